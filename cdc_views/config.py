@@ -1,0 +1,227 @@
+"""Settings: typed, validated, from `cdc-views.yaml`; a flag wins over the environment, it over the file.
+
+A value may be a reference, `${env:NAME}` or `${file:PATH}`; what it refers to is read when the
+settings are loaded and is never printed. The environment variable of a setting is `CDC_VIEWS_` and
+its path in capitals, joined by two underscores: `CDC_VIEWS_SOURCE__DSN`.
+
+Where the project says `stack: native`, the addresses of Postgres, Kafka and Connect that the file
+leaves out come from the stack that `cdc-views up` started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+from cdc_views.errors import BadConfig, NotRunning
+from cdc_views.names import TableName
+
+FILE_NAME: Final = "cdc-views.yaml"
+ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"
+STACK_FILE: Final = "stack.json"
+
+_REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
+
+
+def _table_name(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    name = TableName.parse(value)
+    if not name.schema or not name.table:
+        raise ValueError("a table is schema.table or table")
+    return name
+
+
+ConfiguredTable = Annotated[TableName, BeforeValidator(_table_name)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class SourceSettings(_Section):
+    """The Postgres database."""
+
+    dsn: SecretStr = Field(description="libpq connection string or URL of the database")
+    tables: tuple[ConfiguredTable, ...] = Field(min_length=1, description="tables to mirror, as schema.table")
+    slot: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="replication slot of the connector")
+    publication: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="publication of the connector")
+    toast: Literal["full", "lookup"] = Field(
+        "full",
+        description="full: tables with columns that can be TOASTed need REPLICA IDENTITY FULL; "
+        "lookup: unchanged values come from the mirror, and such a table cannot be rebuilt from the log",
+    )
+
+
+class LogSettings(_Section):
+    """Kafka and Connect."""
+
+    bootstrap_servers: str = Field(description="brokers of Kafka, host:port, comma-separated")
+    connect_url: str = Field(description="REST address of Kafka Connect")
+    connector: str = Field("cdc-views", pattern=r"^[A-Za-z0-9._-]{1,200}$", description="name of the connector")
+    topic_prefix: str = Field("app", pattern=r"^[A-Za-z0-9._-]{1,100}$", description="first part of topic names")
+    partitions: int = Field(4, ge=1, le=1000, description="partitions of a new topic")
+    min_compaction_lag_ms: int = Field(
+        7 * 24 * 3600 * 1000, ge=0, description="how long every version of a row stays in the log"
+    )
+    poll_interval_ms: int = Field(50, ge=1, le=10_000, description="poll interval of Debezium: the latency floor")
+    transaction_timeout_ms: int = Field(15_000, ge=1000, description="of the connector's producer")
+    marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to come through the log")
+    snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
+
+
+class EngineSettings(_Section):
+    """The PySpark driver."""
+
+    spark_master: str = Field("local[2]", description="Spark master URL")
+    driver_memory: str = Field("2g", description="heap of the driver's JVM")
+    spark_conf: dict[str, str] = Field(default_factory=dict, description="further Spark settings")
+    parallel_commits: int = Field(2, ge=1, le=64, description="tables committed at the same time")
+    idle_epoch_interval_s: float = Field(
+        5, gt=0, description="how often a position that moved without changes is published"
+    )
+    lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of a dying engine")
+
+
+class Settings(_Section):
+    """Everything a project says."""
+
+    stack: Literal["native", "none"] = Field("none", description="native: addresses come from `cdc-views up`")
+    warehouse: Path = Field(Path("warehouse"), description="folder of the Delta tables")
+    views: Path = Field(Path("views"), description="folder of the view files")
+    source: SourceSettings
+    log: LogSettings
+    engine: EngineSettings = EngineSettings()
+
+
+def state_folder() -> Path:
+    """Service data, pid and port files, logs: `$CDC_VIEWS_STATE`, else the system's default place."""
+    return _folder("CDC_VIEWS_STATE", "/var/lib/cdc-views", "XDG_STATE_HOME", ".local/state")
+
+
+def cache_folder() -> Path:
+    """Downloads: `$CDC_VIEWS_CACHE`, else the system's default place."""
+    return _folder("CDC_VIEWS_CACHE", "/var/cache/cdc-views", "XDG_CACHE_HOME", ".cache")
+
+
+def _folder(variable: str, for_root: str, xdg: str, below_home: str) -> Path:
+    # As root Postgres runs as another user, who could not traverse /root.
+    if chosen := os.environ.get(variable):
+        return Path(chosen).absolute()
+    if os.geteuid() == 0:
+        return Path(for_root)
+    return Path(os.environ.get(xdg) or Path.home() / below_home) / "cdc-views"
+
+
+def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> Settings:
+    """Read the project's settings.
+
+    `overrides` are flags, by dotted path (`source.slot`). Relative paths are relative to `project`.
+    Raises BadConfig, and NotRunning where the addresses of a native stack are needed and it is down.
+    """
+    values, file = _read(project, overrides or {})
+    if values.get("stack") == "native":
+        _fill_addresses(values)
+    try:
+        settings = Settings.model_validate(_resolve(values, file))
+    except ValidationError as error:
+        raise BadConfig(_describe(error, file), hint="docs/settings.md lists every setting") from None
+    return settings.model_copy(
+        update={"warehouse": (project / settings.warehouse).absolute(), "views": (project / settings.views).absolute()}
+    )
+
+
+def load_warehouse(project: Path, overrides: Mapping[str, str] | None = None) -> Path:
+    """The folder of the Delta tables alone: reading needs no stack and no secrets. Raises BadConfig."""
+    values, _ = _read(project, overrides or {})
+    return (project / str(values.get("warehouse", Settings.model_fields["warehouse"].default))).absolute()
+
+
+def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], Path]:
+    file = project / FILE_NAME
+    if not file.is_file():
+        raise BadConfig(
+            f'no "{FILE_NAME}" in "{project}"', hint='run "cdc-views init" there, or give the folder with -C'
+        )
+    try:
+        values = yaml.safe_load(file.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise BadConfig(f'"{file}" is not YAML: {_one_line(error)}') from None
+    if not isinstance(values, dict):
+        raise BadConfig(f'"{file}" holds a {type(values).__name__}, wanted a mapping')
+    for path, value in {**_from_environment(), **overrides}.items():
+        _set(values, path, value)
+    return values, file
+
+
+def _from_environment() -> dict[str, str]:
+    # Only names with a section are settings: CDC_VIEWS_STATE and CDC_VIEWS_CACHE are not.
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", "."): value
+        for name, value in os.environ.items()
+        if name.startswith(ENVIRONMENT_PREFIX) and "__" in name
+    }
+
+
+def _set(values: dict[str, Any], path: str, value: str) -> None:
+    *sections, last = path.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[last] = value.split(",") if path == "source.tables" else value
+
+
+def _fill_addresses(values: dict[str, Any]) -> None:
+    source, log = values.setdefault("source", {}), values.setdefault("log", {})
+    missing = [section for section, key in ((source, "dsn"), (log, "bootstrap_servers"), (log, "connect_url"))
+               if key not in section]  # fmt: skip
+    if not missing:
+        return
+    file = state_folder() / STACK_FILE
+    try:
+        addresses = json.loads(file.read_text())
+    except FileNotFoundError:
+        raise NotRunning("the native stack is not running", hint='start it with "cdc-views up"') from None
+    source.setdefault("dsn", addresses["dsn"])
+    log.setdefault("bootstrap_servers", addresses["bootstrap_servers"])
+    log.setdefault("connect_url", addresses["connect_url"])
+
+
+def _resolve(value: Any, file: Path) -> Any:
+    if isinstance(value, dict):
+        return {key: _resolve(inner, file) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolve(inner, file) for inner in value]
+    if isinstance(value, str) and (reference := _REFERENCE.match(value)):
+        return _secret(reference[1], reference[2], file)
+    return value
+
+
+def _secret(kind: str, name: str, file: Path) -> str:
+    if kind == "env":
+        if name not in os.environ:
+            raise BadConfig(f'"{file}" refers to the environment variable "{name}", which is not set')
+        return os.environ[name]
+    try:
+        return (file.parent / name).read_text().strip()
+    except OSError as error:
+        raise BadConfig(f'"{file}" refers to the file "{name}", which cannot be read: {error.strerror}') from None
+
+
+def _describe(error: ValidationError, file: Path) -> str:
+    # include_input=False: an input may be a secret.
+    problems = [
+        f"{'.'.join(str(part) for part in problem['loc'])}: {_one_line(problem['msg'])}"
+        for problem in error.errors(include_input=False, include_url=False, include_context=False)
+    ]
+    return f'settings in "{file}" are not valid: ' + "; ".join(problems)
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())

@@ -1,0 +1,248 @@
+"""Every error that cdc_views raises on purpose, as one tree.
+
+CdcViewsError
+├── BadInput                  exit status 2: what the user gave cannot be used
+│   ├── BadConfig             the settings: unknown key, wrong type, missing secret
+│   ├── BadLsn
+│   ├── BadView               a view file: syntax, unknown table or option, cycle (file, line, column)
+│   │   ├── UnsupportedView   a query that cannot be kept exactly
+│   │   └── ViewCycle
+│   ├── BadQuery              SQL given to `query`
+│   ├── PreflightFailed       findings of `check` that stand in the way of a start
+│   ├── UnsupportedType       a column whose values have no exact form in Delta
+│   ├── UnknownTable
+│   ├── JavaMissing
+│   └── SourceUnreachable     wrong DSN, wrong password, server not there
+├── NotRunning                exit status 3: the stack or the engine is not there
+├── StackError                a service of the local stack
+│   ├── DownloadFailed        nothing is kept of what did not match its checksum
+│   ├── PortInUse
+│   └── ServiceFailed         did not become healthy; carries the end of its log
+├── LogError                  Kafka or Connect
+│   ├── BadEvent              an event that is not what Debezium writes
+│   ├── ConnectorFailed       the state of the connector's task
+│   ├── SnapshotInterrupted   the initial snapshot was cut off
+│   ├── MarkerTimeout         a marker did not come through the log
+│   ├── SequenceRegressed     an order below its partition's maximum
+│   ├── LogDiscontinuity      an event from before the last published position
+│   ├── LogGap                records that were needed may be compacted away
+│   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
+│   ├── TopicChanged          another topic id, partition count or setting
+│   └── SlotChanged           the slot is gone, lost, or advanced beyond what Connect stored
+├── SchemaChanged             DDL on a captured table
+├── TableTruncated            TRUNCATE of a captured table
+├── UnresolvedToast           an unchanged TOAST value that neither log nor mirror holds
+├── StoreError                Delta tables and the control log
+│   ├── Fenced                another writer has taken over
+│   ├── WarehouseLocked       another engine on this machine
+│   ├── ForeignCommit         somebody else wrote to a table of ours
+│   ├── WrongFeatures         a table has a protocol feature that it must not have
+│   └── DiskFull
+├── NothingPublished          there is no epoch to read yet
+├── UnknownView               a name that the published epoch does not have
+├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
+├── TableUnavailable          a published version that cannot be read
+└── CheckFailed               tables or views that do not equal Postgres
+
+Wording follows Postgres: lower case, no full stop, the object quoted, what was found and what
+was wanted. The hint says what to do. Row values never appear in messages.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CdcViewsError(Exception):
+    """The root. `hint` says what to do; `retryable` whether trying again can help."""
+
+    exit_status: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+
+class BadInput(CdcViewsError):
+    """What the user gave cannot be used."""
+
+    exit_status = 2
+
+
+class BadConfig(BadInput):
+    """A setting is unknown, has the wrong type, or refers to a secret that is not there."""
+
+
+class BadLsn(BadInput):
+    """A text that is not an LSN."""
+
+
+class BadView(BadInput):
+    """A view file that cannot be used; the message begins with `file:line:column`."""
+
+
+class UnsupportedView(BadView):
+    """A query whose result is not a function of its tables, or has no exact form in Delta."""
+
+
+class ViewCycle(BadView):
+    """Views that read each other in a circle."""
+
+
+class BadQuery(BadInput):
+    """SQL that DuckDB refuses."""
+
+
+class PreflightFailed(BadInput):
+    """Findings of `check` that stand in the way of a start."""
+
+
+class UnsupportedType(BadInput):
+    """A column whose values have no exact form in Delta."""
+
+
+class UnknownTable(BadInput):
+    """A source table that does not exist."""
+
+
+class JavaMissing(BadInput):
+    """No Java, or one too old."""
+
+
+class SourceUnreachable(BadInput):
+    """Postgres does not answer, or not to this role."""
+
+
+class NotRunning(CdcViewsError):
+    """The stack or the engine is not there."""
+
+    exit_status = 3
+
+
+class StackError(CdcViewsError):
+    """A service of the local stack."""
+
+
+class DownloadFailed(StackError):
+    """A pinned file could not be fetched, or is not the one that was pinned."""
+
+    retryable = True
+
+
+class PortInUse(StackError):
+    """A wanted port belongs to another process."""
+
+
+class ServiceFailed(StackError):
+    """A service did not become healthy; the message ends with the end of its log."""
+
+
+class LogError(CdcViewsError):
+    """Kafka or Connect."""
+
+
+class BadEvent(LogError):
+    """An event that is not what Debezium writes; names topic, partition and offset."""
+
+
+class ConnectorFailed(LogError):
+    """The connector's task has failed."""
+
+
+class SnapshotInterrupted(LogError):
+    """The initial snapshot was cut off; its rows in the log cannot be trusted."""
+
+
+class MarkerTimeout(LogError):
+    """A marker did not come through the log in time."""
+
+    retryable = True
+
+
+class SequenceRegressed(LogError):
+    """An order below its partition's maximum: the log was written twice or by two connectors."""
+
+
+class LogDiscontinuity(LogError):
+    """An event from before the last published position."""
+
+
+class LogGap(LogError):
+    """We were behind for so long that needed records may be compacted away."""
+
+
+class OffsetCompacted(LogError):
+    """The first offset of a partition is beyond the wanted one."""
+
+
+class TopicChanged(LogError):
+    """A topic has another id, partition count or setting than when its mirror was made."""
+
+
+class SlotChanged(LogError):
+    """The replication slot is gone, lost, or advanced beyond what Connect has stored."""
+
+
+class SchemaChanged(CdcViewsError):
+    """DDL on a captured table; the epoch before it is the last one."""
+
+
+class TableTruncated(CdcViewsError):
+    """TRUNCATE of a captured table; the epoch before it is the last one."""
+
+
+class UnresolvedToast(CdcViewsError):
+    """An unchanged TOAST value that neither the log nor the mirror holds."""
+
+
+class StoreError(CdcViewsError):
+    """Delta tables and the control log."""
+
+
+class Fenced(StoreError):
+    """Another writer has taken over; this one can publish nothing."""
+
+
+class WarehouseLocked(StoreError):
+    """Another engine on this machine holds the warehouse."""
+
+    retryable = True
+
+
+class ForeignCommit(StoreError):
+    """Somebody else wrote to a table of ours."""
+
+
+class WrongFeatures(StoreError):
+    """A table has a protocol feature that it must not have."""
+
+
+class DiskFull(StoreError):
+    """No space left where a table is written."""
+
+
+class NothingPublished(CdcViewsError):
+    """There is no epoch to read yet."""
+
+    exit_status = 3
+
+
+class UnknownView(BadInput):
+    """A name that the published epoch does not have."""
+
+
+class ViewFailed(CdcViewsError):
+    """A view whose query failed; the error says since when."""
+
+
+class TableUnavailable(CdcViewsError):
+    """A published version that cannot be read."""
+
+
+class CheckFailed(CdcViewsError):
+    """Tables or views that do not equal Postgres."""

@@ -1,0 +1,61 @@
+"""Named fault points: places where a test can make the engine stop.
+
+`CDC_VIEWS_FAULT="epoch.after_intent:kill"` kills the process at that point, `:raise` raises
+InjectedFault, and `:raise@3` does so the third time the point is reached. Without the variable
+a point costs one comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+VARIABLE: Final = "CDC_VIEWS_FAULT"
+
+POINTS: Final = frozenset(
+    {
+        "takeover.after_record",
+        "takeover.after_fence",
+        "epoch.after_cut",
+        "epoch.after_intent",
+        "mirrors.after_first_commit",
+        "epoch.after_mirrors",
+        "views.after_first_commit",
+        "epoch.before_publish",
+        "epoch.after_publish",
+        "recovery.after_intent",
+    }
+)
+
+_reached: dict[str, int] = {}
+
+
+class InjectedFault(BaseException):
+    """Raised by an armed point; not an Exception, so that no handler mistakes it for a real error."""
+
+
+def point(name: str) -> None:
+    """Stop here if the environment says so."""
+    armed = os.environ.get(VARIABLE)
+    if armed:
+        _reach(name, armed)
+
+
+def _reach(name: str, armed: str) -> None:
+    assert name in POINTS, f"unknown fault point {name}"
+    wanted, _, action = armed.partition(":")
+    if wanted != name:
+        return
+    how, _, count = action.partition("@")
+    _reached[name] = _reached.get(name, 0) + 1
+    if _reached[name] != int(count or 1):
+        return
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise InjectedFault(name)
+
+
+def forget() -> None:
+    """Forget how often each point was reached (between tests of one process)."""
+    _reached.clear()

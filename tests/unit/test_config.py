@@ -1,0 +1,95 @@
+"""Settings: where they come from, what is refused, and that no secret is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from cdc_views.config import FILE_NAME, Settings, load_settings, load_warehouse
+from cdc_views.errors import BadConfig, NotRunning
+from cdc_views.names import TableName
+
+MINIMAL = """
+source: {dsn: "${env:SHOP_DSN}", tables: [public.orders, users]}
+log: {bootstrap_servers: "broker:9092", connect_url: "http://connect:8083"}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / FILE_NAME).write_text(MINIMAL)
+    monkeypatch.setenv("SHOP_DSN", "postgresql://me:hunter2@db/shop")
+    return tmp_path
+
+
+def test_load_minimal_file_fills_defaults_and_paths(project: Path) -> None:
+    settings = load_settings(project)
+    assert settings.source.tables == (TableName("public", "orders"), TableName("public", "users"))
+    assert settings.warehouse == project / "warehouse"
+    assert settings.log.poll_interval_ms == 50
+
+
+def test_flag_wins_over_environment_and_environment_over_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_SOURCE__SLOT", "from_environment")
+    assert load_settings(project).source.slot == "from_environment"
+    assert load_settings(project, {"source.slot": "from_flag"}).source.slot == "from_flag"
+
+
+def test_unknown_setting_is_refused_by_name(project: Path) -> None:
+    with pytest.raises(BadConfig, match=r"log\.brokers"):
+        load_settings(project, {"log.brokers": "x"})
+
+
+def test_secret_that_is_not_there_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHOP_DSN")
+    with pytest.raises(BadConfig, match='environment variable "SHOP_DSN"'):
+        load_settings(project)
+
+
+def test_secret_is_never_printed(project: Path) -> None:
+    settings = load_settings(project)
+    assert "hunter2" not in repr(settings) + str(settings.model_dump())
+    with pytest.raises(BadConfig) as error:
+        load_settings(project, {"source.tables": ""})
+    assert "hunter2" not in str(error.value)
+
+
+def test_secret_from_a_file_is_relative_to_the_project(project: Path) -> None:
+    (project / "dsn").write_text("host=db\n")
+    assert load_settings(project, {"source.dsn": "${file:dsn}"}).source.dsn.get_secret_value() == "host=db"
+
+
+def test_project_without_settings_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig) as error:
+        load_settings(tmp_path)
+    assert "cdc-views init" in str(error.value.hint)
+    assert error.value.exit_status == 2
+
+
+def test_native_stack_that_is_down_is_not_running(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / FILE_NAME).write_text("stack: native\nsource: {tables: [orders]}\n")
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(project / "state"))
+    with pytest.raises(NotRunning) as error:
+        load_settings(project)
+    assert error.value.exit_status == 3
+
+
+def test_warehouse_is_known_without_secrets_and_stack(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHOP_DSN")
+    assert load_warehouse(project) == project / "warehouse"
+
+
+def test_docs_describe_every_setting() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+
+    def check(model: type[BaseModel], prefix: str) -> None:
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                check(field.annotation, f"{prefix}{name}.")
+            else:
+                assert f"| `{prefix}{name}` |" in page
+                assert str(field.description) in page
+
+    check(Settings, "")

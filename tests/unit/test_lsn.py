@@ -1,0 +1,26 @@
+"""LSNs as Postgres prints them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_views.errors import BadLsn
+from cdc_views.lsn import Lsn
+
+
+def test_parse_reads_what_postgres_prints() -> None:
+    assert Lsn.parse("16/B374D848") == 0x16_B374D848
+    assert str(Lsn(0x16_B374D848)) == "16/B374D848"
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_print_and_parse_are_inverse(number: int) -> None:
+    assert Lsn.parse(str(Lsn(number))) == number
+
+
+@pytest.mark.parametrize("text", ["", "16", "x/y", "/"])
+def test_parse_of_something_else_says_what_an_lsn_is(text: str) -> None:
+    with pytest.raises(BadLsn, match="wanted the form X/Y"):
+        Lsn.parse(text)
