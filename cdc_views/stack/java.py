@@ -1,0 +1,50 @@
+"""Java: the one thing that the user brings."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from cdc_views.errors import JavaMissing
+
+OLDEST: Final = 17
+_HINT = f"install Java {OLDEST} or later and set JAVA_HOME or PATH to it"
+
+
+def java_command() -> str:
+    """Path of a `java` that is new enough, from JAVA_HOME or else PATH. Raises JavaMissing."""
+    java = _find()
+    version = _major_version(java)
+    if version < OLDEST:
+        raise JavaMissing(f'"{java}" is Java {version}, wanted {OLDEST} or later', hint=_HINT)
+    return java
+
+
+def _find() -> str:
+    if home := os.environ.get("JAVA_HOME"):
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise JavaMissing(f'JAVA_HOME is "{home}", which holds no bin/java', hint=_HINT)
+        return str(java)
+    if found := shutil.which("java"):
+        return found
+    raise JavaMissing("no java on PATH, and JAVA_HOME is not set", hint=_HINT)
+
+
+@cache
+def _major_version(java: str) -> int:
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaMissing(f'"{java}" cannot be run: {error}', hint=_HINT) from None
+    # `openjdk version "17.0.15" ...`; up to Java 8 it was `java version "1.8.0_392"`.
+    match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
+    if not match:
+        # The stub on macOS answers without a version.
+        raise JavaMissing(f'"{java} -version" names no version', hint=_HINT)
+    return int(match[1])

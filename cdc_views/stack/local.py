@@ -1,0 +1,185 @@
+"""The stack of one state folder: three services, their ports, and the file with their addresses."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from cdc_views.config import STACK_FILE
+from cdc_views.errors import BadConfig, ServiceFailed
+from cdc_views.stack import fetch, process, signals
+from cdc_views.stack.connect import Connect
+from cdc_views.stack.folders import make_shared, write_private
+from cdc_views.stack.java import java_command
+from cdc_views.stack.kafka import Kafka
+from cdc_views.stack.ports import choose_ports, forget_ports, keep_ports
+from cdc_views.stack.postgres import Postgres
+from cdc_views.stack.service import Service, Steps, run
+
+_LOCK_FILE = "lock"
+_LOCK_LIMIT_S = 180.0
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the services are; the DSN holds the password."""
+
+    dsn: str = dataclasses.field(repr=False)
+    bootstrap_servers: str
+    connect_url: str
+
+
+class LocalStack:
+    """Postgres, Kafka and Connect of one state folder, whichever process started them.
+
+    `ports` gives some of ports.NAMES; others are free ones, chosen once and remembered in the folder.
+    `durable=False` lets Postgres run without fsync. As a context manager it is up inside, and what
+    was not running before is stopped at the end.
+    """
+
+    def __init__(self, state: Path, ports: Mapping[str, int] | None = None, durable: bool = True) -> None:
+        self.state = state.absolute()
+        self._wanted_ports = dict(ports or {})
+        self._durable = durable
+        self._use(choose_ports(self.state, self._wanted_ports))
+
+    def _use(self, ports: Mapping[str, int]) -> None:
+        self.postgres = Postgres(self.state, ports["postgres"], durable=self._durable)
+        self.kafka = Kafka(self.state, ports["kafka"], ports["controller"])
+        self.connect = Connect(self.state, ports["connect"], self.kafka.bootstrap_servers)
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        """In the order of the data's way."""
+        return (self.postgres, self.kafka, self.connect)
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where clients find the services, once Postgres has been started for the first time."""
+        return Addresses(self.postgres.dsn, self.kafka.bootstrap_servers, self.connect.url)
+
+    def is_running(self) -> bool:
+        """Whether all three run and answer."""
+        return all(service.pid is not None and service.is_healthy() for service in self.services)
+
+    def up(self, on_progress: Callable[[str], None] = lambda _: None, *, progress_bar: bool = True) -> None:
+        """Start what does not run and wait until all is healthy; `on_progress` is told each step.
+
+        Fetches what is missing from the cache. Whatever goes wrong, an interruption too, what was started
+        here is stopped again. Raises DownloadFailed, JavaMissing, PortInUse and ServiceFailed.
+        """
+        java_command()
+        with signals.interrupting(), self._locked():
+            fetch.fetch(progress_bar)
+            self._kill_helpers()
+            before = [service.name for service in self.services if service.pid is not None]
+            self._settle_ports(before)
+            for service in self.services:
+                if service.name not in before:
+                    service.refuse_taken_ports()
+            try:
+                run(
+                    self._starting(on_progress, self.postgres),
+                    self._starting(on_progress, self.kafka, self.connect),
+                )
+                self._write_addresses()
+            except BaseException:
+                with signals.deferred():
+                    self._stop([service for service in self.services if service.name not in before])
+                raise
+
+    def down(self, *, purge: bool = False) -> None:
+        """Stop all services, also those that another process started; `purge` deletes their data."""
+        if not self.state.exists():
+            return
+        with self._locked(), signals.deferred():
+            self._stop(self.services)
+            (self.state / STACK_FILE).unlink(missing_ok=True)
+            if purge:
+                self._purge()
+
+    def __enter__(self) -> Self:
+        self._before = [service.name for service in self.services if service.pid is not None]
+        self.up(progress_bar=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._before:
+            self.down()
+            return
+        with self._locked(), signals.deferred():
+            self._stop([service for service in self.services if service.name not in self._before])
+
+    def _starting(self, on_progress: Callable[[str], None], *services: Service) -> Steps:
+        for service in services:
+            began = time.monotonic()
+            was_running = service.pid is not None
+            yield from service.starting()
+            took = "was running" if was_running else f"{time.monotonic() - began:.1f} s"
+            on_progress(f"{service.name}: port {service.port}, {took}")
+
+    def _stop(self, services: Sequence[Service]) -> None:
+        # Connect first: it writes to Kafka and holds Postgres' WAL senders.
+        run(*(service.stopping() for service in services if service is self.connect))
+        run(*(service.stopping() for service in services if service is not self.connect))
+        self._kill_helpers()
+
+    def _kill_helpers(self) -> None:
+        """End initdb and the like, which are there only if an `up` was killed."""
+        names = {service.name for service in self.services}
+        for file in self.state.glob("*.pid"):
+            if file.stem not in names:
+                process.kill(process.PidFile(file))
+
+    def _purge(self) -> None:
+        # Only what is ours: the folder may be anybody's home.
+        for folder in ("logs", *(service.name for service in self.services)):
+            shutil.rmtree(self.state / folder, ignore_errors=True)
+        forget_ports(self.state)
+
+    def _settle_ports(self, running: Sequence[str]) -> None:
+        """Take the ports that the folder remembers, which another process may have chosen since."""
+        self._use(keep_ports(self.state, self._wanted_ports, running, formatted=self.kafka.is_formatted))
+
+    def _write_addresses(self) -> None:
+        write_private(self.state / STACK_FILE, json.dumps(dataclasses.asdict(self.addresses)))
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            make_shared(self.state)
+            lock = (self.state / _LOCK_FILE).open("w")
+        except OSError as error:
+            raise BadConfig(
+                f'the state folder "{self.state}" cannot be written: {error.strerror}',
+                hint="set CDC_VIEWS_STATE to another folder",
+            ) from None
+        with lock:
+            deadline = time.monotonic() + _LOCK_LIMIT_S
+            while not _try_lock(lock):
+                if time.monotonic() > deadline:
+                    raise ServiceFailed(
+                        f'another process has been starting or stopping the stack in "{self.state}" '
+                        f"for {_LOCK_LIMIT_S:.0f} s"
+                    )
+                time.sleep(0.1)
+            yield
+
+
+def _try_lock(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

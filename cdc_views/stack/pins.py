@@ -1,0 +1,56 @@
+"""The pinned files of the stack, as `stack.lock` lists them."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+Group = Literal["kafka", "debezium", "postgres", "delta"]
+
+LOCK_FILE: Final = Path(__file__).with_name("stack.lock")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One file of a repository of jars; `size` in bytes; `platform` None where it is for all."""
+
+    organisation: str
+    name: str
+    revision: str
+    classifier: str | None
+    extension: str
+    group: Group
+    platform: str | None
+    tested: bool
+    size: int
+    sha256: str
+    licence: str
+
+    @property
+    def file_name(self) -> str:
+        """As repositories name it."""
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.name}-{self.revision}{classifier}.{self.extension}"
+
+
+def read_lock(file: Path = LOCK_FILE) -> tuple[Pin, ...]:
+    """Every pinned file, in the lock's order, for all platforms."""
+    return tuple(Pin(**entry) for entry in json.loads(file.read_text())["files"])
+
+
+def this_platform() -> str:
+    """As the archives of Postgres name platforms, e.g. `linux-amd64`."""
+    machine = platform.machine().lower()
+    names = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64v8", "arm64": "arm64v8"}
+    return f"{platform.system().lower()}-{names.get(machine, machine)}"
+
+
+@cache
+def pins() -> tuple[Pin, ...]:
+    """The files that this machine needs."""
+    here = this_platform()
+    return tuple(pin for pin in read_lock() if pin.platform in (None, here))

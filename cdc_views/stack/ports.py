@@ -1,0 +1,67 @@
+"""The ports of a stack: given, or free ones, chosen once and remembered in the state folder."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from cdc_views.errors import BadConfig
+from cdc_views.stack.service import is_free
+
+NAMES: Final = ("postgres", "kafka", "controller", "connect")
+
+_FILE = "ports.json"
+# Below the ports that systems lend to outgoing connections: one of those could take a port while its
+# service restarts.
+_RANGE: Final = range(20_000, 30_000)
+
+
+def choose_ports(state: Path, wanted: Mapping[str, int]) -> dict[str, int]:
+    """A port for each of NAMES: the wanted, else the remembered, else a free one. Writes nothing."""
+    if unknown := set(wanted) - set(NAMES):
+        raise BadConfig(f'there is no port named "{min(unknown)}", only {", ".join(NAMES)}')
+    chosen = {**_remembered(state), **wanted}
+    for name in NAMES:
+        chosen.setdefault(name, _free_port(exclude=chosen.values()))
+    return chosen
+
+
+def keep_ports(state: Path, wanted: Mapping[str, int], running: Collection[str], *, formatted: bool) -> dict[str, int]:
+    """Choose ports and remember them. Raises BadConfig for one that cannot change now.
+
+    `running` are the services that run; `formatted` says that Kafka's data exist, which hold the
+    controller's port.
+    """
+    remembered = _remembered(state)
+    for name, port in wanted.items():
+        fixed = formatted if name == "controller" else name in running
+        if fixed and port != remembered.get(name, port):
+            raise BadConfig(
+                f"port {port} was wanted for {name}, which has {remembered[name]}",
+                hint='run "cdc-views down" first; for the controller "cdc-views down --purge", which deletes the data',
+            )
+    chosen = choose_ports(state, wanted)
+    if chosen != remembered:
+        new = state / f"{_FILE}.new"
+        new.write_text(json.dumps(chosen))
+        new.replace(state / _FILE)
+    return chosen
+
+
+def forget_ports(state: Path) -> None:
+    """Let the next stack choose anew."""
+    (state / _FILE).unlink(missing_ok=True)
+
+
+def _remembered(state: Path) -> dict[str, int]:
+    try:
+        return dict(json.loads((state / _FILE).read_text()))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+
+
+def _free_port(exclude: Collection[int]) -> int:
+    return next(port for port in random.sample(_RANGE, 1000) if port not in exclude and is_free(port))

@@ -1,0 +1,57 @@
+"""When a signal may interrupt."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final
+
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Signals that would end this process are delivered at the end of the block.
+
+    Handlers, not a mask: a mask would be inherited by the processes that are started meanwhile.
+    """
+    pending: list[int] = []
+    try:
+        with _handlers({signum: lambda number, _: pending.append(number) for signum in _STOPPING}):
+            yield
+    finally:
+        for number in dict.fromkeys(pending):
+            os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def interrupting() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that what was begun is undone."""
+    with _handlers({signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt}):
+        yield
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _handlers(handlers: dict[signal.Signals, signal._HANDLER]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python delivers signals to the main thread only
+        return
+    # None stands for a handler that was not set from Python and cannot be set again from it.
+    former = {signum: signal.getsignal(signum) for signum in handlers}
+    for signum, handler in handlers.items():
+        if former[signum] not in (None, signal.SIG_IGN):  # ignored: nohup
+            signal.signal(signum, handler)
+    try:
+        yield
+    finally:
+        for signum, handler in former.items():
+            if handler is not None:
+                signal.signal(signum, handler)

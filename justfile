@@ -1,0 +1,23 @@
+# List the tasks
+default:
+    @just --list
+
+# What CI runs
+ci:
+    ./scripts/test
+
+# Tests that need neither a JVM nor services
+unit:
+    ./scripts/test tests/unit
+
+# The whole system on this machine, on a demo database
+demo *options:
+    ./scripts/demo {{options}}
+
+# Format the code
+format:
+    .venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+# Remake the lock files from pyproject.toml and the stack's coordinates
+lock:
+    ./scripts/lock

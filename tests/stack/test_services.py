@@ -1,0 +1,151 @@
+"""The services themselves: they start, answer, survive kills, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import requests
+from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
+
+from cdc_views.cli.down import down
+from cdc_views.cli.up import up
+from cdc_views.errors import BadConfig
+from cdc_views.stack.local import LocalStack
+from cdc_views.stack.process import start_mark
+from cdc_views.stack.service import Service
+from tests.waiting import wait_for
+
+LIMIT_S = 60
+INTERRUPTED_UP = """
+import sys
+from pathlib import Path
+from cdc_views.stack.local import LocalStack
+try:
+    LocalStack(Path(sys.argv[1]), durable=False).up(progress_bar=False)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.fixture
+def whole(stack: LocalStack) -> Iterator[LocalStack]:
+    """The stack for a test that stops parts of it; whole again afterwards."""
+    yield stack
+    stack.up(progress_bar=False)
+
+
+def processes_naming(folder: Path) -> list[str]:
+    """Commands of live processes that mention a folder."""
+    shown = subprocess.run(["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in shown.splitlines() if str(folder) in line]
+
+
+def test_up_postgres_has_the_settings_that_capture_needs(stack: LocalStack) -> None:
+    with psycopg.connect(stack.addresses.dsn) as connection:
+        names = ["wal_level", "max_replication_slots", "unix_socket_directories", "server_version"]
+        shown = [connection.execute(f"SHOW {name}").fetchone() for name in names]
+    assert shown == [("logical",), ("20",), ("",), ("18.3",)]
+
+
+def test_up_postgres_knows_case_beyond_ascii_and_compares_by_code_point(stack: LocalStack) -> None:
+    with psycopg.connect(stack.addresses.dsn) as connection:
+        assert connection.execute("SELECT lower('ÄΩ'), 'Z' < 'a'").fetchone() == ("äω", True)
+
+
+def test_up_postgres_without_the_password_refuses(stack: LocalStack) -> None:
+    with pytest.raises(psycopg.OperationalError, match=r"password authentication failed|no password supplied"):
+        psycopg.connect(stack.addresses.dsn, password="wrong")
+
+
+def test_up_kafka_creates_no_topic_by_itself(stack: LocalStack) -> None:
+    admin = AdminClient({"bootstrap.servers": stack.addresses.bootstrap_servers})
+    admin.list_topics("never-made", timeout=LIMIT_S)
+    assert "never-made" not in admin.list_topics(timeout=LIMIT_S).topics
+
+
+def test_up_connect_has_the_pinned_debezium(stack: LocalStack) -> None:
+    plugins = requests.get(f"{stack.addresses.connect_url}/connector-plugins", timeout=LIMIT_S).json()
+    versions = {plugin["class"]: plugin["version"] for plugin in plugins}
+    assert versions["io.debezium.connector.postgresql.PostgresConnector"] == "3.7.0.Final"
+
+
+def test_up_again_reuses_what_runs(stack: LocalStack) -> None:
+    before = [service.pid for service in stack.services]
+    LocalStack(stack.state).up(progress_bar=False)
+    assert [service.pid for service in stack.services] == before
+
+
+def test_up_other_port_while_running_is_bad_config(stack: LocalStack) -> None:
+    with pytest.raises(BadConfig, match=r"was wanted for postgres, which has \d+"):
+        LocalStack(stack.state, {"postgres": stack.postgres.port + 1}).up(progress_bar=False)
+
+
+@pytest.mark.parametrize("name", ["postgres", "kafka", "connect"])
+def test_start_after_kill_keeps_the_address(whole: LocalStack, name: str) -> None:
+    service: Service = getattr(whole, name)
+    before, first = whole.addresses, service.pid
+    service.kill()
+    assert not service.is_healthy()
+    service.start()
+    assert service.pid not in (None, first)
+    assert whole.addresses == before
+    assert whole.is_running()
+
+
+def test_start_postgres_after_kill_has_what_was_committed(whole: LocalStack) -> None:
+    with psycopg.connect(whole.addresses.dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE survivor AS SELECT 1")
+    whole.postgres.kill()
+    whole.postgres.start()
+    with psycopg.connect(whole.addresses.dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE survivor")
+
+
+def test_pause_postgres_answers_nothing_until_resumed(whole: LocalStack) -> None:
+    whole.postgres.pause()
+    assert not whole.postgres.is_healthy()
+    whole.postgres.resume()
+    wait_for(whole.postgres.is_healthy, LIMIT_S)
+
+
+def test_command_up_running_stack_says_so(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(stack.state))
+    shown = CliRunner().invoke(up, catch_exceptions=False).output
+    assert f"kafka: port {stack.kafka.port}, was running" in shown
+
+
+def test_command_down_from_another_process_leaves_none(whole: LocalStack) -> None:
+    pids = [service.pid for service in whole.services]
+    command = [sys.executable, "-m", "cdc_views.cli.main", "down"]
+    environment = {**os.environ, "CDC_VIEWS_STATE": str(whole.state)}
+    assert subprocess.check_output(command, env=environment, timeout=LIMIT_S) == b"stopped: postgres, kafka, connect\n"
+    assert [start_mark(pid) for pid in pids if pid] == [None, None, None]
+    assert processes_naming(whole.state) == []
+    assert not (whole.state / "stack.json").exists()
+
+
+def test_command_down_nothing_running_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(tmp_path / "state"))
+    assert CliRunner().invoke(down, catch_exceptions=False).output == "nothing was running\n"
+
+
+@pytest.mark.parametrize(
+    ("at", "signum"),
+    [("postgres-initdb", signal.SIGINT), ("kafka-format", signal.SIGTERM), ("connect", signal.SIGINT)],
+)
+def test_up_interrupted_leaves_no_process(enterable_folder: Path, at: str, signum: signal.Signals) -> None:
+    state = enterable_folder / f"interrupted-at-{at}"
+    starting = subprocess.Popen([sys.executable, "-c", INTERRUPTED_UP, str(state)])
+    wait_for((state / f"{at}.pid").exists, LIMIT_S)
+    starting.send_signal(signum)
+    assert starting.wait(LIMIT_S) == 130
+    assert processes_naming(state) == []
+    assert not (state / "stack.json").exists()
