@@ -1,0 +1,224 @@
+"""The fold: all changes of one table in one epoch, per key, column by column, to upserts and deletes.
+
+Within a partition offset order is the order of a key's changes, so the last change of a key wins;
+but an update writes a placeholder for a value that is stored out of line and was left as it was. Such a
+cell is a reference to where the value is:
+  - to the key's previous cell, which is followed at once, or to the mirror's row of the key;
+  - for the create of a change of key, to the row of the old key as it was just before its delete of the
+    same order. Partitions come in any order, so that one is followed when all records are in.
+A tombstone directly after a delete changes nothing any more; one without it is a delete.
+Values stay raw until `finish`, which decodes only what is written, column by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from cdc_views.capture.envelope import Change, Envelope, Key, bad_event
+from cdc_views.capture.types import column_types
+from cdc_views.capture.unchanged import unchangeable
+from cdc_views.errors import UnresolvedToast
+from cdc_views.log.record import Order, Record
+from cdc_views.source.catalog import SourceTable
+
+__all__ = ["Fold", "Folded", "Key"]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What a mirror must write: rows to upsert, keys to delete; no key is in both."""
+
+    table: SourceTable
+    upserts: pa.Table
+    deletes: pa.Table
+    events: int
+
+
+class _Cell(NamedTuple):
+    """Where an unchanged value is: in the row of `key` as it was at the epoch's start, or before `departure`."""
+
+    key: Key
+    departure: Order | None
+
+
+class _PartialRow(dict[str, Any]):
+    """A row some of whose cells are `_Cell` or `_NOWHERE`."""
+
+    __slots__ = ()
+
+
+_NOWHERE: Final = object()  # a cell whose row had been deleted
+_STORED: Final = _PartialRow()  # stands for the row of the mirror
+
+_Row = dict[str, Any] | None  # None: deleted
+Stored = Mapping[Key, Mapping[str, Any]]  # rows of the mirror, by decoded key
+
+
+class Fold:
+    """Folds the records of one table in one epoch.
+
+    Records of one partition come in offset order, partitions in any order. Raises BadEvent from `add`,
+    UnsupportedType, BadEvent and UnresolvedToast from `finish`.
+    """
+
+    def __init__(self, table: SourceTable) -> None:
+        self.records = 0
+        self.snapshot_rows = 0
+        self.events = 0
+        self._table = table
+        self._types = column_types(table)
+        self._read = Envelope(table).read
+        self._rows: dict[Key, _Row] = {}
+        self._departed: dict[tuple[Key, Order | None], _Row] = {}
+        self._decoded_keys: dict[Key, Key] = {}
+        self._unchangeable = unchangeable(table)
+        self._has_full_identity = table.replica_identity == "full"
+
+    def add(self, record: Record) -> None:
+        """Take in the next record of a partition."""
+        change = self._read(record)
+        self.records += 1
+        op, key = change.op, change.key
+        if op == "r":
+            self.snapshot_rows += 1
+            self._rows[key] = change.after
+        elif op == "d" or op == "t":
+            self._delete(change)
+        else:
+            self.events += 1
+            if self._unchangeable and (op == "u" or change.old_key is not None):
+                self._rows[key] = self._completed(change, record)
+            else:
+                # An insert holds every value: one that equals the placeholder is real.
+                self._rows[key] = change.after
+
+    def lookups(self) -> set[Key]:
+        """The decoded keys whose rows in the mirror are needed to fill unchanged values."""
+        wanted: set[Key] = set()
+        for row in self._rows.values():
+            if type(row) is _PartialRow:
+                for column in self._unchangeable:
+                    cell = row[column]
+                    if type(cell) is _Cell and type(source := self._followed(cell, column)) is _Cell:
+                        wanted.add(source.key)
+        return set(self._decode_keys(list(wanted)))
+
+    def finish(self, stored: Stored) -> Folded:
+        """The rows to write; `stored` has the mirror's rows of `lookups()`, as they were before the epoch."""
+        rows = [row for row in self._rows.values() if row is not None]
+        gone = [key for key, row in self._rows.items() if row is None]
+        partial = [number for number, row in enumerate(rows) if type(row) is _PartialRow]
+        schema = pa.schema([pa.field(name, kind.arrow) for name, kind in self._types.items()])
+        arrays = [self._array(name, rows, partial, stored) for name in self._types]
+        key_schema = pa.schema([schema.field(name) for name in self._table.key])
+        key_columns = zip(*gone, strict=True) if gone else [()] * len(key_schema)
+        deletes = []
+        for name, raw in zip(key_schema.names, key_columns, strict=True):
+            deletes.append(self._types[name].array(self._types[name].values(raw)))
+        return Folded(self._table, pa.table(arrays, schema=schema), pa.table(deletes, schema=key_schema), self.events)
+
+    def _delete(self, change: Change) -> None:
+        key = change.key
+        if change.op == "d":
+            if change.new_key is None:
+                self.events += 1  # of a change of key, the create is counted
+            elif self._unchangeable:
+                self._departed[key, change.order] = self._rows.get(key, _STORED)
+        self._rows[key] = None
+
+    def _completed(self, change: Change, record: Record) -> _Row:
+        """The row after an update or a change of key, its unchanged values replaced by where they are."""
+        after = change.after
+        assert after is not None
+        # With full identity Debezium takes unchanged values from the old row, and a real text may equal the
+        # placeholder. An update without an old row is from before the identity was changed to full.
+        if self._has_full_identity and (change.old_key is not None or _has_old_row(record)):
+            return after
+        missing = [name for name, values in self._unchangeable.items() if after[name] in values]
+        if not missing:
+            return after
+        row = _PartialRow(after)
+        if change.old_key is not None:
+            if change.order is None:
+                raise bad_event(record, "a change of key without an order")
+            row.update(dict.fromkeys(missing, _Cell(change.old_key, change.order)))
+            return row
+        previous = self._rows.get(change.key, _STORED)
+        for name in missing:
+            row[name] = _cell_of(previous, change.key, name)
+        return row
+
+    def _array(self, name: str, rows: Sequence[dict[str, Any]], partial: Sequence[int], stored: Stored) -> pa.Array:
+        kind = self._types[name]
+        raw = [row[name] for row in rows]
+        if not partial or name not in self._unchangeable:
+            return kind.array(kind.values(raw))
+        fills: dict[int, Any] = {}
+        for number in partial:
+            cell = raw[number]
+            if type(cell) is _Cell:
+                cell = raw[number] = self._followed(cell, name)
+            if type(cell) is _Cell:
+                fills[number], raw[number] = self._stored_value(cell, name, stored), None
+            elif cell is _NOWHERE:
+                raise self._unresolved(name)
+        values = list(kind.values(raw))
+        for number, value in fills.items():
+            values[number] = value
+        return kind.array(values)
+
+    def _followed(self, cell: _Cell, column: str) -> Any:
+        """The raw value that a cell refers to; a `_Cell` without departure where the mirror has it."""
+        found: Any = cell
+        for _ in range(len(self._departed) + 1):
+            if type(found) is not _Cell or found.departure is None:
+                return found
+            found = self._before_departure(found, column)
+        return found if type(found) is not _Cell or found.departure is None else _NOWHERE
+
+    def _before_departure(self, cell: _Cell, column: str) -> Any:
+        if (cell.key, cell.departure) in self._departed:
+            return _cell_of(self._departed[cell.key, cell.departure], cell.key, column)
+        # The delete of the old key is not in the log. With nothing of that key in this epoch its row in the
+        # mirror is the one that moved; else which of its rows it was cannot be known.
+        return _NOWHERE if cell.key in self._rows else _Cell(cell.key, None)
+
+    def _stored_value(self, cell: _Cell, name: str, stored: Stored) -> Any:
+        value = stored.get(self._decoded(cell.key), {}).get(name)
+        if value is None:
+            # A value that is stored out of line is not NULL, so the mirror holds another row than the source did.
+            raise self._unresolved(name)
+        return value
+
+    def _unresolved(self, column: str) -> UnresolvedToast:
+        return UnresolvedToast(
+            f'table "{self._table.name}": column "{column}" was left unchanged by an update, and neither the log '
+            "nor the mirror has its value",
+            hint=f'run "ALTER TABLE {self._table.name} REPLICA IDENTITY FULL", then rebuild the table from a snapshot',
+        )
+
+    def _decoded(self, key: Key) -> Key:
+        found = self._decoded_keys.get(key)
+        return self._decode_keys([key])[0] if found is None else found
+
+    def _decode_keys(self, keys: Sequence[Key]) -> list[Key]:
+        types = [self._types[name] for name in self._table.key]
+        columns = [kind.values(raw) for kind, raw in zip(types, zip(*keys, strict=True), strict=False)]
+        decoded = list(zip(*columns, strict=True))
+        self._decoded_keys.update(zip(keys, decoded, strict=True))
+        return decoded
+
+
+def _cell_of(row: _Row, key: Key, column: str) -> Any:
+    """The cell of a row, for a later row that has it unchanged."""
+    if row is None:
+        return _NOWHERE
+    return _Cell(key, None) if row is _STORED else row[column]
+
+
+def _has_old_row(record: Record) -> bool:
+    return record.value is not None and record.value.get("before") is not None

@@ -1,0 +1,181 @@
+"""The type of every mirror column, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdc_views.capture.types import ColumnType, arrow_schema, column_type
+from cdc_views.errors import BadEvent, UnsupportedType
+from cdc_views.names import TableName
+from cdc_views.source.catalog import Column, SourceTable
+
+TABLE = TableName("public", "t")
+MICROS = pa.timestamp("us", tz="UTC")
+
+
+def numeric_typmod(precision: int, scale: int) -> int:
+    return ((precision << 16) | (scale & 0x7FF)) + 4
+
+
+def type_of(type_name: str, typmod: int = -1, element: str | None = None) -> ColumnType:
+    return column_type(TABLE, Column("c", 1, type_name, typmod, element, False, False))
+
+
+def roundtrip(kind: ColumnType, raw: Sequence[Any]) -> list[Any]:
+    return kind.array(kind.values(raw)).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("type_name", "raw", "arrow", "value"),
+    [
+        ("int2", 7, pa.int16(), 7),
+        ("int4", -7, pa.int32(), -7),
+        ("int8", 2**62, pa.int64(), 2**62),
+        ("bool", True, pa.bool_(), True),
+        ("float8", 1.5, pa.float64(), 1.5),
+        ("float8", 2, pa.float64(), 2.0),
+        ("float4", 0.5, pa.float32(), 0.5),
+        ("numeric", "1E-10", pa.string(), "0.0000000001"),
+        ("numeric", "12.500", pa.string(), "12.500"),
+        ("numeric", "NAN", pa.string(), "NaN"),
+        ("text", "a\nb", pa.string(), "a\nb"),
+        ("bpchar", "a  ", pa.string(), "a  "),
+        ("jsonb", '{"a": 1}', pa.string(), '{"a": 1}'),
+        ("enum", "red", pa.string(), "red"),
+        ("date", 0, pa.date32(), date(1970, 1, 1)),
+        ("date", -719162, pa.date32(), date(1, 1, 1)),
+        ("date", 2932896, pa.date32(), date(9999, 12, 31)),
+        ("timestamp", 1_500_000, MICROS, datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)),
+        ("timestamp", -62135596800000000, MICROS, datetime(1, 1, 1, tzinfo=UTC)),
+        ("timestamptz", "2026-01-02T03:04:05.123456Z", MICROS, datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)),
+        ("timestamptz", "2026-01-02T03:04:05Z", MICROS, datetime(2026, 1, 2, 3, 4, 5, 0, UTC)),
+        ("time", 3_661_500_000, pa.string(), "01:01:01.5"),
+        ("time", 86_400_000_000, pa.string(), "24:00:00"),
+        ("timetz", "12:34:56Z", pa.string(), "12:34:56+00"),
+        ("bytea", "AAH/", pa.binary(), b"\x00\x01\xff"),
+        ("bytea", "", pa.binary(), b""),
+    ],
+)
+def test_decode_value_of_each_type_gives_its_exact_form(
+    type_name: str, raw: Any, arrow: pa.DataType, value: Any
+) -> None:
+    kind = type_of(type_name)
+    assert kind.arrow == arrow
+    assert roundtrip(kind, [raw, None]) == [value, None]
+    assert kind.value(raw) == value
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale", "arrow"),
+    [
+        (12, 2, pa.decimal128(12, 2)),
+        (38, 38, pa.decimal128(38, 38)),
+        (3, -2, pa.decimal128(5, 0)),
+        (2, 4, pa.decimal128(4, 4)),
+        (39, 2, pa.string()),
+        (1000, 0, pa.string()),
+        (37, -2, pa.string()),
+    ],
+)
+def test_column_type_of_numeric_follows_its_modifier(precision: int, scale: int, arrow: pa.DataType) -> None:
+    assert type_of("numeric", numeric_typmod(precision, scale)).arrow == arrow
+
+
+def test_decode_decimal_keeps_every_digit() -> None:
+    kind = type_of("numeric", numeric_typmod(38, 10))
+    assert roundtrip(kind, ["1234567890123456789012345678.0123456789"]) == [
+        Decimal("1234567890123456789012345678.0123456789")
+    ]
+
+
+def test_decode_float4_equals_what_the_mirror_gives_back() -> None:
+    kind = type_of("float4")
+    assert kind.value(0.1) == roundtrip(kind, [0.1])[0]
+
+
+@pytest.mark.parametrize(
+    ("element", "raw", "value"),
+    [
+        ("text", ["a", None, ""], ["a", None, ""]),
+        ("int4", [1, 2], [1, 2]),
+        ("date", [0, None], [date(1970, 1, 1), None]),
+        ("bytea", ["AA=="], [b"\x00"]),
+        ("text", [], []),
+    ],
+)
+def test_decode_array_gives_a_list(element: str, raw: list[Any], value: list[Any]) -> None:
+    kind = type_of("_" + element, element=element)
+    assert roundtrip(kind, [raw, None]) == [value, None]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "raw"),
+    [
+        ("float8", "NaN"),
+        ("float8", "Infinity"),
+        ("float4", "-Infinity"),
+        ("date", 2932897),
+        ("date", -719163),
+        ("timestamp", 9223372036825200000),
+        ("timestamp", -9223372036832400000),
+        ("timestamptz", "infinity"),
+        ("timestamptz", "-infinity"),
+        ("timestamptz", "+10000-01-01T00:00:00Z"),
+        ("timestamptz", "-0044-03-15T00:00:00Z"),
+        ("timestamptz", "0001-01-01T00:00:00+05:00"),
+    ],
+)
+def test_decode_value_without_exact_form_names_table_and_column(type_name: str, raw: Any) -> None:
+    with pytest.raises(UnsupportedType, match=r'table "public\.t": column "c"') as caught:
+        type_of(type_name).value(raw)
+    assert str(raw) not in str(caught.value).replace("an infinity", "")
+
+
+def test_decode_decimal_not_a_number_is_refused() -> None:
+    with pytest.raises(UnsupportedType, match="not a number"):
+        type_of("numeric", numeric_typmod(5, 2)).value("NAN")
+
+
+def test_decode_array_of_two_dimensions_is_refused() -> None:
+    with pytest.raises(UnsupportedType, match="more than one dimension"):
+        type_of("_int4", element="int4").value([[1], [2]])
+
+
+@pytest.mark.parametrize(
+    ("type_name", "raw"),
+    [("int4", 1.5), ("int4", "1"), ("int4", True), ("text", 1), ("bool", 1), ("date", "x"), ("bytea", "_"),
+     ("timestamptz", "nonsense"), ("timestamptz", 5), ("time", -1), ("text", {"a": 1})],
+)  # fmt: skip
+def test_decode_json_of_another_shape_is_a_bad_event(type_name: str, raw: Any) -> None:
+    with pytest.raises(BadEvent, match='column "c" has JSON of another shape'):
+        type_of(type_name).value(raw)
+
+
+def test_array_value_beyond_the_type_is_refused_without_showing_it() -> None:
+    kind = type_of("numeric", numeric_typmod(4, 2))
+    with pytest.raises(UnsupportedType, match="does not fit") as caught:
+        kind.array(kind.values(["98765.43"]))
+    assert "98765" not in str(caught.value)
+
+
+def test_column_type_unknown_names_table_column_and_type() -> None:
+    with pytest.raises(UnsupportedType, match=r'table "public\.t": column "c" has type "point"'):
+        type_of("point")
+
+
+def test_arrow_schema_keeps_the_tables_order() -> None:
+    columns = (Column("b", 1, "int8", -1, None, True, False), Column("a", 2, "_text", -1, "text", False, True))
+    table = SourceTable(TABLE, 1, columns, ("b",), False, "default")
+    assert arrow_schema(table) == pa.schema([pa.field("b", pa.int64()), pa.field("a", pa.list_(pa.string()))])
+
+
+def test_arrow_schema_with_an_array_in_the_key_is_refused() -> None:
+    table = SourceTable(TABLE, 1, (Column("a", 1, "_text", -1, "text", True, False),), ("a",), False, "default")
+    with pytest.raises(UnsupportedType, match='key column "a" is an array'):
+        arrow_schema(table)
