@@ -1,0 +1,159 @@
+"""A view as the engine keeps it: what it reads, its key, its strategy, and its SQL over given relations.
+
+The SQL that runs is the text of the view file, in which only the names of its inputs are replaced: a
+parser that understands a construct a little wrong can then refuse a view, never change its meaning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlglot import exp
+
+from cdc_views.plan.keys import derive_key
+from cdc_views.plan.rows import Rows
+from cdc_views.plan.support import check_support
+from cdc_views.views.definition import ViewDefinition
+from cdc_views.views.graph import ViewGraph
+from cdc_views.views.references import ParsedQuery
+
+Strategy = Literal["FULL"]
+
+# Part of every fingerprint: raise it when the same text is to be kept in another way.
+_FORM: Final = "1"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A piece of the SQL that names an input: `sql[start:end]` becomes the relation of `source`, then `after`.
+
+    Without `source` the piece is left out.
+    """
+
+    start: int
+    end: int
+    source: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class CompiledView:
+    """A view ready to run.
+
+    `inputs` are named as in the manifest; `key` has the view's columns that identify a row, is empty if
+    the view has at most one row, and None if no key is proven: rows are then told apart by their content.
+    `reason` says why the strategy is what it is, `key_reason` the same of the key. `fingerprint` changes
+    whenever the table of the view must be made anew.
+    """
+
+    definition: ViewDefinition
+    inputs: tuple[str, ...]
+    key: tuple[str, ...] | None
+    strategy: Strategy
+    reason: str
+    fingerprint: str
+    key_reason: str
+    replacements: tuple[Replacement, ...]
+
+    def query(self, relations: Mapping[str, str]) -> str:
+        """The view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
+        sql, parts, position = self.definition.sql, [], 0
+        for piece in self.replacements:
+            parts += [sql[position : piece.start], relations[piece.source] if piece.source else "", piece.after]
+            position = piece.end
+        text = "".join([*parts, sql[position:]])
+        if self.definition.columns is None:
+            return text
+        names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.definition.columns)
+        # The line break ends a comment with which the text may end.
+        return f"SELECT * FROM (\n{text}\n) AS _cv_view({names})"
+
+
+def compile_view(
+    definition: ViewDefinition,
+    graph: ViewGraph,
+    schemas: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, tuple[str, ...]],
+) -> CompiledView:
+    """Compile a view of the graph. Raises UnsupportedView with file, line and column.
+
+    `schemas` has the columns of inputs and their types in the source's catalog, `keys` the keys of
+    inputs; both may leave inputs out, of which less can then be proven.
+    """
+    query, inputs = graph.query(definition.name), graph.inputs(definition.name)
+    known = frozenset(column.lower() for source in inputs for column in schemas.get(source, ()))
+    check_support(query, known)
+    rows = _view_rows(query, graph, schemas, keys)
+    key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
+    reason = "the whole query is run and compared with the stored rows: incremental strategies are not built yet"
+    shapes = {source: sorted(schemas.get(source, {}).items()) for source in inputs}
+    return CompiledView(
+        definition=definition,
+        inputs=inputs,
+        key=key,
+        strategy="FULL",
+        reason=reason,
+        fingerprint=_fingerprint(query, inputs, key, shapes),
+        key_reason=rows.reason,
+        replacements=_replacements(query, graph),
+    )
+
+
+def _view_rows(
+    query: ParsedQuery,
+    graph: ViewGraph,
+    schemas: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, tuple[str, ...]],
+) -> Rows:
+    sources = {id(reference.node): graph.source(query.definition.name, reference) for reference in query.references}
+
+    def rows_of(table: exp.Table) -> Rows:
+        source = sources[id(table)]
+        columns, key = schemas.get(source), keys.get(source)
+        return Rows(
+            None if columns is None else tuple(columns),
+            {name.lower(): kind for name, kind in (columns or {}).items()},
+            None if key is None else tuple(name.lower() for name in key),
+            f'no key of "{source}" is known' if key is None else f'the key of "{source}"',
+            nullable=columns is None,  # the key of a view may hold NULL
+            spelling={name.lower(): name for name in (*(columns or ()), *(key or ()))},
+        )
+
+    rows = derive_key(query.tree, rows_of)
+    return rows if query.definition.columns is None else rows.renamed(query.definition.columns)
+
+
+def _replacements(query: ParsedQuery, graph: ViewGraph) -> tuple[Replacement, ...]:
+    found = []
+    for reference in query.references:
+        after = f" AS {reference.name}" if reference.needs_alias else ""
+        source = graph.source(query.definition.name, reference)
+        found.append(Replacement(reference.start, reference.end, source, after))
+    return tuple(sorted([*found, *_schema_prefixes(query)], key=lambda piece: piece.start))
+
+
+def _schema_prefixes(query: ParsedQuery) -> Iterator[Replacement]:
+    """The `public.` of `public.orders.id`: the alias that stands for the table has no schema."""
+    unaliased = {
+        (reference.schema.lower(), reference.name.lower())
+        for reference in query.references
+        if reference.schema is not None and reference.needs_alias
+    }
+    for column in query.tree.find_all(exp.Column):
+        parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+        if len(parts) > 1 and len(column.parts) > 2:
+            schema, table = parts[:2]
+            if (schema.name.lower(), table.name.lower()) in unaliased:
+                yield Replacement(schema.meta["start"], table.meta["start"], None, "")
+
+
+def _fingerprint(query: ParsedQuery, inputs: Sequence[str], key: Sequence[str] | None, shapes: object) -> str:
+    """Of what the view says, its layout and comments apart, and of what it reads."""
+    definition = query.definition
+    tokens = [(token.token_type.name, token.text) for token in query.tokens]
+    options = sorted(definition.options.items())
+    facts = (_FORM, definition.columns, definition.kind, options, tokens, tuple(inputs), key, shapes)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

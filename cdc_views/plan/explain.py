@@ -1,0 +1,48 @@
+"""What `explain` shows of a view: how it is kept, why, and the SQL that runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_views.plan.compiled import CompiledView
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a view is kept.
+
+    `key` is None where rows are told apart by their content; `sql` names the inputs as the manifest does.
+    """
+
+    view: str
+    strategy: str
+    reason: str
+    key: tuple[str, ...] | None
+    key_reason: str
+    inputs: tuple[str, ...]
+    sql: str
+
+    def lines(self) -> list[str]:
+        """The explanation as text, a fact a line, the SQL last."""
+        key = "none" if self.key is None else f"({', '.join(self.key)})"
+        return [
+            f"view: {self.view}",
+            f"strategy: {self.strategy}: {self.reason}",
+            f"key: {key}: {self.key_reason}",
+            f"inputs: {', '.join(self.inputs) or 'none'}",
+            "sql:",
+            *(f"  {line}".rstrip() for line in self.sql.splitlines()),
+        ]
+
+
+def explain(compiled: CompiledView) -> Explanation:
+    """Explain a compiled view."""
+    return Explanation(
+        view=compiled.definition.name,
+        strategy=compiled.strategy,
+        reason=compiled.reason,
+        key=compiled.key,
+        key_reason=compiled.key_reason,
+        inputs=compiled.inputs,
+        sql=compiled.query({source: source for source in compiled.inputs}),
+    )

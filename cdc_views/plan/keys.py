@@ -1,0 +1,230 @@
+"""Which columns identify a view's rows: derived from its SQL where that can be proven, else none.
+
+The rules: a table has its primary key; a filter, a projection and a window keep it; an inner join has
+both keys, or one side's where the join fixes the other side's key; an outer join too, if the key of the
+side that may be missing is never NULL; GROUP BY has its columns; DISTINCT and the set operations without
+ALL have all columns; an aggregate without GROUP BY has one row, so its key is empty. Whatever is not
+certain (functions that make rows, UNION ALL, names that cannot be resolved) has no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.joins import Frame, join_frame
+from cdc_views.plan.rows import Output, Rows, Sources, no_key
+
+_GENERATORS: Final = frozenset(
+    ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
+)
+
+Tables = Callable[[exp.Table], Rows]  # what is known of a table or view that the query names
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What names stand for in a query: its CTEs, then the view's inputs."""
+
+    tables: Tables
+    ctes: Mapping[str, Rows] = field(default_factory=dict)
+
+    def rows(self, table: exp.Table) -> Rows:
+        """What is known of a table, view, CTE or function in FROM."""
+        if not isinstance(table.this, exp.Identifier):
+            return no_key("a function in FROM has no key")
+        if not table.args.get("db") and table.name.lower() in self.ctes:
+            return self.ctes[table.name.lower()]
+        return self.tables(table)
+
+
+def derive_key(query: exp.Query, tables: Tables) -> Rows:
+    """What is known of a query's rows: columns, types, and a key or why there is none."""
+    return _query(query, _Scope(tables))
+
+
+def _query(query: exp.Expr, scope: _Scope) -> Rows:
+    if isinstance(with_ := query.args.get("with_"), exp.With):
+        scope = _with_ctes(with_, scope)
+    if isinstance(query, exp.Select):
+        return _select(query, scope)
+    if isinstance(query, exp.Subquery):
+        return _renamed(_query(query.this, scope), query)
+    if isinstance(query, exp.SetOperation):
+        return _set_operation(query, scope)
+    return no_key("a list of values has no key")
+
+
+def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
+    for cte in with_.expressions:
+        name = cte.alias.lower()
+        rows = no_key("a recursive query has no key") if with_.recursive else _renamed(_query(cte.this, scope), cte)
+        scope = replace(scope, ctes={**scope.ctes, name: rows})
+    return scope
+
+
+def _renamed(rows: Rows, aliased: exp.Expr) -> Rows:
+    """The rows with the column names of an alias like `t(a, b)`."""
+    names = [column.name for column in aliased.args["alias"].columns] if aliased.args.get("alias") else []
+    return rows.renamed(names) if names else rows
+
+
+def _set_operation(query: exp.SetOperation, scope: _Scope) -> Rows:
+    left = _query(query.left, scope)
+    result = Rows(left.columns, {}, None, "", spelling=left.spelling)
+    if not query.args.get("distinct"):
+        # The key of the left side does not do: its values become those of the wider type of both sides.
+        return replace(result, reason=f"{type(query).__name__.upper()} ALL may have a row twice")
+    return result.with_all_columns_as_key("all columns of a set operation")
+
+
+def _select(select: exp.Select, scope: _Scope) -> Rows:
+    sources, frame = _from(select, scope)
+    outputs = _outputs(select, sources)
+    rows = _named(outputs)
+    nodes = [node for item in select.expressions for node in _own_nodes(item)]
+    if any(map(_is_generator, nodes)):
+        return replace(rows, key=None, reason="a function that makes rows has no key")
+    group = select.args.get("group")
+    if group is not None:
+        rows = _grouped(group, select, outputs, sources, rows)
+    elif any(map(_is_aggregate, nodes)) or select.args.get("having"):
+        rows = replace(rows, key=(), reason="an aggregate without GROUP BY has one row")
+    else:
+        rows = _projected(outputs, frame, rows)
+    if select.args.get("distinct") and rows.key is None:
+        return rows.with_all_columns_as_key("all columns of DISTINCT")
+    return rows
+
+
+def _from(select: exp.Select, scope: _Scope) -> tuple[Sources, Frame]:
+    """The tables of a SELECT by alias, and the key of their join."""
+    from_ = select.args.get("from_")
+    if from_ is None:
+        return Sources({}), Frame((), False, "a SELECT without FROM has one row")
+    where = select.args.get("where")
+    first, rows = _source(from_.this, scope)
+    joins = [(join, *_source(join.this, scope)) for join in select.args.get("joins") or ()]
+    sources, frame = join_frame(first, rows, joins, where.this if where else None)
+    nodes = [from_.this, *(join.this for join, _, _ in joins)]
+    if any(node.args.get("pivots") for node in nodes):
+        return replace(sources, has_more=True), Frame(None, False, "PIVOT has no key")
+    for lateral in select.args.get("laterals") or ():
+        frame = Frame(None, False, "LATERAL VIEW makes rows")
+        alias = lateral.args.get("alias")
+        names = tuple(column.name for column in alias.columns) if alias else ()
+        rows = Rows(names, {}, None, frame.reason)
+        # Without names for its columns Spark makes them up.
+        sources = replace(sources.with_rows(lateral.alias.lower(), rows), has_more=sources.has_more or not names)
+    return sources, frame
+
+
+def _source(node: exp.Expr, scope: _Scope) -> tuple[str, Rows]:
+    """The alias of a source in FROM, in lower case, and what is known of it."""
+    name = node.alias_or_name.lower()
+    if isinstance(node, exp.Table):
+        return name, _renamed(scope.rows(node), node)
+    if isinstance(node, exp.Subquery) and not node.args.get("joins"):
+        return name, _query(node, scope)
+    return name, no_key("a source in FROM that is neither a table nor a query has no key")
+
+
+def _outputs(select: exp.Select, sources: Sources) -> list[Output]:
+    """The columns of a SELECT; one without name stands for columns that are not known."""
+    found: list[Output] = []
+    for item in select.expressions:
+        value = item.unalias()
+        if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
+            found += sources.star(value)
+        else:
+            origin = sources.resolve(value)
+            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
+            found.append(Output(name, value, origin, sources.type_of(origin), isinstance(item, exp.Aliases)))
+    return found
+
+
+def _named(outputs: Sequence[Output]) -> Rows:
+    names = None if any(output.is_many for output in outputs) else tuple(output.name for output in outputs)
+    types = {output.name.lower(): output.type for output in outputs if output.name and output.type}
+    spelling = {output.name.lower(): output.name for output in outputs if output.name}
+    return Rows(names, types, None, "", spelling=spelling)
+
+
+def _projected(outputs: Sequence[Output], frame: Frame, rows: Rows) -> Rows:
+    """The key of the join, if its columns, or ones that always equal them, are selected."""
+    if frame.key is None:
+        return replace(rows, reason=frame.reason)
+    key = []
+    for column in frame.key:
+        same = frame.equal_to(column)
+        name = next((output.name for output in outputs if output.name and output.origin in same), None)
+        if name is None:
+            alias, missing = column
+            return replace(rows, reason=f'column "{missing}" of the key of "{alias}" is not selected as it is')
+        key.append(name.lower())
+    return replace(rows, key=tuple(dict.fromkeys(key)), nullable=frame.nullable, reason=frame.reason)
+
+
+def _grouped(group: exp.Group, select: exp.Select, outputs: Sequence[Output], sources: Sources, rows: Rows) -> Rows:
+    if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
+        return replace(rows, reason="grouping sets may have a row twice")
+    if group.args.get("all"):
+        wanted = [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
+    else:
+        wanted = list(group.expressions)
+    key = []
+    for expression in wanted:
+        name = _output_of(expression, outputs, sources)
+        if name is None:
+            return replace(rows, reason=f'the group expression "{expression.sql("spark")}" is not selected as it is')
+        key.append(name.lower())
+    return replace(rows, key=tuple(dict.fromkeys(key)), nullable=True, reason="the columns of GROUP BY")
+
+
+def _output_of(expression: exp.Expr, outputs: Sequence[Output], sources: Sources) -> str | None:
+    """The output column that is a group expression: by position, by what it is, or by its alias."""
+    if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
+        position = int(expression.name) - 1
+        many = any(output.is_many for output in outputs[: position + 1])
+        return outputs[position].name or None if not many and 0 <= position < len(outputs) else None
+    origin = sources.resolve(expression)
+    same = [o for o in outputs if (origin is not None and o.origin == origin) or _is_same(o.value, expression)]
+    # Spark takes a column before an alias, so an alias counts only where no column can be meant.
+    if not same and isinstance(expression, exp.Column) and not expression.table and sources.lacks(expression.name):
+        same = [output for output in outputs if output.name.lower() == expression.name.lower()]
+    return next((output.name for output in same if output.name), None)
+
+
+def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
+    return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()
+
+
+def _own_nodes(item: exp.Expr) -> list[exp.Expr]:
+    """The nodes of an expression, without those of subqueries and without aggregates over a window."""
+    found, pending = [], [item]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, exp.Window):
+            over = node.this
+            while isinstance(over, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                over = over.this
+            pending += list(over.iter_expressions())
+            pending += [child for child in node.iter_expressions() if child is not node.this]
+            continue
+        found.append(node)
+        pending += list(node.iter_expressions())
+    return found
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return isinstance(node, exp.AggFunc)
+
+
+def _is_generator(node: exp.Expr) -> bool:
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else ""
+    return name.lower() in _GENERATORS or isinstance(node, exp.UDTF)

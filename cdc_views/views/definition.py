@@ -1,0 +1,210 @@
+"""A view file: `CREATE MATERIALIZED VIEW name [(columns)] [WITH (option = value, ...)] AS SELECT ...`.
+
+One statement a file, and the file is called like the view. The SELECT is kept as it is written: Spark
+runs that text, so its meaning is Spark's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, NoReturn
+
+from sqlglot import Token, TokenType
+
+from cdc_views.errors import BadView
+from cdc_views.views.kinds import DEFAULT_KIND, KINDS
+from cdc_views.views.text import place, tokens_of
+
+FORM: Final = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (option = value, ...)] AS SELECT ..."
+HIDDEN: Final = "_cv_"
+
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """What a view file says.
+
+    `sql` is the SELECT as written, without the closing semicolon; it begins at `first_line` and
+    `first_column` of the file, the view's name at `name_line` and `name_column`, all counted from 1.
+    """
+
+    name: str
+    columns: tuple[str, ...] | None
+    kind: str
+    options: Mapping[str, str]
+    sql: str
+    file: Path
+    first_line: int
+    first_column: int
+    name_line: int = 1
+    name_column: int = 1
+
+    def place(self, offset: int = 0) -> str:
+        """`file:line:column` of an offset in `sql`."""
+        return place(self.file, self.sql, offset, self.first_line, self.first_column)
+
+    @property
+    def name_place(self) -> str:
+        """`file:line:column` of the view's name."""
+        return f"{self.file}:{self.name_line}:{self.name_column}"
+
+
+def read_views(folder: Path) -> list[ViewDefinition]:
+    """Read every `*.sql` file of a folder, by name. Raises BadView."""
+    views = []
+    for file in sorted(folder.glob("*.sql")):
+        try:
+            views.append(parse_view(file.read_text(encoding="utf-8"), file))
+        except UnicodeDecodeError:
+            raise BadView(f"{file}:1:1: the file is not UTF-8") from None
+    return views
+
+
+def parse_view(text: str, file: Path) -> ViewDefinition:
+    """Read the text of a view file. Raises BadView whose message begins with file, line and column."""
+    return _HeaderParser(text, file).definition()
+
+
+class _HeaderParser:
+    """Reads the words up to AS; what follows is the SELECT."""
+
+    def __init__(self, text: str, file: Path) -> None:
+        self._text = text
+        self._file = file
+        self._tokens = tokens_of(text, file)
+        self._next = 0
+
+    def definition(self) -> ViewDefinition:
+        for word in ("CREATE", "MATERIALIZED", "VIEW"):
+            self._expect(word)
+        name_token = self._peek()
+        name = self._view_name()
+        columns = self._columns() if self._at("(") else None
+        options = self._options() if self._at("WITH") else {}
+        self._expect("AS")
+        start, end = self._query()
+        line, column = self._line_and_column(start)
+        name_line, name_column = self._line_and_column(name_token.start if name_token else 0)
+        kind = options.pop("kind", DEFAULT_KIND)
+        return ViewDefinition(
+            name, columns, kind, options, self._text[start:end], self._file, line, column, name_line, name_column
+        )
+
+    def _view_name(self) -> str:
+        token = self._take("a view name")
+        name = token.text
+        if token.token_type is TokenType.IDENTIFIER or not _NAME.fullmatch(name):
+            self._fail(token, f'view name "{name}", wanted lower-case letters, digits and _, unquoted')
+        if self._at("."):
+            self._fail(token, f'view name "{name}" has a schema, wanted a name alone')
+        if name.startswith(HIDDEN):
+            self._fail(token, f'view name "{name}" begins with "{HIDDEN}", which is kept for hidden things')
+        if self._file.stem != name:
+            self._fail(token, f'view "{name}" in file "{self._file.name}"', hint=f'call the file "{name}.sql"')
+        return name
+
+    def _columns(self) -> tuple[str, ...]:
+        names: list[str] = []
+        self._expect("(")
+        while True:
+            token = self._take("a column name")
+            if token.token_type is not TokenType.IDENTIFIER and not _WORD.fullmatch(token.text):
+                self._fail(token, f'found "{token.text}", wanted a column name')
+            if token.text.lower() in (name.lower() for name in names):
+                self._fail(token, f'column "{token.text}" appears twice')
+            if token.text.lower().startswith(HIDDEN):
+                self._fail(token, f'column "{token.text}" begins with "{HIDDEN}", which is kept for hidden columns')
+            names.append(token.text)
+            if not self._at(","):
+                self._expect(")")
+                return tuple(names)
+            self._next += 1
+
+    def _options(self) -> dict[str, str]:
+        self._expect("WITH")
+        self._expect("(")
+        found: dict[str, tuple[Token, Token]] = {}
+        while True:
+            name = self._take("an option")
+            if name.text.lower() in found:
+                self._fail(name, f'option "{name.text}" appears twice')
+            self._expect("=")
+            found[name.text.lower()] = (name, self._option_value(name))
+            if not self._at(","):
+                self._expect(")")
+                break
+            self._next += 1
+        return self._checked(found)
+
+    def _option_value(self, name: Token) -> Token:
+        value = self._take("a value")
+        if value.token_type not in (TokenType.STRING, TokenType.NUMBER) and not _WORD.fullmatch(value.text):
+            self._fail(value, f'option "{name.text}" has value "{value.text}", wanted a text, a number or a word')
+        return value
+
+    def _checked(self, found: Mapping[str, tuple[Token, Token]]) -> dict[str, str]:
+        kind = DEFAULT_KIND
+        if "kind" in found:
+            token = found["kind"][1]
+            kind = token.text
+            if kind not in KINDS:
+                self._fail(token, f'unknown kind "{kind}"', hint=_choices(kind, KINDS, "kinds"))
+        for name, (token, _) in found.items():
+            if name != "kind" and name not in KINDS[kind].options:
+                allowed = [*sorted(KINDS[kind].options), "kind"]
+                self._fail(
+                    token, f'unknown option "{token.text}" of kind "{kind}"', hint=_choices(name, allowed, "options")
+                )
+        return {name: value.text for name, (_, value) in found.items()}
+
+    def _query(self) -> tuple[int, int]:
+        """Where the SELECT begins and ends in the text."""
+        first = self._take("a SELECT")
+        rest = self._tokens[self._next - 1 :]
+        semicolon = next((i for i, token in enumerate(rest) if token.token_type is TokenType.SEMICOLON), len(rest))
+        if semicolon == 0:
+            self._fail(first, "found the end of the statement, wanted a SELECT")
+        if after := rest[semicolon + 1 :]:
+            self._fail(after[0], "a second statement", hint="one view a file")
+        return first.start, rest[semicolon - 1].end + 1
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+    def _at(self, word: str) -> bool:
+        token = self._peek()
+        return token is not None and token.token_type is not TokenType.IDENTIFIER and token.text.upper() == word
+
+    def _take(self, wanted: str) -> Token:
+        token = self._peek()
+        if token is None:
+            where = place(self._file, self._text, len(self._text.rstrip()))
+            raise BadView(f"{where}: found the end of the file, wanted {wanted}", hint=f"the form is {FORM}")
+        self._next += 1
+        return token
+
+    def _expect(self, word: str) -> Token:
+        matches = self._at(word)
+        token = self._take(word)
+        if not matches:
+            self._fail(token, f'found "{token.text}", wanted {word}', hint=f"the form is {FORM}")
+        return token
+
+    def _fail(self, token: Token, problem: str, *, hint: str | None = None) -> NoReturn:
+        raise BadView(f"{place(self._file, self._text, token.start)}: {problem}", hint=hint)
+
+    def _line_and_column(self, offset: int) -> tuple[int, int]:
+        before = self._text[:offset].split("\n")
+        return len(before), len(before[-1]) + 1
+
+
+def _choices(found: str, known: Mapping[str, object] | list[str], what: str) -> str:
+    close = get_close_matches(found, list(known), n=1)
+    names = ", ".join(f'"{name}"' for name in known)
+    return f'did you mean "{close[0]}"' if close else f"known {what}: {names}"

@@ -1,0 +1,22 @@
+"""The kinds of views: shapes on top of a SELECT, each with its own options.
+
+To add a kind, add it to `KINDS` with the options that it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+DEFAULT_KIND: Final = "sql"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind and the names of its options, `kind` itself apart."""
+
+    name: str
+    options: frozenset[str] = field(default=frozenset())
+
+
+KINDS: Final = {kind.name: kind for kind in (Kind(DEFAULT_KIND),)}

@@ -1,0 +1,127 @@
+"""Which tables and views a SELECT reads, and where its text names them.
+
+sqlglot parses the text; its trees are only looked at, never printed and run. A name in FROM is a
+reference unless a common table expression (CTE) in scope has that name, or it is a function or a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import Token, exp
+from sqlglot.errors import ParseError
+
+from cdc_views.errors import BadView, UnsupportedView
+from cdc_views.views.definition import ViewDefinition
+from cdc_views.views.text import tokens_of
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place where a SELECT names a table or view: `sql[start:end]`.
+
+    `schema` is None for a name alone. `needs_alias`: the SELECT gives it none, so its columns may be
+    qualified by the name itself.
+    """
+
+    schema: str | None
+    name: str
+    start: int
+    end: int
+    needs_alias: bool
+    node: exp.Table
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """A view's SELECT: its tree, its tokens (offsets are those in the definition's `sql`), its references."""
+
+    definition: ViewDefinition
+    tree: exp.Query
+    tokens: Sequence[Token]
+    references: tuple[Reference, ...]
+
+
+def parse_query(definition: ViewDefinition) -> ParsedQuery:
+    """Parse a view's SELECT and find what it reads. Raises BadView, UnsupportedView."""
+    sql = definition.sql
+    tokens = tokens_of(sql, definition.file, definition.first_line, definition.first_column)
+    try:
+        tree = sqlglot.parse_one(sql, dialect="spark")
+    except ParseError as error:
+        raise _syntax_error(definition, error) from None
+    if not isinstance(tree, exp.Query):
+        first = tokens[0].text.upper() if tokens else ""
+        raise UnsupportedView(f'{definition.place()}: found "{first}", wanted a SELECT')
+    references = (_reference(definition, table) for table in _tables(tree))
+    return ParsedQuery(definition, tree, tokens, tuple(sorted(references, key=lambda found: found.start)))
+
+
+def _tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The tables that a query names. A loop, since a long chain of ORs is a deep tree."""
+    pending: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]  # with the names of the CTEs in scope
+    while pending:
+        node, ctes = pending.pop()
+        if isinstance(node, exp.Hint):
+            continue
+        if isinstance(node, exp.Table):
+            is_cte = not node.args.get("db") and node.name.lower() in ctes
+            if isinstance(node.this, exp.Identifier | exp.Dot) and not is_cte:
+                yield node
+        with_ = node.args.get("with_")
+        if isinstance(with_, exp.With):
+            if with_.recursive:
+                ctes |= {cte.alias.lower() for cte in with_.expressions}
+            for cte in with_.expressions:
+                # A CTE that names itself means the table outside.
+                pending.append((cte.this, ctes))
+                ctes |= {cte.alias.lower()}
+        pending += [(child, ctes) for child in node.iter_expressions() if child is not with_]
+
+
+def _reference(definition: ViewDefinition, table: exp.Table) -> Reference:
+    parts = table.parts
+    names = [part.name for part in parts]
+    start = _start(parts)
+    quoted = next((part for part in parts if isinstance(part, exp.Identifier) and part.quoted), None)
+    if quoted is not None:
+        raise UnsupportedView(
+            f'{definition.place(start)}: table name "{".".join(names)}" is quoted, wanted a plain name',
+            hint="names in quotes, and paths, are not read from views",
+        )
+    if len(parts) > 2:
+        raise UnsupportedView(
+            f'{definition.place(start)}: table name "{".".join(names)}" has {len(parts)} parts, wanted schema.table'
+        )
+    if table.args.get("version"):
+        raise UnsupportedView(
+            f'{definition.place(start)}: table "{".".join(names)}" at another version or time',
+            hint="a view equals its SELECT over the tables as they are at its epoch",
+        )
+    schema = names[0] if len(names) == 2 else None
+    return Reference(schema, names[-1], start, parts[-1].meta["end"] + 1, not table.alias, table)
+
+
+def _start(parts: Iterable[exp.Expr]) -> int:
+    return min((int(part.meta["start"]) for part in parts if "start" in part.meta), default=0)
+
+
+def _syntax_error(definition: ViewDefinition, error: ParseError) -> BadView:
+    details = error.errors[0] if error.errors else {}
+    description, found = str(details.get("description") or ""), str(details.get("highlight") or "")
+    # Most of sqlglot's descriptions are about its own classes and tokens.
+    wanted = f", wanted {description.removeprefix('Expecting ')}" if description.startswith("Expecting ") else ""
+    return BadView(
+        f'{definition.place(_offset(definition.sql, details))}: syntax error at or near "{found}"{wanted}',
+        hint="the language of views is Spark SQL",
+    )
+
+
+def _offset(sql: str, details: dict[str, object]) -> int:
+    """Where sqlglot stopped: it gives the line, and the column at which the token ends."""
+    line, column = int(str(details.get("line") or 1)), int(str(details.get("col") or 1))
+    lines = sql.split("\n")
+    before = sum(len(text) + 1 for text in lines[: line - 1])
+    return max(0, min(len(sql), before + column - len(str(details.get("highlight") or ""))))

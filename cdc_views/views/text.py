@@ -1,0 +1,66 @@
+"""Places in a view file, and its tokens.
+
+Everything said about a view says where: errors begin with `file:line:column`, both counted from 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlglot import Token
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+
+from cdc_views.errors import BadView
+
+
+def place(file: Path, text: str, offset: int, line: int = 1, column: int = 1) -> str:
+    """`file:line:column` of an offset in a text that begins at `line` and `column` of the file."""
+    before = text[:offset].split("\n")
+    if len(before) > 1:
+        line, column = line + len(before) - 1, 1
+    return f"{file}:{line}:{column + len(before[-1])}"
+
+
+def tokens_of(text: str, file: Path, line: int = 1, column: int = 1) -> list[Token]:
+    """The tokens of Spark's SQL. Raises BadView."""
+    try:
+        return list(Spark().tokenize(text))
+    except TokenError:
+        # sqlglot says where it stopped, not where the text or the comment began that does not end.
+        where = place(file, text, _unclosed(text), line, column)
+        raise BadView(f"{where}: a text, name or comment that does not end", hint="close it") from None
+
+
+def _unclosed(text: str) -> int:
+    """The offset of the quote or comment that is not closed."""
+    position = 0
+    while position < len(text):
+        start = position
+        if text.startswith("--", position):
+            end = text.find("\n", position)
+            position = len(text) if end < 0 else end
+        elif text.startswith("/*", position):
+            end = text.find("*/", position + 2)
+            if end < 0:
+                return start
+            position = end + 2
+        elif text[position] in "'\"`":
+            position = _end_of_quoted(text, position)
+            if position < 0:
+                return start
+        else:
+            position += 1
+    return 0
+
+
+def _end_of_quoted(text: str, start: int) -> int:
+    quote, position = text[start], start + 1
+    while position < len(text):
+        if text[position] == "\\" and quote != "`":
+            position += 2
+        elif text[position] == quote:
+            return position + 1
+        else:
+            position += 1
+    return -1

@@ -1,0 +1,151 @@
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, count(*) AS n FROM orders GROUP BY user_id;
+-- key: (user_id): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT user_id, count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS n, lower(status) AS status2 FROM orders GROUP BY lower(status);
+-- key: (status2): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT count(*) AS n, lower(status) AS status2 FROM _cv_input_0 AS orders GROUP BY lower(status)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT lower(status) AS status, count(*) AS n FROM orders GROUP BY status;
+-- key: none: the group expression "status" is not selected as it is
+-- inputs: public.orders
+-- query
+SELECT lower(status) AS status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY status
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT lower(note) AS n2, count(*) AS n FROM orders GROUP BY n2;
+-- key: (n2): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT lower(note) AS n2, count(*) AS n FROM _cv_input_0 AS orders GROUP BY n2
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id AS u, date_trunc('day', ordered_at) AS day, count(*) AS n FROM orders GROUP BY 1, 2 HAVING count(*) > 1;
+-- key: (u, day): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT user_id AS u, date_trunc('day', ordered_at) AS day, count(*) AS n FROM _cv_input_0 AS orders GROUP BY 1, 2 HAVING count(*) > 1
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS n FROM orders GROUP BY user_id;
+-- key: none: the group expression "user_id" is not selected as it is
+-- inputs: public.orders
+-- query
+SELECT count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, count(*) AS n FROM orders GROUP BY ALL;
+-- key: (user_id, status): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT user_id, status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY ALL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, count(*) AS n FROM orders GROUP BY user_id, status WITH ROLLUP;
+-- key: none: grouping sets may have a row twice
+-- inputs: public.orders
+-- query
+SELECT user_id, status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id, status WITH ROLLUP
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, count(*) AS n FROM orders GROUP BY GROUPING SETS ((user_id), ());
+-- key: none: grouping sets may have a row twice
+-- inputs: public.orders
+-- query
+SELECT user_id, count(*) AS n FROM _cv_input_0 AS orders GROUP BY GROUPING SETS ((user_id), ())
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS n, sum(quantity) AS q FROM order_items;
+-- key: (): an aggregate without GROUP BY has one row
+-- inputs: public.order_items
+-- query
+SELECT count(*) AS n, sum(quantity) AS q FROM _cv_input_0 AS order_items
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT sum(n) AS total FROM (SELECT count(*) AS n FROM orders UNION ALL SELECT count(*) AS n FROM users) x;
+-- key: (): an aggregate without GROUP BY has one row
+-- inputs: public.orders, public.users
+-- query
+SELECT sum(n) AS total FROM (SELECT count(*) AS n FROM _cv_input_0 AS orders UNION ALL SELECT count(*) AS n FROM _cv_input_1 AS users) x
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT (SELECT count(*) FROM orders) + (SELECT count(*) FROM users) AS n;
+-- key: (): a SELECT without FROM has one row
+-- inputs: public.orders, public.users
+-- query
+SELECT (SELECT count(*) FROM _cv_input_0 AS orders) + (SELECT count(*) FROM _cv_input_1 AS users) AS n
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT DISTINCT user_id, status FROM orders;
+-- key: (user_id, status): all columns of DISTINCT
+-- inputs: public.orders
+-- query
+SELECT DISTINCT user_id, status FROM _cv_input_0 AS orders
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT DISTINCT user_id, lower(status) FROM orders;
+-- key: none: not all columns have a name that is known
+-- inputs: public.orders
+-- query
+SELECT DISTINCT user_id, lower(status) FROM _cv_input_0 AS orders
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT DISTINCT * FROM orders;
+-- key: (id): the key of "public.orders"
+-- inputs: public.orders
+-- query
+SELECT DISTINCT * FROM _cv_input_0 AS orders
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM orders UNION SELECT id FROM users;
+-- key: (id): all columns of a set operation
+-- inputs: public.orders, public.users
+-- query
+SELECT id FROM _cv_input_0 AS orders UNION SELECT id FROM _cv_input_1 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM orders UNION ALL SELECT id FROM users;
+-- key: none: UNION ALL may have a row twice
+-- inputs: public.orders, public.users
+-- query
+SELECT id FROM _cv_input_0 AS orders UNION ALL SELECT id FROM _cv_input_1 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, status FROM orders EXCEPT SELECT id, name FROM users;
+-- key: (id, status): all columns of a set operation
+-- inputs: public.orders, public.users
+-- query
+SELECT id, status FROM _cv_input_0 AS orders EXCEPT SELECT id, name FROM _cv_input_1 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT status FROM orders INTERSECT ALL SELECT name FROM users;
+-- key: none: INTERSECT ALL may have a row twice
+-- inputs: public.orders, public.users
+-- query
+SELECT status FROM _cv_input_0 AS orders INTERSECT ALL SELECT name FROM _cv_input_1 AS users

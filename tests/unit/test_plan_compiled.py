@@ -1,0 +1,101 @@
+"""Compiled views beyond the golden pairs: fingerprints, places, explanations, the demo's views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdc_views.errors import UnsupportedView
+from cdc_views.names import TableName
+from cdc_views.plan.compiled import compile_view
+from cdc_views.plan.explain import explain
+from cdc_views.views.definition import parse_view, read_views
+from cdc_views.views.graph import ViewGraph
+from tests.unit.golden import KEYS, SCHEMAS, compiled
+
+PLAIN = "CREATE MATERIALIZED VIEW v AS SELECT id FROM orders"
+DEMO = Path(__file__).parents[2] / "cdc_views" / "demo" / "views"
+
+
+@pytest.mark.parametrize("text", [PLAIN + ";", PLAIN + " -- why", PLAIN.replace("SELECT ", "SELECT\n  ")])
+def test_fingerprint_of_another_layout_is_the_same(text: str) -> None:
+    assert compiled(text).fingerprint == compiled(PLAIN).fingerprint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace("SELECT id", "SELECT id, note"),
+        PLAIN.replace("orders", "users"),
+        PLAIN.replace("v AS", "v (a) AS"),
+        PLAIN + " WHERE note = 'a  b'",
+    ],
+)
+def test_fingerprint_of_another_meaning_differs(text: str) -> None:
+    assert compiled(text).fingerprint != compiled(PLAIN).fingerprint
+
+
+def test_fingerprint_of_another_text_in_quotes_differs() -> None:
+    one, two = (compiled(f"{PLAIN} WHERE note = '{text}'").fingerprint for text in ("a b", "a  b"))
+    assert one != two
+
+
+def test_compile_view_after_a_header_of_lines_names_the_files_line() -> None:
+    text = "-- a view\nCREATE MATERIALIZED VIEW v\nAS\n  SELECT id,\n    rand() AS r FROM orders"
+    with pytest.raises(UnsupportedView, match=r"^views/v\.sql:5:5: rand\(\)"):
+        compiled(text, "views/v.sql")
+
+
+def test_compile_view_over_a_view_uses_its_key_if_given() -> None:
+    views = [
+        parse_view("CREATE MATERIALIZED VIEW a (userId) AS SELECT id FROM users", Path("a.sql")),
+        parse_view("CREATE MATERIALIZED VIEW b AS SELECT * FROM a", Path("b.sql")),
+    ]
+    graph = ViewGraph(views, [TableName("public", "users")])
+    assert compile_view(views[1], graph, SCHEMAS, KEYS).key is None
+    assert compile_view(views[1], graph, SCHEMAS, {**KEYS, "a": ("userId",)}).key == ("userId",)
+
+
+def test_compile_view_with_a_long_chain_of_conditions_does_not_overflow() -> None:
+    chain = " OR ".join(f"id = {n}" for n in range(3000))
+    assert compiled(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM orders WHERE {chain}").key == ("id",)
+
+
+def test_explain_shows_strategy_key_inputs_and_sql() -> None:
+    explanation = explain(compiled(PLAIN))
+    assert (explanation.strategy, explanation.key, explanation.inputs) == ("FULL", ("id",), ("public.orders",))
+    assert explanation.sql == "SELECT id FROM public.orders AS orders"
+    assert explanation.lines() == [
+        "view: v",
+        "strategy: FULL: the whole query is run and compared with the stored rows: "
+        "incremental strategies are not built yet",
+        'key: (id): the key of "public.orders"',
+        "inputs: public.orders",
+        "sql:",
+        "  SELECT id FROM public.orders AS orders",
+    ]
+
+
+def test_compile_view_of_each_demo_view_finds_its_key() -> None:
+    tables = {
+        "users": ("id",), "follows": ("follower_id", "followee_id"), "posts": ("id",), "products": ("id",),
+        "orders": ("id",), "order_items": ("order_id", "line"), "accounts": ("id",), "savings": ("id",),
+    }  # fmt: skip
+    columns = {
+        "users": "id name", "follows": "follower_id followee_id muted", "posts": "id author_id body created_at",
+        "products": "id sku", "orders": "id user_id status", "order_items": "order_id line product_id quantity",
+        "accounts": "id balance", "savings": "id balance",
+    }  # fmt: skip
+    views = read_views(DEMO)
+    graph = ViewGraph(views, [TableName("public", name) for name in tables])
+    schemas = {f"public.{name}": dict.fromkeys(names.split(), "int8") for name, names in columns.items()}
+    keys = {f"public.{name}": key for name, key in tables.items()}
+    found = {view.name: compile_view(view, graph, schemas, keys).key for view in views}
+    assert found == {
+        "bank_total": (),
+        "home_timeline": ("user_id", "author_id", "post_id"),
+        "order_totals": ("user_id",),
+        "post_search": ("term", "post_id"),
+        "product_cache": ("product_id",),
+    }
