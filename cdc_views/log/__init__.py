@@ -1,0 +1,1 @@
+"""Kafka and Connect: topics and their settings, the connector, the cut, reading a range."""

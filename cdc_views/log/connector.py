@@ -1,0 +1,97 @@
+"""The connector's settings: connectors/postgres.json with its placeholders filled in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from cdc_views.config import Settings
+from cdc_views.errors import BadConfig, SourceUnreachable
+from cdc_views.names import TableName
+from cdc_views.service_schema import SERVICE_TABLES
+
+TEMPLATE: Final = Path(__file__).parents[2] / "connectors" / "postgres.json"
+CONNECTOR_CLASS: Final = "io.debezium.connector.postgresql.PostgresConnector"
+LEAST_VERSION: Final = (3, 7, 0)
+
+_PLACEHOLDER = re.compile(r"\$\{([a-z_.]+)\}")
+_NOT_LITERAL = re.compile(r"([^A-Za-z0-9_])")
+
+
+def connector_config(settings: Settings, template: Path = TEMPLATE) -> dict[str, str]:
+    """Fill in the template. The result holds the password: it goes to Connect and nowhere else."""
+    values = _values(settings)
+
+    def fill(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise BadConfig(f'"{template.name}" has the unknown placeholder "{match[1]}"')
+        return values[match[1]]
+
+    entries: dict[str, str] = json.loads(template.read_text())
+    return {name: _PLACEHOLDER.sub(fill, entry) for name, entry in entries.items()}
+
+
+def version_of(text: str) -> tuple[int, ...] | None:
+    """Compare a version of Debezium: (3, 7, 0) for "3.7.0.Final"; a pre-release counts as the one before."""
+    match = re.match(r"^(\d+)\.(\d+)\.(\d+)(?:\.([A-Za-z]+)\d*)?", text)
+    if not match:
+        return None
+    major, minor, patch = (int(part) for part in match.group(1, 2, 3))
+    final = match[4] in (None, "Final")
+    return (major, minor, patch) if final else (major, minor, patch - 1)
+
+
+def _values(settings: Settings) -> dict[str, str]:
+    source, log = settings.source, settings.log
+    return {
+        **_dsn_values(source.dsn.get_secret_value()),
+        "topic_prefix": log.topic_prefix,
+        "tables": ",".join(_pattern(table) for table in (*source.tables, *SERVICE_TABLES)),
+        "slot": source.slot,
+        "publication": source.publication,
+        "poll_interval_ms": str(log.poll_interval_ms),
+        "transaction_timeout_ms": str(log.transaction_timeout_ms),
+        "partitions": str(log.partitions),
+        "min_compaction_lag_ms": str(log.min_compaction_lag_ms),
+    }
+
+
+def _dsn_values(dsn: str) -> dict[str, str]:
+    try:
+        given: Mapping[str, object] = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # The text of libpq's error can repeat any part of the string, the password too.
+        raise SourceUnreachable("the source's dsn is not a libpq connection string") from None
+    host = str(given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "localhost")
+    if "," in host or host.startswith("/"):
+        raise BadConfig(
+            f'the source\'s dsn has host "{host}", wanted one host name or address',
+            hint="Debezium connects over TCP to one server",
+        )
+    user = str(given.get("user") or os.environ.get("PGUSER") or "postgres")
+    return {
+        "dsn.host": host,
+        "dsn.port": str(given.get("port") or os.environ.get("PGPORT") or 5432),
+        "dsn.user": user,
+        "dsn.password": str(given.get("password") or os.environ.get("PGPASSWORD") or ""),
+        "dsn.dbname": str(given.get("dbname") or os.environ.get("PGDATABASE") or user),
+        "dsn.sslmode": str(given.get("sslmode") or os.environ.get("PGSSLMODE") or "prefer"),
+    }
+
+
+def _pattern(table: TableName) -> str:
+    # The list is split at commas, and matched without case unless told otherwise.
+    if "," in table.schema + table.table:
+        raise BadConfig(f'table "{table}" has a comma in its name, which Debezium cannot be told')
+    return rf"(?-i){_quoted(table.schema)}\.{_quoted(table.table)}"
+
+
+def _quoted(name: str) -> str:
+    return _NOT_LITERAL.sub(r"\\\1", name)

@@ -1,0 +1,127 @@
+"""The cut, without Kafka: which of the records read so far belong to everything committed up to B.
+
+A record belongs to it if and only if its s0, the end of the commit before its transaction, is below
+B: then its own commit ends at B or before. One without s0 (a tombstone, a snapshot read, the first
+transaction after the slot was made) goes with the highest s0 before it in its partition. In each
+partition the cut ends before the first record with s0 at or above B; the next one starts there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from cdc_views.errors import LogDiscontinuity, SequenceRegressed
+from cdc_views.log.record import Offsets, Order, Record, TopicPartition
+from cdc_views.lsn import Lsn
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What the next epoch contains: `start` to before `end` in each partition, the state at `position`.
+
+    Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock.
+    """
+
+    position: Lsn
+    complete_to: Lsn
+    committed_at: datetime
+    start: Offsets
+    end: Offsets
+
+
+class Held:
+    """The records of one partition that were read and are in no cut yet, in offset order."""
+
+    def __init__(self, partition: TopicPartition, start: int, floor: Lsn | None) -> None:
+        """Everything before offset `start` is in the cut at position `floor` (None: in none yet)."""
+        self.partition = partition
+        self.start = start
+        self.next = start
+        self._floor = floor
+        self._records: deque[tuple[int, Record]] = deque()
+        # -1 stands for minus infinity: nothing with an s0 was seen yet.
+        self._commit = -1
+        self._lsn: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[tuple[int, Record]]:
+        """Yield (s0 or what stands for it, record)."""
+        return iter(self._records)
+
+    def add(self, record: Record) -> None:
+        """Take the next record. Raises SequenceRegressed and LogDiscontinuity."""
+        order = record.order
+        if order is not None:
+            if order.commit == self._commit:
+                if order.lsn is not None and self._lsn is not None and order.lsn < self._lsn:
+                    raise self._regressed(record, order)
+                self._lsn = order.lsn
+            elif order.commit is not None and order.commit > self._commit:
+                self._advance(record, order.commit, order.lsn)
+            elif order.commit is not None or self._commit >= 0:
+                raise self._regressed(record, order)
+            elif self._floor is not None:
+                raise self._discontinuity(record, order)
+        self._records.append((self._commit, record))
+        self.next = record.offset + 1
+
+    def prefix(self, position: int) -> int:
+        """Count the records that belong to everything committed up to `position`."""
+        count = 0
+        for commit, _ in self._records:
+            if commit >= position:
+                break
+            count += 1
+        return count
+
+    def end(self, count: int) -> int:
+        """Give the offset at which a cut with the first `count` records ends."""
+        if count < len(self._records):
+            return self._records[count][1].offset
+        return self.next
+
+    def take(self, count: int, position: Lsn) -> list[Record]:
+        """Remove the first `count` records: they are in the cut at `position` now."""
+        self.start = self.end(count)
+        taken = [record for _, record in islice(self._records, count)]
+        for _ in range(count):
+            self._records.popleft()
+        self._floor = position
+        return taken
+
+    def _advance(self, record: Record, commit: int, lsn: int | None) -> None:
+        if self._floor is not None and commit < self._floor:
+            raise self._discontinuity(record, Order(commit, lsn))
+        self._commit, self._lsn = commit, lsn
+
+    def _regressed(self, record: Record, order: Order) -> SequenceRegressed:
+        return SequenceRegressed(
+            f'topic "{record.topic}" partition {record.partition} offset {record.offset}: order is '
+            f"{_printed(order)}, wanted at least {_printed(Order(max(self._commit, 0), self._lsn))}",
+            hint="the topic was written twice: by two connectors, by a second snapshot, or without exactly-once; "
+            "start with a new slot and new topics",
+        )
+
+    def _discontinuity(self, record: Record, order: Order) -> LogDiscontinuity:
+        return LogDiscontinuity(
+            f'topic "{record.topic}" partition {record.partition} offset {record.offset}: order is '
+            f"{_printed(order)}, wanted at least the published position {self._floor}",
+            hint="the log goes on from an earlier state of the source (a failover, a restore, a new slot); "
+            "start with a new slot and new topics",
+        )
+
+
+def ends(held: Iterable[Held], position: int) -> dict[TopicPartition, int]:
+    """Give the end offset of every partition for a cut at `position`."""
+    return {each.partition: each.end(each.prefix(position)) for each in held}
+
+
+def _printed(order: Order) -> str:
+    commit = "none" if order.commit is None else str(Lsn(order.commit))
+    return f"({commit}, {'none' if order.lsn is None else Lsn(order.lsn)})"

@@ -1,0 +1,58 @@
+"""How long the log keeps what we need, against how long we took.
+
+Every version of a row stays for min.compaction.lag.ms; a tombstone for delete.retention.ms more
+(from the first cleaning that meets it, so this is a lower bound; apache/kafka LogCleaner, delete
+horizon). Whoever was away for longer may have missed a delete and would never know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from cdc_views.errors import LogGap
+from cdc_views.log.topics import Topic
+
+# The clocks of source, brokers and engine differ; a tenth at most, for topics that keep less.
+_CLOCK_MARGIN_S: Final = 60.0
+
+
+class Freshness:
+    """Remembers when we last had read everything."""
+
+    def __init__(self, mirrored: Sequence[Topic], every_version: Sequence[Topic]) -> None:
+        """`every_version` are those topics of which no version of a row may be missed."""
+        keeps_s = min((topic.min_compaction_lag_ms for topic in mirrored), default=0) / 1000
+        self.validity_s = _less_margin(keeps_s)
+        limits = [topic.min_compaction_lag_ms + topic.delete_retention_ms for topic in mirrored]
+        limits += [topic.min_compaction_lag_ms for topic in every_version]
+        self._limit_s = _less_margin(min(limits, default=0) / 1000)
+        self._interval_s = min(self._limit_s / 4, 600.0)
+        self._caught_up_s: float | None = None
+        self._looked_s = 0.0
+
+    def start(self, caught_up_at: datetime | None) -> None:
+        """Begin reading at offsets that were everything there was at that time; None: at the first ones."""
+        self._caught_up_s = None if caught_up_at is None else caught_up_at.timestamp()
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it is time to see if we are still caught up; true once per interval."""
+        if now_s - self._looked_s < self._interval_s:
+            return False
+        self._looked_s = now_s
+        return True
+
+    def caught_up(self, now_s: float) -> None:
+        """Everything that was in the log at this time has been read. Raises LogGap."""
+        if self._caught_up_s is not None and now_s - self._caught_up_s > self._limit_s:
+            raise LogGap(
+                f"the log was last read to its end {now_s - self._caught_up_s:.0f} s ago, and keeps what was deleted "
+                f"for {self._limit_s:.0f} s",
+                hint="changes may have been compacted away; start with an empty warehouse and a new snapshot",
+            )
+        self._caught_up_s = now_s
+
+
+def _less_margin(seconds: float) -> float:
+    return seconds - min(_CLOCK_MARGIN_S, seconds / 10)

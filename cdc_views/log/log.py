@@ -1,0 +1,279 @@
+"""The log of one connector: cut after cut, and the records of each.
+
+The engine's marker is written into the source and waited for; then everything that was in the
+topics when it was seen is read, and cut at its position (cut.py). Whatever makes that inexact,
+compaction, other topics, other histories, is an error of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from cdc_views.config import LogSettings
+from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, NotRunning, SchemaChanged, TopicChanged
+from cdc_views.log.connect import Connect, require_not_failed
+from cdc_views.log.cut import Cut, Held
+from cdc_views.log.freshness import Freshness
+from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker
+from cdc_views.log.ranges import read_range, require_readable
+from cdc_views.log.reader import Reader
+from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
+from cdc_views.log.stops import Stop, first_stop
+from cdc_views.log.topics import (
+    admin_client,
+    begin_offsets,
+    describe_topics,
+    end_offsets,
+    require_same_topics,
+    topic_names,
+)
+from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
+from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
+
+_WAIT_S: Final = 0.05
+_WATCH_INTERVAL_S: Final = 2.0
+_TOPICS_INTERVAL_S: Final = 30.0
+# A worker that is starting may take questions long before it answers them.
+_WATCH_TIMEOUT_S: Final = 1.0
+
+
+class Log:
+    """The topics of the mirrored tables, cut at positions of the source. One at a time, from one thread."""
+
+    def __init__(
+        self,
+        settings: LogSettings,
+        tables: Sequence[TableName],
+        marker: MarkerWriter,
+        *,
+        known_topics: Mapping[str, Any] | None = None,
+        fingerprints: Mapping[TableName, str] | None = None,
+        toast_lookup: Collection[TableName] = (),
+    ) -> None:
+        """Look at the topics. Raises TopicChanged, NotRunning.
+
+        `known_topics` is what `topics()` said when the mirrors were made. `fingerprints` are those
+        of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
+        schema that happened while nobody looked would pass for no change. `toast_lookup` are the
+        tables whose unchanged TOAST values come from the mirror: they need every version of a row.
+        """
+        self._settings = settings
+        self._marker = marker
+        self._admin = admin_client(settings)
+        self._connect = Connect(settings.connect_url, timeout_s=_WATCH_TIMEOUT_S)
+        self._tables = topic_names(settings.topic_prefix, tables)
+        self._topics = describe_topics(self._admin, self._tables)
+        require_same_topics(known_topics or {}, self._topics)
+        self._require_topics()
+        self._fingerprints = {table: (fingerprints or {}).get(table) for table in tables}
+        self._schema: str | None = None
+        self._described_s = time.monotonic()
+        mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._fingerprints]
+        self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
+        self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
+        self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
+        self._held: dict[TopicPartition, Held] = {}
+        self._arrived: ArrivedMarker | None = None
+        self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
+        self._reader = Reader(settings)
+
+    def begin(self) -> Offsets:
+        """Give the first offset of every partition of the tables' topics and of those of DDL and TRUNCATE."""
+        return begin_offsets(self._admin, self._partitions)
+
+    def topics(self) -> dict[str, Any]:
+        """Tell what must never change about the topics, as JSON."""
+        return {name: topic.facts() for name, topic in sorted(self._topics.items())}
+
+    def table_of(self, topic: str) -> TableName:
+        """Give the table of a topic."""
+        return self._tables[topic]
+
+    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None = None) -> Cut:
+        """Cut everything committed up to now, or up to before the first DDL or TRUNCATE.
+
+        `after` and `position` are those of the last published cut, None for the first; so is
+        `caught_up_at`, its `committed_at`, which matters to a Log that has not made that cut itself.
+        Raises MarkerTimeout, ConnectorFailed, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
+        TopicChanged, SequenceRegressed, LogDiscontinuity.
+        """
+        self._resume(after, position, caught_up_at)
+        marker = self._read_past_a_marker()
+        assert marker.position is not None
+        if position is not None and marker.position < position:
+            raise LogDiscontinuity(
+                f"the marker is at position {marker.position}, wanted at least the published {position}",
+                hint="the source goes on from an earlier state of itself (a failover or a restore)",
+            )
+        self._require_same_schema(marker)
+        stop = self._stop_below(marker.position)
+        if stop is None:
+            return self._take(marker.position, marker.lsn, marker.committed_at)
+        if stop.position is None or (position is not None and stop.position <= position):
+            raise stop.error
+        if not any(self._held[each].prefix(stop.position) for each in self._partitions):
+            raise stop.error
+        return self._take(stop.position, stop.position, stop.committed_at)
+
+    def has_changes(self, cut: Cut) -> bool:
+        """Whether the cut has records of mirrored tables."""
+        return next(self.records(cut), None) is not None
+
+    def records(self, cut: Cut) -> Iterator[Record]:
+        """Yield all records of the mirrored tables in the cut, partition by partition in offset order.
+
+        The last cut is in memory; another one is read again. Raises LogGap or OffsetCompacted if it
+        can no longer be read as it was.
+        """
+        if self._taken is None or self._taken[0] != cut:
+            self.require_repeatable(cut)
+            records = read_range(self._settings, cut, self._settings.marker_timeout_s)
+            self.require_repeatable(cut)  # compaction may have begun while we were reading
+            self._taken = (cut, records)
+        for partition, records_of_it in self._taken[1].items():
+            if self._tables[partition.topic] in self._fingerprints:
+                yield from records_of_it
+
+    def require_repeatable(self, cut: Cut) -> None:
+        """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
+        require_readable(begin_offsets(self._admin, cut.start), cut.start, end_offsets(self._admin, cut.end), cut.end)
+        age_s = (datetime.now(UTC) - cut.committed_at).total_seconds()
+        if age_s > self._freshness.validity_s:
+            raise LogGap(
+                f"the cut at position {cut.position} is {age_s:.0f} s old, and after "
+                f"{self._freshness.validity_s:.0f} s its rows may have been compacted away",
+                hint="a later cut holds all of it",
+            )
+
+    def close(self) -> None:
+        """Let the consumer go."""
+        self._reader.close()
+
+    def _require_topics(self) -> None:
+        for name in self._tables:
+            if name not in self._topics:
+                raise TopicChanged(f'topic "{name}" does not exist', hint='"cdc-views run" makes it with the connector')
+
+    def _partitions_of(self, wanted: Any) -> list[TopicPartition]:
+        return [
+            TopicPartition(name, number)
+            for name, table in self._tables.items()
+            if wanted(table)
+            for number in range(self._topics[name].partitions)
+        ]
+
+    def _resume(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> None:
+        continues = bool(self._held) and all(held.start == after.get(each) for each, held in self._held.items())
+        if not continues or time.monotonic() - self._described_s > _TOPICS_INTERVAL_S:
+            require_same_topics(self.topics(), describe_topics(self._admin, self._tables))
+            self._described_s = time.monotonic()
+        if continues:
+            return
+        if set(after) != set(self._partitions):
+            odd = min(set(after) ^ set(self._partitions))
+            raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
+        require_readable(begin_offsets(self._admin, after), after, end_offsets(self._admin, after), after)
+        self._held = {each: Held(each, after[each], position) for each in self._partitions}
+        self._freshness.start(caught_up_at)
+        self._arrived = None
+        self._reader.assign({**after, **end_offsets(self._admin, self._heartbeat)})
+
+    def _read_past_a_marker(self) -> ArrivedMarker:
+        """Read to the end of what a marker vouches for, soon enough after it that nothing of it was compacted."""
+        deadline = time.monotonic() + self._settings.marker_timeout_s
+        while True:
+            marker, touched_s = self._await_marker(deadline)
+            self._read_to(end_offsets(self._admin, self._partitions), deadline)
+            self._freshness.caught_up(time.time())
+            if time.monotonic() - touched_s <= self._freshness.validity_s:
+                return marker
+            if time.monotonic() > deadline:
+                raise LogGap(
+                    f"reading the log takes longer than {self._freshness.validity_s:.0f} s, for which it keeps "
+                    "every version of a row",
+                    hint="raise min.compaction.lag.ms of the topics",
+                )
+
+    def _await_marker(self, deadline: float) -> tuple[ArrivedMarker, float]:
+        touched_s = time.monotonic()
+        number = self._marker.touch()
+        watch_s = time.monotonic() + _WATCH_INTERVAL_S
+        while True:
+            self._read(_WAIT_S)
+            arrived = self._arrived
+            if arrived is not None and arrived.number >= number:
+                if arrived.position is not None:
+                    return arrived, touched_s
+                # The first transaction after the slot was made; the next one has a position.
+                touched_s = time.monotonic()
+                number = self._marker.touch()
+            now = time.monotonic()
+            if now > deadline:
+                raise MarkerTimeout(
+                    f"marker {number} did not come through the log in {self._settings.marker_timeout_s:.0f} s",
+                    hint="see the log of Connect; the connector may be starting, or catching up with the source",
+                )
+            if now > watch_s:
+                self._watch()
+                watch_s = now + _WATCH_INTERVAL_S
+            if self._freshness.is_due(time.time()):
+                self._note_caught_up()
+
+    def _read_to(self, ends: Offsets, deadline: float) -> None:
+        while not self._reader.reached(ends):
+            self._read(_WAIT_S)
+            if time.monotonic() > deadline:
+                behind = next(each for each, end in ends.items() if self._reader.next[each] < end)
+                raise MarkerTimeout(
+                    f'partition "{behind}" could not be read to offset {ends[behind]}, only to '
+                    f"{self._reader.next[behind]}",
+                    hint="a transaction of a killed connector may be open until its timeout",
+                )
+
+    def _read(self, wait_s: float) -> None:
+        held, heartbeat = self._held, self._heartbeat
+        for record in parse_records(self._reader.read(wait_s)):
+            found = held.get((record.topic, record.partition))  # type: ignore[call-overload]
+            if found is not None:
+                found.add(record)
+            elif (record.topic, record.partition) in heartbeat:
+                self._arrived = read_marker(record, self._marker.writer) or self._arrived
+
+    def _watch(self) -> None:
+        try:
+            require_not_failed(self._settings.connector, self._connect.task_state(self._settings.connector))
+        except NotRunning:
+            return  # a worker that restarts; the marker's deadline holds
+
+    def _note_caught_up(self) -> None:
+        now = time.time()
+        ends = end_offsets(self._admin, self._partitions, committed=True)
+        if self._reader.reached(ends):
+            self._freshness.caught_up(now)
+
+    def _require_same_schema(self, marker: ArrivedMarker) -> None:
+        """Where event triggers are missing: compare what the marker says of the tables with the last one."""
+        if self._schema is not None and marker.fingerprint is not None and marker.fingerprint != self._schema:
+            raise SchemaChanged(
+                f"a mirrored table was changed or rewritten before position {marker.position}",
+                hint="with the event triggers of the service schema, the message would say which and when",
+            )
+        self._schema = marker.fingerprint or self._schema
+
+    def _stop_below(self, position: Lsn) -> Stop | None:
+        def of(service: TableName) -> list[Held]:
+            return [held for each, held in self._held.items() if self._tables[each.topic] == service]
+
+        return first_stop(of(DDL), of(TRUNCATES), position, self._fingerprints)
+
+    def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime) -> Cut:
+        counts = {each: held.prefix(position) for each, held in self._held.items()}
+        start = {each: held.start for each, held in self._held.items()}
+        end = {each: held.end(counts[each]) for each, held in self._held.items()}
+        cut = Cut(position, complete_to, committed_at, start, end)
+        self._taken = (cut, {each: held.take(counts[each], position) for each, held in self._held.items()})
+        return cut

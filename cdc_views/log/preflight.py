@@ -1,0 +1,93 @@
+"""What must hold in Kafka and Connect before the engine reads, and before a connector goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cdc_views.config import LogSettings, Settings
+from cdc_views.errors import NotRunning, SlotChanged
+from cdc_views.findings import Finding
+from cdc_views.log.connect import Connect
+from cdc_views.log.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
+from cdc_views.log.topics import LEAST_COMPACTION_LAG_MS, admin_client, check_topic, describe_topics, topic_names
+from cdc_views.lsn import Lsn
+from cdc_views.service_schema import SERVICE_TABLES
+
+_START_AGAIN: Final = "delete the connector, its slot and its topics, and start again with an empty warehouse"
+
+
+def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> list[Finding]:
+    """Look at Connect, Debezium, the connector and the topics that exist.
+
+    `confirmed_flush_lsn` is the slot's (cdc_views.source.slot), None where there is no slot yet.
+    """
+    findings: list[Finding] = []
+    try:
+        findings += _check_connect(settings, confirmed_flush_lsn)
+    except NotRunning as error:
+        findings.append(Finding("error", "Kafka Connect", error.message, error.hint or ""))
+    try:
+        findings += _check_topics(settings)
+    except NotRunning as error:
+        findings.append(Finding("error", "Kafka", error.message, error.hint or ""))
+    return findings
+
+
+def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> None:
+    """Compare the slot with what Connect has stored; to be called before every start of the connector.
+
+    The server sends nothing of before the slot's confirmed_flush_lsn. A slot beyond the stored
+    lsn_commit, because somebody advanced it or made it anew, loses the changes between without a
+    word, whatever offset.mismatch.strategy says. Raises SlotChanged.
+    """
+    problem = _slot_problem(Connect(settings.connect_url), settings, confirmed_flush_lsn)
+    if problem:
+        raise SlotChanged(
+            f"{problem}: the changes between are lost",
+            hint=_START_AGAIN,
+        )
+
+
+def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Iterator[Finding]:
+    connect = Connect(settings.log.connect_url)
+    version = connect.plugin_version(CONNECTOR_CLASS)
+    wanted = ".".join(str(part) for part in LEAST_VERSION)
+    if version is None:
+        missing = f"put Debezium's Postgres connector {wanted}.Final or later on the worker's plugin.path"
+        yield Finding("error", "Kafka Connect", "has no Postgres connector of Debezium", missing)
+        return
+    if (version_of(version) or (0,)) < LEAST_VERSION:
+        problem = f"is {version}, wanted {wanted}.Final or later: before it, restarts lose committed rows"
+        yield Finding("error", "Debezium", problem, "upgrade the connector plugin of every worker")
+        return
+    for name, errors in connect.config_errors({"name": settings.log.connector, **connector_config(settings)}).items():
+        remedy = "correct what the setting is made from; connectors/README.md explains each"
+        if name == "exactly.once.support":
+            remedy = "set exactly.once.source.support=enabled in the settings of every worker, and restart them"
+        yield Finding("error", f"connector setting {name}", "; ".join(errors), remedy)
+    if (mismatch := _slot_problem(connect, settings.log, confirmed_flush_lsn)) is not None:
+        yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, _START_AGAIN)
+
+
+def _slot_problem(connect: Connect, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
+    stored = connect.stored_commit(settings.connector)
+    if stored is None:
+        return None
+    if confirmed_flush_lsn is None:
+        return f"there is no slot, and Connect has stored {stored}"
+    if confirmed_flush_lsn > stored:
+        return f"confirmed_flush_lsn is {confirmed_flush_lsn}, wanted at most {stored}, which Connect has stored"
+    return None
+
+
+def _check_topics(settings: Settings) -> Iterator[Finding]:
+    least_ms = min(LEAST_COMPACTION_LAG_MS, settings.log.min_compaction_lag_ms)
+    names = topic_names(settings.log.topic_prefix, settings.source.tables)
+    for name, topic in describe_topics(admin_client(settings.log), names).items():
+        remedy = 'set it with "kafka-configs --alter"; a topic that was compacted too early needs a new snapshot'
+        for problem in check_topic(topic, least_ms):
+            yield Finding("error", f'topic "{name}"', problem, remedy)
+        if names[name] in SERVICE_TABLES and topic.partitions != 1:
+            problem = f"has {topic.partitions} partitions, wanted 1"
+            yield Finding("warning", f'topic "{name}"', problem, "markers of several partitions cost more to watch")

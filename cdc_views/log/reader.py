@@ -1,0 +1,113 @@
+"""Reading partitions to given offsets: one consumer, explicit offsets, only what was committed.
+
+How far it has come is told by the consumer's position and never by counting records: the marks of
+transactions, and aborted ones, take up offsets too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from cdc_views.config import LogSettings
+from cdc_views.errors import OffsetCompacted, TopicChanged
+from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.log.topics import unreachable
+
+_BATCH: Final = 5000
+
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class Reader:
+    """Reads the partitions it was assigned, in offset order each."""
+
+    def __init__(self, settings: LogSettings) -> None:
+        self.next: dict[TopicPartition, int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": settings.bootstrap_servers,
+                # Required by the client; nothing is ever committed under it.
+                "group.id": f"cdc-views-{uuid4().hex}",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                # The default of a second after a full queue would be the latency of every large cut.
+                "fetch.queue.backoff.ms": 10,
+                "fetch.error.backoff.ms": 20,
+                "fetch.wait.max.ms": 50,
+                "queued.max.messages.kbytes": 128 * 1024,
+                "log_level": 2,
+            }
+        )
+
+    def assign(self, offsets: Offsets) -> None:
+        """Read these partitions from these offsets on, and no others."""
+        self.next = dict(offsets)
+        self._consumer.assign([KafkaPartition(each.topic, each.partition, at) for each, at in offsets.items()])
+
+    def read(self, wait_s: float) -> list[Message]:
+        """Take what has arrived, waiting for the first message at most `wait_s`.
+
+        Raises OffsetCompacted, TopicChanged and LogError. A broker that is away only means no messages.
+        """
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(_BATCH, 0)]
+        records = []
+        last: dict[tuple[str | None, int | None], Message] = {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(message)
+                last[message.topic(), message.partition()] = message
+            else:
+                self._take_error(message, error)
+        for message in last.values():
+            self._reach(message, message.offset() + 1)  # type: ignore[operator]
+        return records
+
+    def reached(self, ends: Offsets) -> bool:
+        """Whether everything before these offsets has been read."""
+        return all(self.next[each] >= end for each, end in ends.items())
+
+    def close(self) -> None:
+        """Let the consumer go."""
+        self._consumer.close()
+
+    def _reach(self, message: Message, offset: int) -> None:
+        partition = TopicPartition(message.topic(), message.partition())  # type: ignore[arg-type]
+        if partition in self.next:
+            self.next[partition] = max(self.next[partition], offset)
+
+    def _take_error(self, message: Message, error: KafkaError) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            # The offset of this event lies behind marks of transactions at the end of the partition.
+            self._reach(message, message.offset())  # type: ignore[arg-type]
+            return
+        if error.code() in _PASSING:
+            return
+        where = f'topic "{message.topic()}" partition {message.partition()}'
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise OffsetCompacted(
+                f"{where}: the wanted offset {message.offset()} is not there any more",
+                hint="the log no longer holds the changes that the mirrors need; start with a new snapshot",
+            )
+        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC):
+            raise TopicChanged(f"{where} is gone", hint="start with a new slot and new topics")
+        raise unreachable(KafkaException(error))

@@ -1,0 +1,107 @@
+"""The initial snapshot, as Debezium's notifications tell of it: all of it, or nothing.
+
+A snapshot that was cut off and started again leaves rows in the log that no longer exist in the
+source: nothing ever deletes them. So a second start is an error, never a second try.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from cdc_views.config import LogSettings
+from cdc_views.errors import CdcViewsError, ConnectorFailed, NotRunning, SnapshotInterrupted
+from cdc_views.log.connect import Connect, require_not_failed
+from cdc_views.log.reader import Reader
+from cdc_views.log.record import TopicPartition
+from cdc_views.log.topics import admin_client, begin_offsets, notification_topic
+
+_WAIT_S: Final = 0.2
+_WATCH_INTERVAL_S: Final = 2.0
+_INITIAL: Final = "Initial Snapshot"
+
+
+@dataclass(frozen=True)
+class SnapshotProgress:
+    """How far the snapshot is: tables done, rows of those tables, and the table being read."""
+
+    tables_done: int = 0
+    rows: int = 0
+    table: str | None = None
+    started: bool = False
+    completed: bool = False
+
+    def after(self, notification: dict[str, Any]) -> SnapshotProgress:
+        """Take in the next notification. Raises SnapshotInterrupted."""
+        if notification.get("aggregate_type") != _INITIAL:
+            return self
+        kind, data = notification.get("type"), notification.get("additional_data") or {}
+        if kind == "ABORTED" or (kind == "STARTED" and self.started):
+            raise interrupted("was aborted" if kind == "ABORTED" else "was cut off and started again")
+        if kind == "STARTED":
+            return replace(self, started=True)
+        if kind == "IN_PROGRESS":
+            return replace(self, table=data.get("current_collection_in_progress", self.table))
+        if kind == "TABLE_SCAN_COMPLETED":
+            rows = int(data.get("total_rows_scanned") or 0)
+            return replace(self, tables_done=self.tables_done + 1, rows=self.rows + rows)
+        return replace(self, completed=True) if kind == "COMPLETED" else self
+
+
+def interrupted(how: str) -> SnapshotInterrupted:
+    """Make the error of a snapshot whose rows cannot be trusted."""
+    return SnapshotInterrupted(
+        f"the initial snapshot {how}: the log may hold rows that the source no longer has",
+        hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
+    )
+
+
+def wait_snapshot(settings: LogSettings, on_progress: Callable[[SnapshotProgress], None]) -> None:
+    """Return when the snapshot is complete. Raises SnapshotInterrupted and ConnectorFailed."""
+    connect = Connect(settings.connect_url)
+    partition = TopicPartition(notification_topic(settings.topic_prefix), 0)
+    deadline = time.monotonic() + settings.snapshot_timeout_s
+    watch_s = time.monotonic() + _WATCH_INTERVAL_S
+    progress = SnapshotProgress()
+    with closing(Reader(settings)) as reader:
+        reader.assign(begin_offsets(admin_client(settings), [partition]))
+        while True:
+            for notification in _notifications(reader):
+                progress = progress.after(notification)
+                on_progress(progress)
+            if progress.completed:
+                return
+            if time.monotonic() > watch_s:
+                _watch(connect, settings.connector)
+                watch_s = time.monotonic() + _WATCH_INTERVAL_S
+            if time.monotonic() > deadline:
+                raise _timed_out(settings, progress)
+
+
+def _notifications(reader: Reader) -> Iterator[dict[str, Any]]:
+    for message in reader.read(_WAIT_S):
+        if (value := message.value()) is not None:
+            notification = orjson.loads(value)
+            # With a schema around it where somebody else's converter writes one.
+            yield notification.get("payload", notification)
+
+
+def _watch(connect: Connect, name: str) -> None:
+    try:
+        task = connect.task_state(name)
+    except NotRunning:
+        return  # a worker that restarts; if it was reading the snapshot, its next start says so
+    require_not_failed(name, task)
+
+
+def _timed_out(settings: LogSettings, progress: SnapshotProgress) -> CdcViewsError:
+    return ConnectorFailed(
+        f"the initial snapshot is not complete after {settings.snapshot_timeout_s:.0f} s: "
+        f"{progress.tables_done} tables and {progress.rows} rows",
+        hint="see the log of Connect; log.snapshot_timeout_s is the limit",
+    )

@@ -1,0 +1,228 @@
+"""Topics of the log: their names, ids, partitions and settings, and the offsets between which they can be read.
+
+All topics are made by us before the connector starts, so that their ids are known even where a
+table has never had a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from cdc_views.config import LogSettings
+from cdc_views.errors import BadConfig, CdcViewsError, LogError, NotRunning, TopicChanged
+from cdc_views.log.record import TopicPartition
+from cdc_views.names import TableName
+from cdc_views.service_schema import SERVICE_TABLES
+
+LEAST_COMPACTION_LAG_MS: Final = 10 * 60 * 1000
+DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
+MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
+REQUEST_TIMEOUT_S: Final = 15
+
+# DefaultTopicNamingStrategy of Debezium: every other character becomes an underscore.
+_NOT_IN_TOPIC_NAMES = re.compile(r"[^A-Za-z0-9._-]")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the brokers describe it; `settings` are in force, defaults included."""
+
+    name: str
+    id: str
+    partitions: int
+    settings: Mapping[str, str]
+
+    @property
+    def min_compaction_lag_ms(self) -> int:
+        """How long every version of a row stays."""
+        return int(self.settings["min.compaction.lag.ms"])
+
+    @property
+    def delete_retention_ms(self) -> int:
+        """How much longer a tombstone stays."""
+        return int(self.settings["delete.retention.ms"])
+
+    def facts(self) -> dict[str, Any]:
+        """What must never change, as JSON."""
+        return {"id": self.id, "partitions": self.partitions}
+
+
+def topic_name(prefix: str, table: TableName) -> str:
+    """Give the topic to which Debezium writes a table's changes."""
+    return _NOT_IN_TOPIC_NAMES.sub("_", f"{prefix}.{table.schema}.{table.table}")
+
+
+def notification_topic(prefix: str) -> str:
+    """Give the topic in which Debezium tells how the snapshot gets on."""
+    return f"{prefix}.notifications"
+
+
+def topic_names(prefix: str, tables: Iterable[TableName]) -> dict[str, TableName]:
+    """Map topics to their tables, service tables included. Raises BadConfig where two tables share a topic."""
+    names: dict[str, TableName] = {}
+    for table in (*tables, *SERVICE_TABLES):
+        name = topic_name(prefix, table)
+        if name in names:
+            raise BadConfig(
+                f'tables "{names[name]}" and "{table}" would share the topic "{name}"',
+                hint="Debezium replaces what a topic's name cannot hold by underscores; rename one table",
+            )
+        names[name] = table
+    return names
+
+
+def admin_client(settings: LogSettings) -> AdminClient:
+    """Make a client for the brokers; it connects when it is used."""
+    return AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
+
+
+def describe_topics(admin: AdminClient, names: Collection[str]) -> dict[str, Topic]:
+    """Describe those of the named topics that exist. Raises NotRunning."""
+    names = list(names)
+    described = {}
+    for name, future in admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_TIMEOUT_S).items():
+        try:
+            described[name] = future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise unreachable(error) from None
+    settings = _settings(admin, described)
+    return {
+        name: Topic(name, str(topic.topic_id), len(topic.partitions), settings[name])
+        for name, topic in described.items()
+    }
+
+
+def ensure_topics(
+    settings: LogSettings, tables: Iterable[TableName], overrides: Mapping[str, str] | None = None
+) -> dict[str, Topic]:
+    """Create the topics that are missing; `overrides` are settings of the tables' new topics.
+
+    Topics that exist are left as they are: `check_topics` says what is wrong with them.
+    """
+    admin = admin_client(settings)
+    wanted = topic_names(settings.topic_prefix, tables)
+    compact = {
+        "cleanup.policy": "compact",
+        "min.compaction.lag.ms": str(settings.min_compaction_lag_ms),
+        "delete.retention.ms": str(DELETE_RETENTION_MS),
+        "max.message.bytes": str(MAX_MESSAGE_BYTES),
+        **(overrides or {}),
+    }
+    notifications = notification_topic(settings.topic_prefix)
+    existing = describe_topics(admin, [*wanted, notifications])
+    new = [
+        NewTopic(name, num_partitions=1 if table in SERVICE_TABLES else settings.partitions, config=compact)
+        for name, table in wanted.items()
+        if name not in existing
+    ]
+    if notifications not in existing:
+        # Kept for ever: whoever starts later must still find that the snapshot was completed.
+        keep = {"cleanup.policy": "delete", "retention.ms": "-1"}
+        new.append(NewTopic(notifications, num_partitions=1, config=keep))
+    if new:
+        _create(admin, new)
+    return describe_topics(admin, [*wanted, notifications])
+
+
+def delete_topics(settings: LogSettings, tables: Iterable[TableName]) -> None:
+    """Delete the topics of these tables, the service tables' and the notifications, where they exist."""
+    admin = admin_client(settings)
+    names = [*topic_names(settings.topic_prefix, tables), notification_topic(settings.topic_prefix)]
+    for future in admin.delete_topics(names, operation_timeout=REQUEST_TIMEOUT_S).values():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise unreachable(error) from None
+
+
+def check_topic(topic: Topic, least_lag_ms: int = LEAST_COMPACTION_LAG_MS) -> list[str]:
+    """Say what stands in the way of reading exactly from a table's topic."""
+    problems = []
+    if topic.settings["cleanup.policy"] != "compact":
+        problems.append(f'cleanup.policy is "{topic.settings["cleanup.policy"]}", wanted "compact"')
+    if topic.min_compaction_lag_ms < least_lag_ms:
+        problems.append(f"min.compaction.lag.ms is {topic.min_compaction_lag_ms}, wanted at least {least_lag_ms}")
+    return problems
+
+
+def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Topic]) -> None:
+    """Compare with facts of before. Raises TopicChanged."""
+    for name, facts in known.items():
+        topic = found.get(name)
+        if topic is None or topic.facts() != facts:
+            state = "is gone" if topic is None else f"is {topic.facts()}"
+            raise TopicChanged(
+                f'topic "{name}" {state}, wanted {facts}',
+                hint="it was deleted, made anew or got more partitions: keys and offsets of before mean nothing "
+                "in it; start with a new slot and new topics",
+            )
+
+
+def end_offsets(
+    admin: AdminClient, partitions: Iterable[TopicPartition], *, committed: bool = False
+) -> dict[TopicPartition, int]:
+    """Give the offset after the last record of each partition; `committed`: that transactions do not hide."""
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    return _offsets(admin, partitions, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+
+
+def begin_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Give the first offset of each partition."""
+    return _offsets(admin, partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]
+
+
+def unreachable(error: KafkaException) -> CdcViewsError:
+    """Turn an error of the client into ours."""
+    fact = error.args[0]
+    if fact.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE):
+        return NotRunning(f"Kafka does not answer: {fact.str()}", hint="check log.bootstrap_servers")
+    return LogError(f"Kafka refuses: {fact.str()}")
+
+
+def _settings(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    if not resources:
+        return {}
+    futures = admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S)
+    try:
+        return {
+            resource.name: {name: entry.value for name, entry in future.result().items() if entry.value is not None}
+            for resource, future in futures.items()
+        }
+    except KafkaException as error:
+        raise unreachable(error) from None
+
+
+def _create(admin: AdminClient, new: list[NewTopic]) -> None:
+    for future in admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S).values():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise unreachable(error) from None
+
+
+def _offsets(
+    admin: AdminClient, partitions: Iterable[TopicPartition], spec: OffsetSpec, level: IsolationLevel
+) -> dict[TopicPartition, int]:
+    wanted = {KafkaPartition(each.topic, each.partition): spec for each in partitions}
+    futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
+    try:
+        return {TopicPartition(key.topic, key.partition): future.result().offset for key, future in futures.items()}
+    except KafkaException as error:
+        raise unreachable(error) from None

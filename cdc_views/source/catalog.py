@@ -1,0 +1,153 @@
+"""What the source's catalog says about its tables: columns, keys, replica identity.
+
+Types are resolved: a domain is its base type, an enum is "enum". The same SQL, inside a function
+of the service schema, describes a table within the transaction that alters it (service_tables.py),
+so that both have the same fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from cdc_views.errors import UnknownTable
+from cdc_views.names import TableName
+from cdc_views.source.connection import Connection
+
+ReplicaIdentity = Literal["default", "full", "nothing", "index"]
+
+_REPLICA_IDENTITY: Final[dict[str, ReplicaIdentity]] = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
+
+# One row per column of the table whose oid stands for {relation}.
+COLUMNS_SQL: Final = """
+SELECT a.attname::text AS name, a.attnum::int AS attnum,
+       CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS type_name,
+       base.typmod AS typmod,
+       CASE WHEN base.typcategory <> 'A' THEN NULL
+            WHEN element.typtype = 'e' THEN 'enum' ELSE element.typname::text END AS element,
+       a.attnotnull AS not_null,
+       a.attstorage <> 'p' AND (c.reltoastrelid <> 0 OR c.relkind = 'p') AS toastable
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+CROSS JOIN LATERAL (
+    WITH RECURSIVE resolved(type, typmod) AS (
+        SELECT a.atttypid, a.atttypmod
+        UNION ALL
+        SELECT d.typbasetype, CASE WHEN resolved.typmod = -1 THEN d.typtypmod ELSE resolved.typmod END
+        FROM resolved JOIN pg_catalog.pg_type d ON d.oid = resolved.type AND d.typtype = 'd'
+    )
+    SELECT t.typname, t.typtype, t.typcategory, t.typelem, resolved.typmod
+    FROM resolved JOIN pg_catalog.pg_type t ON t.oid = resolved.type AND t.typtype <> 'd'
+) base
+LEFT JOIN pg_catalog.pg_type element ON element.oid = base.typelem
+WHERE c.oid = {relation}
+ORDER BY a.attnum"""
+
+KEY_SQL: Final = """
+SELECT a.attname::text AS name, NOT i.indimmediate AS deferrable, part.place
+FROM pg_catalog.pg_index i
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS part(attnum, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = part.attnum
+WHERE i.indrelid = {relation} AND i.indisprimary AND part.place <= i.indnkeyatts
+ORDER BY part.place"""
+
+_TABLES_SQL: Final = """
+SELECT n.nspname, c.relname, c.oid::bigint, c.relreplident::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p')
+  AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+
+# No name holds these in earnest, so that parts cannot run into each other.
+FIELD_SEPARATOR: Final = "\x1f"
+LINE_SEPARATOR: Final = "\x1e"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `type_name` is pg_type.typname of its base type, `element` that of an array's elements."""
+
+    name: str
+    attnum: int
+    type_name: str
+    typmod: int
+    element: str | None
+    not_null: bool
+    toastable: bool
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of the source as its catalog describes it; `key` is empty where it has no primary key."""
+
+    name: TableName
+    oid: int
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    key_deferrable: bool
+    replica_identity: ReplicaIdentity
+
+    def fingerprint(self) -> str:
+        """Hash what decides how events of this table are decoded; cdc_views.fingerprint_of computes the same."""
+        lines = [FIELD_SEPARATOR.join((self.name.schema, self.name.table))]
+        lines += [
+            FIELD_SEPARATOR.join((str(column.attnum), column.name, column.type_name, str(column.typmod),
+                                  column.element or ""))
+            for column in self.columns
+        ]  # fmt: skip
+        lines.append(FIELD_SEPARATOR.join(self.key))
+        return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
+
+
+def read_tables(connection: Connection, names: Iterable[TableName]) -> dict[TableName, SourceTable]:
+    """Describe the named tables. Raises UnknownTable for the first that is no ordinary or partitioned table."""
+    wanted = list(names)
+    rows = connection.execute(
+        _TABLES_SQL, ([name.schema for name in wanted], [name.table for name in wanted])
+    ).fetchall()
+    found = {TableName(schema, table): (oid, identity) for schema, table, oid, identity in rows}
+    for name in wanted:
+        if name not in found:
+            raise UnknownTable(
+                f'table "{name}" does not exist in the source',
+                hint="names are case-sensitive and without quotes; only tables can be mirrored, not views",
+            )
+    return {name: _read_table(connection, name, *found[name]) for name in wanted}
+
+
+def _read_table(connection: Connection, name: TableName, oid: int, identity: str) -> SourceTable:
+    columns = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
+    key = connection.execute(KEY_SQL.format(relation="%s::oid"), (oid,)).fetchall()
+    return SourceTable(
+        name=name,
+        oid=oid,
+        columns=tuple(Column(*column) for column in columns),
+        key=tuple(part for part, _, _ in key),
+        key_deferrable=any(deferrable for _, deferrable, _ in key),
+        replica_identity=_REPLICA_IDENTITY[identity],
+    )
+
+
+@dataclass(frozen=True)
+class SourceIdentity:
+    """Which history of which database this is; with the slot and the topics it makes a generation."""
+
+    system_identifier: str
+    timeline: int
+    server_version: int
+
+
+# pg_control_checkpoint lags behind a promotion; the name of the current WAL file does not.
+SYSTEM_IDENTIFIER_SQL: Final = "(SELECT system_identifier::text FROM pg_catalog.pg_control_system())"
+TIMELINE_SQL: Final = (
+    "(SELECT CASE WHEN pg_catalog.pg_is_in_recovery()"
+    " THEN (SELECT timeline_id FROM pg_catalog.pg_control_checkpoint())"
+    " ELSE ('x' || substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int END)"
+)
+
+
+def read_identity(connection: Connection) -> SourceIdentity:
+    """Read the system identifier, the timeline and the version of the server."""
+    row: Any = connection.execute(f"SELECT {SYSTEM_IDENTIFIER_SQL}, {TIMELINE_SQL}").fetchone()
+    return SourceIdentity(row[0], row[1], connection.info.server_version)

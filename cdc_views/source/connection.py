@@ -1,0 +1,48 @@
+"""Connections to the source; a password never gets into a message."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from cdc_views.errors import SourceUnreachable
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_CONNECT_TIMEOUT_S: Final = 10
+
+
+def connect(dsn: str, *, autocommit: bool = True) -> Connection:
+    """Connect to the source. Raises SourceUnreachable."""
+    try:
+        parameters = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # The text of libpq's error can repeat any part of the string, the password too.
+        raise SourceUnreachable(
+            "the source's dsn is not a libpq connection string",
+            hint='wanted "host=... dbname=... user=..." or "postgresql://user@host/database"',
+        ) from None
+    limit_s = parameters.get("connect_timeout") or _CONNECT_TIMEOUT_S
+    conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views")
+    try:
+        return psycopg.connect(conninfo, autocommit=autocommit)
+    except psycopg.OperationalError as error:
+        raise SourceUnreachable(
+            f"cannot connect to {describe_dsn(dsn)}: {_reason(error, parameters.get('password'))}",
+            hint="check host, port, database, user and password in source.dsn, and pg_hba.conf of the server",
+        ) from None
+
+
+def describe_dsn(dsn: str) -> str:
+    """Name a source for people: host, port, database and user, no password."""
+    parameters = conninfo_to_dict(dsn)
+    host, port = parameters.get("host", "localhost"), parameters.get("port", 5432)
+    return f'database "{parameters.get("dbname", "")}" at {host}:{port} as "{parameters.get("user", "")}"'
+
+
+def _reason(error: psycopg.Error, password: object) -> str:
+    lines = str(error).strip().splitlines()
+    text = lines[-1].strip() if lines else type(error).__name__
+    return text.replace(str(password), "***") if password else text

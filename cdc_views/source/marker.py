@@ -1,0 +1,59 @@
+"""The engine's row in cdc_views.heartbeat: its change, coming through the log, says how far the log is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from cdc_views.errors import PreflightFailed, SourceUnreachable
+from cdc_views.source.catalog import SYSTEM_IDENTIFIER_SQL, TIMELINE_SQL
+from cdc_views.source.connection import Connection, describe_dsn
+from cdc_views.source.service_tables import missing_event_triggers
+
+_FINGERPRINT: Final = (
+    "(SELECT string_agg(c.relation::text || ':' || t.relfilenode::text || ':'"
+    " || coalesce(cdc_views.fingerprint_of(c.relation), ''), ',' ORDER BY c.relation)"
+    " FROM cdc_views.captured c JOIN pg_catalog.pg_class t ON t.oid = c.relation)"
+)
+
+_TOUCH: Final = """
+INSERT INTO cdc_views.heartbeat AS h (id, number, writer, system_identifier, timeline, fingerprint, touched_at)
+VALUES ('marker', 1, {writer}, {system}, {timeline}, {fingerprint}, clock_timestamp())
+ON CONFLICT (id) DO UPDATE SET number = h.number + 1, writer = EXCLUDED.writer,
+    system_identifier = EXCLUDED.system_identifier, timeline = EXCLUDED.timeline,
+    fingerprint = EXCLUDED.fingerprint, touched_at = EXCLUDED.touched_at
+RETURNING number"""
+
+
+class Marker:
+    """Writes markers, one transaction each. Where event triggers are missing they carry the tables' fingerprint."""
+
+    def __init__(self, connection: Connection, writer: str) -> None:
+        assert connection.autocommit, "a marker is its own transaction"
+        self.writer = writer
+        self._connection = connection
+        with_fingerprint = bool(missing_event_triggers(connection))
+        self._touch = sql.SQL(_TOUCH).format(
+            writer=sql.Literal(writer),
+            system=sql.SQL(SYSTEM_IDENTIFIER_SQL),
+            timeline=sql.SQL(TIMELINE_SQL),
+            fingerprint=sql.SQL(_FINGERPRINT if with_fingerprint else "NULL"),
+        )
+
+    def touch(self) -> int:
+        """Write a marker and return its number, which only grows. Raises SourceUnreachable."""
+        try:
+            row: Any = self._connection.execute(self._touch).fetchone()
+        except psycopg.OperationalError as error:
+            raise SourceUnreachable(
+                f"lost {describe_dsn(self._connection.info.dsn)} while writing a marker: {type(error).__name__}",
+                hint="the engine connects again when it is started again",
+            ) from None
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege) as error:
+            raise PreflightFailed(
+                f'cannot write to "cdc_views.heartbeat": {error.diag.message_primary}',
+                hint='"cdc-views check --fix" makes the service tables',
+            ) from None
+        return int(row[0])

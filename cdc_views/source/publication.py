@@ -1,0 +1,80 @@
+"""The publication of the connector: exactly the mirrored tables and the captured service tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psycopg import sql
+
+from cdc_views.names import TableName
+from cdc_views.source.connection import Connection
+from cdc_views.source.service_tables import SERVICE_TABLES, identifier
+
+# No truncate: a compacted topic takes no record without a key, and the trigger tells us of it.
+_OPTIONS: Final = sql.SQL("publish = 'insert, update, delete', publish_via_partition_root = true")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A publication as the catalog describes it; `narrowed` names tables with a row filter or a column list."""
+
+    tables: frozenset[TableName]
+    complete: bool
+    via_root: bool
+    narrowed: frozenset[TableName]
+
+
+def read_publication(connection: Connection, name: str) -> Publication | None:
+    """Describe a publication, or None; `complete` if it publishes inserts, updates and deletes."""
+    row: Any = connection.execute(
+        "SELECT pubinsert AND pubupdate AND pubdelete, pubviaroot FROM pg_catalog.pg_publication WHERE pubname = %s",
+        (name,),
+    ).fetchone()
+    if row is None:
+        return None
+    tables = connection.execute(
+        "SELECT schemaname::text, tablename::text FROM pg_catalog.pg_publication_tables WHERE pubname = %s", (name,)
+    ).fetchall()
+    return Publication(
+        tables=frozenset(TableName(schema, table) for schema, table in tables),
+        complete=row[0],
+        via_root=row[1],
+        narrowed=_narrowed(connection, name),
+    )
+
+
+def publication_sql(name: str, tables: Iterable[TableName], *, exists: bool) -> str:
+    """Give the SQL that makes the publication what it should be."""
+    listed = sql.SQL(", ").join(identifier(table) for table in (*tables, *SERVICE_TABLES))
+    if not exists:
+        create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});")
+        return create.format(sql.Identifier(name), listed, _OPTIONS).as_string(None)
+    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1}; ALTER PUBLICATION {0} SET ({2});")
+    return alter.format(sql.Identifier(name), listed, _OPTIONS).as_string(None)
+
+
+def create_publication(connection: Connection, name: str, tables: Iterable[TableName]) -> None:
+    """Create the publication, or set an existing one to exactly these tables."""
+    exists = read_publication(connection, name) is not None
+    with connection.transaction():
+        connection.execute(sql.SQL(publication_sql(name, tables, exists=exists)))
+
+
+def drop_publication(connection: Connection, name: str) -> None:
+    """Drop the publication if it is there."""
+    connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
+
+
+def _narrowed(connection: Connection, name: str) -> frozenset[TableName]:
+    if connection.info.server_version < 150000:
+        return frozenset()
+    rows = connection.execute(
+        "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_publication p"
+        " JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid JOIN pg_catalog.pg_class c ON c.oid = r.prrelid"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE p.pubname = %s AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)",
+        (name,),
+    )
+    return frozenset(TableName(schema, table) for schema, table in rows)

@@ -1,0 +1,91 @@
+"""The replication slot of the connector. Its life is ours: a slot left behind keeps WAL for ever."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from cdc_views.errors import SlotChanged
+from cdc_views.lsn import Lsn
+from cdc_views.source.connection import Connection
+
+_POLL_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A logical replication slot; `lost` if WAL that it needs is gone."""
+
+    name: str
+    database: str
+    plugin: str
+    active_pid: int | None
+    confirmed_flush_lsn: Lsn | None
+    restart_lsn: Lsn | None
+    wal_status: str | None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the server has invalidated the slot."""
+        return self.wal_status == "lost"
+
+
+def read_slot(connection: Connection, name: str) -> Slot | None:
+    """Describe a slot, or None."""
+    row: Any = connection.execute(
+        "SELECT slot_name::text, database::text, plugin::text, active_pid, confirmed_flush_lsn::text,"
+        " restart_lsn::text, wal_status FROM pg_catalog.pg_replication_slots WHERE slot_name = %s",
+        (name,),
+    ).fetchone()
+    if row is None:
+        return None
+    return Slot(
+        name=row[0],
+        database=row[1] or "",
+        plugin=row[2] or "",
+        active_pid=row[3],
+        confirmed_flush_lsn=Lsn.parse(row[4]) if row[4] else None,
+        restart_lsn=Lsn.parse(row[5]) if row[5] else None,
+        wal_status=row[6],
+    )
+
+
+def free_slots(connection: Connection) -> int:
+    """Count replication slots that can still be made."""
+    return _number(
+        connection,
+        "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_catalog.pg_replication_slots",
+    )
+
+
+def free_wal_senders(connection: Connection) -> int:
+    """Count WAL senders that can still be started."""
+    return _number(
+        connection,
+        "SELECT current_setting('max_wal_senders')::int - count(*)::int FROM pg_catalog.pg_stat_replication",
+    )
+
+
+def drop_slot(connection: Connection, name: str, *, limit_s: float = 15) -> None:
+    """Drop the slot if it is there, waiting for its connector to let go of it. Raises SlotChanged."""
+    deadline = time.monotonic() + limit_s
+    while (slot := read_slot(connection, name)) is not None:
+        try:
+            connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (name,))
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > deadline:
+                raise SlotChanged(
+                    f'replication slot "{name}" is still in use by process {slot.active_pid}',
+                    hint="another connector reads from it; stop that one first",
+                ) from None
+            time.sleep(_POLL_S)
+        except psycopg.errors.UndefinedObject:
+            return
+
+
+def _number(connection: Connection, query: str) -> int:
+    row: Any = connection.execute(query).fetchone()
+    return int(row[0])

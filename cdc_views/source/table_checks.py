@@ -1,0 +1,118 @@
+"""What must hold for each table that is to be mirrored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cdc_views.config import SourceSettings
+from cdc_views.errors import UnknownTable
+from cdc_views.findings import Finding
+from cdc_views.names import TableName
+from cdc_views.service_schema import SCHEMA
+from cdc_views.source.catalog import SourceTable, read_tables
+from cdc_views.source.connection import Connection
+from cdc_views.source.service_tables import quoted
+
+_FACTS_SQL: Final = """
+SELECT c.relkind::text, c.relpersistence::text, has_schema_privilege(n.oid, 'USAGE')
+           AND has_table_privilege(c.oid, 'SELECT'),
+       row_security_active(c.oid),
+       c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
+       ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+             WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND NOT a.attisdropped),
+       ARRAY(SELECT o.relname::text FROM pg_catalog.pg_class o WHERE o.relnamespace = c.relnamespace
+             AND o.oid <> c.oid AND o.relkind IN ('r', 'p') AND lower(o.relname) = lower(c.relname))
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s"""
+
+_KINDS: Final = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence"}
+
+
+@dataclass(frozen=True)
+class _Facts:
+    kind: str
+    persistence: str
+    readable: bool
+    row_security: bool
+    inherited: bool
+    generated: list[str]
+    twins: list[str]
+
+
+def check_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
+    """Check each table; one that does not exist is a finding too."""
+    for name in source.tables:
+        yield from _check_table(connection, name, source)
+
+
+def _check_table(connection: Connection, name: TableName, source: SourceSettings) -> Iterator[Finding]:
+    subject = f'table "{name}"'
+    row = connection.execute(_FACTS_SQL, (name.schema, name.table)).fetchone()
+    if row is None:
+        yield Finding("error", subject, "does not exist", "correct source.tables; names are case-sensitive")
+        return
+    facts = _Facts(*row)
+    if facts.kind not in "rp":
+        problem = f"is {_KINDS.get(facts.kind, 'no table')}"
+        yield Finding("error", subject, problem, "only ordinary and partitioned tables can be mirrored")
+        return
+    if name.schema == SCHEMA:
+        yield Finding("error", subject, "is a service table", "leave it out of source.tables")
+        return
+    yield from _check_facts(subject, name, facts)
+    try:
+        table = read_tables(connection, [name])[name]
+    except UnknownTable:  # dropped a moment ago
+        yield Finding("error", subject, "does not exist", "correct source.tables")
+        return
+    yield from _check_key(subject, table)
+    yield from _check_identity(subject, table, source)
+
+
+def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Finding]:
+    if not facts.readable:
+        yield Finding("error", subject, "the role may not read it", f'run "GRANT SELECT ON {quoted(name)} TO <role>"')
+    if facts.persistence != "p":
+        yield Finding("error", subject, "is not logged", f'run "ALTER TABLE {quoted(name)} SET LOGGED"')
+    if facts.row_security:
+        remedy = "give the role BYPASSRLS"
+        yield Finding("error", subject, "row security hides rows of it from the role's snapshot", remedy)
+    if facts.inherited:
+        remedy = "mirror the inheriting tables themselves, or make it a partitioned table"
+        yield Finding("error", subject, "has inheriting tables, whose changes come under other names", remedy)
+    if facts.generated:
+        listed = ", ".join(f'"{column}"' for column in facts.generated)
+        remedy = "compute them in a view instead, or leave the table out"
+        yield Finding("error", subject, f"generated columns are not in the stream: {listed}", remedy)
+    if facts.twins:
+        remedy = "rename one: Debezium matches names without case"
+        yield Finding("error", subject, f'differs only by case from "{facts.twins[0]}"', remedy)
+    if facts.kind == "p":
+        problem = "rows that come or go by ATTACH, DETACH, DROP or TRUNCATE of a partition are not in the stream"
+        yield Finding("warning", subject, problem, "rebuild the table after such a change, or delete rows instead")
+
+
+def _check_key(subject: str, table: SourceTable) -> Iterator[Finding]:
+    if not table.key:
+        remedy = f'run "ALTER TABLE {quoted(table.name)} ADD PRIMARY KEY (...)"'
+        yield Finding("error", subject, "has no primary key", remedy)
+    elif table.key_deferrable:
+        problem = "has a deferrable primary key: a chain of key changes comes out wrong in the stream itself"
+        yield Finding("error", subject, problem, "make the key NOT DEFERRABLE")
+
+
+def _check_identity(subject: str, table: SourceTable, source: SourceSettings) -> Iterator[Finding]:
+    fix = f"ALTER TABLE {quoted(table.name)} REPLICA IDENTITY FULL;"
+    toastable = [column.name for column in table.columns if column.toastable]
+    if table.replica_identity == "full":
+        return
+    if toastable and source.toast == "full":
+        listed = ", ".join(f'"{column}"' for column in toastable)
+        problem = f'replica identity is "{table.replica_identity}", wanted "full" for columns that can be TOASTed: '
+        yield Finding("error", subject, problem + listed, f'run "{fix.removesuffix(";")}"', fix)
+    elif table.replica_identity in ("nothing", "index"):
+        default = f"ALTER TABLE {quoted(table.name)} REPLICA IDENTITY DEFAULT;"
+        problem = f'replica identity is "{table.replica_identity}", wanted "default" or "full"'
+        yield Finding("error", subject, problem, f'run "{default.removesuffix(";")}"', default)

@@ -1,0 +1,1 @@
+"""Public helpers for our tests and the users': harness, oracle, random histories."""

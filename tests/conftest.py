@@ -1,0 +1,39 @@
+"""Fixtures for all tests, and the rule that a test that did not run is a failure in CI."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["tests.fix_services", "tests.fix_postgres", "tests.fix_kafka", "tests.fix_spark"]
+
+SKIPS = Path(__file__).parent / "SKIPS.md"
+
+
+def allowed_skips() -> set[str]:
+    """Test ids that may be skipped in CI: the first column of the table in SKIPS.md."""
+    return set(re.findall(r"^\| `([^`]+)`", SKIPS.read_text(), re.MULTILINE))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """In CI a skipped test fails the run, but for those that SKIPS.md lists with a reason."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter is not None:
+        unlisted = [
+            report.nodeid for report in reporter.stats.get("skipped", []) if report.nodeid not in allowed_skips()
+        ]
+        if unlisted and exitstatus == 0:
+            reporter.write_line(f"skipped without being listed in {SKIPS.name}: {', '.join(unlisted)}", red=True)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def state_folder(enterable_folder: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder for a stack of the test's own."""
+    folder = enterable_folder / re.sub(r"\W+", "-", request.node.name)[:60]
+    folder.mkdir()
+    return folder

@@ -1,0 +1,107 @@
+"""A connector of its own for each test: slot, publication and topics under a unique name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+
+from cdc_views.config import LogSettings, Settings, SourceSettings
+from cdc_views.log.connect import Connect
+from cdc_views.log.connector import connector_config
+from cdc_views.log.log import Log
+from cdc_views.log.snapshot import wait_snapshot
+from cdc_views.log.topics import delete_topics, ensure_topics, topic_names
+from cdc_views.names import TableName
+from cdc_views.source.catalog import SourceTable, read_tables
+from cdc_views.source.connection import Connection, connect
+from cdc_views.source.marker import Marker
+from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.slot import drop_slot
+from cdc_views.stack.local import LocalStack
+from tests.fix_postgres import Database
+
+
+class _NoMarker:
+    writer = "nobody"
+
+    def touch(self) -> int:
+        raise AssertionError("this log only reads")
+
+
+class Capture:
+    """The way from some tables of a database to a Log."""
+
+    def __init__(self, settings: Settings, resources: ExitStack) -> None:
+        self.settings = settings
+        self.connect = Connect(settings.log.connect_url)
+        self._resources = resources
+
+    def start(self, topic_settings: Mapping[str, str] | None = None) -> None:
+        """Fix the source, make the topics, and run the connector until its snapshot is complete."""
+        self.start_connector(topic_settings)
+        wait_snapshot(self.settings.log, lambda progress: None)
+
+    def start_connector(self, topic_settings: Mapping[str, str] | None = None) -> None:
+        """Do as `start`, without the wait for the snapshot."""
+        fix_source(self.settings, check_source(self.settings))
+        ensure_topics(self.settings.log, self.settings.source.tables, topic_settings)
+        self.connect.put_connector(self.settings.log.connector, connector_config(self.settings))
+        self.connect.wait_running(self.settings.log.connector)
+
+    def tables(self) -> dict[TableName, SourceTable]:
+        """The tables as the catalog describes them now."""
+        with closing(self._source()) as connection:
+            return read_tables(connection, self.settings.source.tables)
+
+    def log(self, fingerprints: Mapping[TableName, str] | None = None) -> Log:
+        """A Log with a marker of its own; closed at the end of the test."""
+        connection = self._resources.enter_context(closing(self._source()))
+        marker = Marker(connection, uuid4().hex)
+        log = Log(self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints)
+        return self._resources.enter_context(closing(log))
+
+    def detached_log(self) -> Log:
+        """A Log that reads but writes no marker; the caller closes it."""
+        return Log(self.settings.log, self.settings.source.tables, _NoMarker())
+
+    def table_of(self, topic: str) -> TableName:
+        """The table of a topic."""
+        return topic_names(self.settings.log.topic_prefix, self.settings.source.tables)[topic]
+
+    def _source(self) -> Connection:
+        return connect(self.settings.source.dsn.get_secret_value())
+
+
+CaptureOf = Callable[..., Capture]
+
+
+@pytest.fixture
+def capture(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
+    """Make the Capture of the named tables; connector, slot and topics are gone afterwards."""
+    made: list[Capture] = []
+    with ExitStack() as resources:
+
+        def make(*tables: str, dsn: str | None = None, toast: str = "full", **log: object) -> Capture:
+            source = {"dsn": SecretStr(dsn or database.dsn), "tables": tables, "toast": toast,
+                      "slot": database.name, "publication": database.name}  # fmt: skip
+            settings = {"bootstrap_servers": stack.addresses.bootstrap_servers,
+                        "connect_url": stack.addresses.connect_url, "connector": database.name,
+                        "topic_prefix": database.name, "transaction_timeout_ms": 5000, **log}  # fmt: skip
+            made.append(
+                Capture(
+                    Settings(source=SourceSettings.model_validate(source), log=LogSettings.model_validate(settings)),
+                    resources,
+                )
+            )
+            return made[-1]
+
+        yield make
+    for each in made[:1]:
+        each.connect.delete_connector(each.settings.log.connector)
+        with closing(database.connect()) as connection:
+            drop_slot(connection, each.settings.source.slot)
+        delete_topics(each.settings.log, {table for one in made for table in one.settings.source.tables})

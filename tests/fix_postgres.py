@@ -1,0 +1,58 @@
+"""A fresh database for each test, on the stack's Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from cdc_views.source.connection import Connection, connect
+from cdc_views.source.slot import drop_slot
+from cdc_views.stack.local import LocalStack
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database of its own; its name is also good for slots, publications and topics."""
+
+    name: str
+    dsn: str = field(repr=False)
+
+    def connect(self) -> Connection:
+        """Connect as the superuser."""
+        return connect(self.dsn)
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run statements, each for itself; rows of the last one."""
+        with self.connect() as connection:
+            for statement in statements:
+                cursor = connection.execute(sql.SQL(statement))
+            return cursor.fetchall() if cursor.description else []
+
+    def as_role(self, role: str, password: str) -> str:
+        """The DSN of another role."""
+        return psycopg.conninfo.make_conninfo(self.dsn, user=role, password=password)
+
+
+def database_dsn(stack_dsn: str, name: str) -> str:
+    """The DSN of another database of the same server."""
+    return psycopg.conninfo.make_conninfo(stack_dsn, dbname=name)
+
+
+@pytest.fixture
+def database(stack: LocalStack) -> Iterator[Database]:
+    """An empty database; its slots and itself are gone afterwards."""
+    name = f"t_{uuid4().hex[:12]}"
+    with connect(stack.addresses.dsn) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield Database(name, database_dsn(stack.addresses.dsn, name))
+    with connect(stack.addresses.dsn) as server:
+        slots = server.execute("SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)).fetchall()
+        for (slot,) in slots:
+            drop_slot(server, slot)
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,295 @@
+"""The source's side: what preflight finds and mends, what triggers record, what the catalog says."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from cdc_views.config import LogSettings, Settings, SourceSettings
+from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
+from cdc_views.findings import Finding
+from cdc_views.names import TableName
+from cdc_views.source.catalog import read_identity, read_tables
+from cdc_views.source.connection import connect
+from cdc_views.source.marker import Marker
+from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.service_tables import service_tables_sql
+from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.stack.postgres import Postgres
+from tests.fix_postgres import Database
+
+ORDERS = TableName("public", "orders")
+
+
+def settings(dsn: str, *tables: str, toast: str = "full") -> Settings:
+    """Settings of a source; its log is nowhere."""
+    source = {"dsn": SecretStr(dsn), "tables": tables or ("public.orders",), "toast": toast}
+    return Settings(
+        source=SourceSettings.model_validate(source),
+        log=LogSettings(bootstrap_servers="nowhere:1", connect_url="http://nowhere:1"),
+    )
+
+
+def errors(findings: Sequence[Finding]) -> list[str]:
+    """Subject and problem of what stands in the way."""
+    return [f"{finding.subject} {finding.problem}" for finding in findings if finding.severity == "error"]
+
+
+@pytest.fixture
+def prepared(database: Database) -> Database:
+    """A database with an orders table and everything that a mirror of it needs."""
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note varchar(10))")
+    fix_source(settings(database.dsn), check_source(settings(database.dsn)))
+    return database
+
+
+def recorded(database: Database) -> list[tuple[str, bool]]:
+    """The commands in cdc_views.ddl, and whether each left the fingerprint as the catalog has it at first."""
+    return [
+        (command, fingerprint is not None)
+        for command, fingerprint in database.execute("SELECT command, fingerprint FROM cdc_views.ddl ORDER BY id")
+    ]
+
+
+def test_fix_leaves_nothing_to_complain_of(prepared: Database) -> None:
+    assert errors(check_source(settings(prepared.dsn))) == []
+
+
+def test_fix_twice_changes_nothing(prepared: Database) -> None:
+    fix_source(settings(prepared.dsn), check_source(settings(prepared.dsn)))
+    assert recorded(prepared) == []
+
+
+def test_sql_for_a_dba_does_what_fix_does(database: Database) -> None:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY)", "CREATE PUBLICATION cdc_views")
+    with database.connect() as connection:
+        connection.execute(service_tables_sql("cdc_views", [ORDERS], "postgres"))
+    assert [e for e in errors(check_source(settings(database.dsn))) if "publication" not in e] == []
+
+
+@pytest.mark.parametrize(
+    ("definition", "problem"),
+    [
+        ("CREATE TABLE orders (id int)", "has no primary key"),
+        ("CREATE TABLE orders (id int PRIMARY KEY DEFERRABLE)", "deferrable primary key"),
+        ("CREATE TABLE orders (id int PRIMARY KEY, note text)", 'for columns that can be TOASTed: "note"'),
+        ("CREATE UNLOGGED TABLE orders (id int PRIMARY KEY)", "is not logged"),
+        ("CREATE VIEW orders AS SELECT 1 AS id", "is a view"),
+        ("CREATE TABLE other (id int)", "does not exist"),
+        ("CREATE TABLE orders (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)", "generated"),
+        ('CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE "Orders" (id int)', "differs only by case"),
+        ("CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE more () INHERITS (orders)", "inheriting"),
+    ],
+)
+def test_check_of_a_table_that_cannot_be_mirrored_says_why(database: Database, definition: str, problem: str) -> None:
+    database.execute(*definition.split("; "))
+    found = [finding for finding in check_source(settings(database.dsn)) if problem in finding.problem]
+    assert found
+    assert found[0].severity == "error"
+    assert found[0].remedy
+
+
+def test_check_with_lookup_of_toast_asks_for_no_full_identity(database: Database) -> None:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
+    assert not [e for e in errors(check_source(settings(database.dsn, toast="lookup"))) if "identity" in e]
+
+
+def test_check_of_identity_nothing_is_mended(prepared: Database) -> None:
+    prepared.execute("ALTER TABLE orders REPLICA IDENTITY NOTHING")
+    findings = check_source(settings(prepared.dsn))
+    assert 'table "public.orders" replica identity is "nothing"' in errors(findings)[0]
+    fix_source(settings(prepared.dsn), findings)
+    assert errors(check_source(settings(prepared.dsn))) == []
+
+
+def test_check_of_a_publication_without_a_table_is_mended(prepared: Database) -> None:
+    prepared.execute("ALTER PUBLICATION cdc_views DROP TABLE orders")
+    findings = check_source(settings(prepared.dsn))
+    assert errors(findings) == ['publication lacks "public.orders"']
+    fix_source(settings(prepared.dsn), findings)
+    assert errors(check_source(settings(prepared.dsn))) == []
+
+
+@pytest.fixture
+def poor_role(prepared: Database) -> Iterator[str]:
+    """The DSN of a role that may only connect."""
+    role = f"{prepared.name}_poor"
+    prepared.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'poor'")
+    yield prepared.as_role(role, "poor")
+    prepared.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_check_by_a_role_without_rights_names_what_it_may_not(poor_role: str) -> None:
+    problems = errors(check_source(settings(poor_role)))
+    assert any("may not replicate" in problem for problem in problems)
+    assert any("the role may not read it" in problem for problem in problems)
+
+
+def test_fix_by_a_role_without_rights_is_refused(poor_role: str, prepared: Database) -> None:
+    prepared.execute("ALTER TABLE orders REPLICA IDENTITY NOTHING")
+    with pytest.raises(PreflightFailed, match="may not fix the source") as error:
+        fix_source(settings(poor_role), check_source(settings(poor_role)))
+    assert error.value.hint
+    assert error.value.exit_status == 2
+
+
+@pytest.mark.parametrize(("part", "value"), [("password", "wrong-secret"), ("port", "1"), ("dbname", "nowhere")])
+def test_connect_with_a_wrong_dsn_is_refused_without_its_password(database: Database, part: str, value: str) -> None:
+    dsn = psycopg.conninfo.make_conninfo(database.dsn, **{part: value})
+    password = psycopg.conninfo.conninfo_to_dict(dsn)["password"]
+    with pytest.raises(SourceUnreachable) as error:
+        connect(dsn)
+    assert str(password) not in str(error.value)
+    assert error.value.exit_status == 2
+
+
+class NotLogical(Postgres):
+    """A server as it comes, without logical WAL."""
+
+    def _command(self) -> Sequence[str]:
+        return [*super()._command(), "-c", "wal_level=replica"]
+
+
+@pytest.fixture
+def not_logical(enterable_folder: Path) -> Iterator[str]:
+    """The DSN of such a server."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    state = enterable_folder / "not-logical"
+    state.mkdir()
+    server = NotLogical(state, port, durable=False)
+    server.start()
+    yield server.dsn
+    server.stop()
+
+
+def test_check_of_a_server_without_logical_wal_says_what_to_do(not_logical: str) -> None:
+    found = [f for f in check_source(settings(not_logical)) if f.subject == "server setting wal_level"]
+    assert [(f.severity, f.problem, f.fix) for f in found] == [("error", 'is "replica", wanted "logical"', None)]
+    assert "ALTER SYSTEM SET wal_level" in found[0].remedy
+    assert "restart" in found[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("statement", "same"),
+    [
+        ("ALTER TABLE orders REPLICA IDENTITY FULL", True),
+        ("ALTER TABLE orders ALTER note SET STATISTICS 10", True),
+        ("ALTER TABLE orders ADD COLUMN extra int", False),
+        ("ALTER TABLE orders RENAME COLUMN note TO remark", False),
+        ("ALTER TABLE orders ALTER note TYPE varchar(20)", False),
+        ("ALTER TABLE orders DROP COLUMN note", False),
+        ("ALTER TABLE orders DROP CONSTRAINT orders_pkey", False),
+        ("ALTER TABLE orders RENAME TO other", False),
+        ("ALTER TABLE orders ALTER id TYPE int USING id + 1", False),
+        ("ALTER SCHEMA public RENAME TO other", False),
+        ("DROP TABLE orders", False),
+        ("ALTER PUBLICATION cdc_views DROP TABLE orders", False),
+    ],
+)
+def test_ddl_is_recorded_with_whether_it_matters(prepared: Database, statement: str, same: bool) -> None:
+    with prepared.connect() as connection:
+        known = read_tables(connection, [ORDERS])[ORDERS].fingerprint()
+        connection.execute(statement)
+        rows = connection.execute("SELECT table_name, fingerprint FROM cdc_views.ddl").fetchall()
+    assert {table for table, _ in rows} == {"orders"}
+    assert all(fingerprint == known for _, fingerprint in rows) is same
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE other (id int)", "CREATE INDEX ON orders (note)"])
+def test_ddl_that_concerns_no_captured_table_is_not_recorded(prepared: Database, statement: str) -> None:
+    prepared.execute(statement)
+    assert recorded(prepared) == []
+
+
+def test_ddl_that_is_rolled_back_is_not_recorded(prepared: Database) -> None:
+    with prepared.connect() as connection, connection.transaction(force_rollback=True):
+        connection.execute("ALTER TABLE orders ADD COLUMN extra int")
+    assert recorded(prepared) == []
+
+
+def test_truncate_is_recorded_in_its_transaction(prepared: Database) -> None:
+    prepared.execute("TRUNCATE orders")
+    assert prepared.execute("SELECT schema_name, table_name FROM cdc_views.truncates") == [("public", "orders")]
+
+
+def test_ddl_and_truncate_by_a_role_without_rights_are_recorded(prepared: Database) -> None:
+    role = f"{prepared.name}_owner"
+    prepared.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'owner'", f"ALTER TABLE orders OWNER TO {role}",
+                     "DELETE FROM cdc_views.ddl", f"GRANT CREATE, USAGE ON SCHEMA public TO {role}")  # fmt: skip
+    with closing(connect(prepared.as_role(role, "owner"))) as connection:
+        connection.execute("ALTER TABLE orders ADD COLUMN extra int")
+        connection.execute("TRUNCATE orders")
+    seen = prepared.execute("SELECT (SELECT count(*) FROM cdc_views.ddl), (SELECT count(*) FROM cdc_views.truncates)")
+    prepared.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+    assert seen == [(1, 1)]
+
+
+def test_catalog_resolves_domains_enums_and_arrays(database: Database) -> None:
+    database.execute(
+        "CREATE DOMAIN price AS numeric(10,2)", "CREATE DOMAIN net AS price", "CREATE TYPE mood AS ENUM ('a')",
+        "CREATE TABLE orders (b int, a int, p net, m mood, ms mood[], t text[], PRIMARY KEY (a, b))",
+    )  # fmt: skip
+    with database.connect() as connection:
+        table = read_tables(connection, [ORDERS])[ORDERS]
+    types = [(c.type_name, c.element, c.toastable) for c in table.columns[2:]]
+    assert types == [("numeric", None, True), ("enum", None, False), ("_mood", "enum", True), ("_text", "text", True)]
+    assert table.columns[2].typmod == ((10 << 16) | 2) + 4
+    assert table.key == ("a", "b")
+
+
+def test_catalog_of_short_columns_needs_no_toast(prepared: Database) -> None:
+    with prepared.connect() as connection:
+        assert not any(column.toastable for column in read_tables(connection, [ORDERS])[ORDERS].columns)
+
+
+def test_catalog_of_an_unknown_table_is_an_error(database: Database) -> None:
+    with database.connect() as connection, pytest.raises(UnknownTable, match='table "public'):
+        read_tables(connection, [ORDERS])
+
+
+def test_identity_is_that_of_the_server(database: Database) -> None:
+    with database.connect() as connection:
+        identity = read_identity(connection)
+    assert identity.timeline == 1
+    assert identity.system_identifier.isdigit()
+
+
+def test_marker_numbers_only_grow_whoever_writes(prepared: Database) -> None:
+    with prepared.connect() as connection:
+        one, two = Marker(connection, "one"), Marker(connection, "two")
+        numbers = [one.touch(), two.touch(), one.touch()]
+        row = connection.execute("SELECT writer, timeline, fingerprint FROM cdc_views.heartbeat WHERE id = 'marker'")
+        assert row.fetchall() == [("one", 1, None)]
+    assert numbers == sorted(set(numbers))
+
+
+def test_marker_without_event_triggers_carries_a_fingerprint(prepared: Database) -> None:
+    prepared.execute("DROP EVENT TRIGGER cdc_views_ddl")
+    seen = []
+    with prepared.connect() as connection:
+        marker = Marker(connection, "one")
+        for change in ("SELECT 1", "SELECT 1", "ALTER TABLE orders ADD COLUMN extra int"):
+            connection.execute(change)
+            marker.touch()
+            seen += connection.execute("SELECT fingerprint FROM cdc_views.heartbeat").fetchall()
+    assert seen[0] == seen[1] != seen[2]
+    assert any("event trigger" in f.problem for f in check_source(settings(prepared.dsn)) if f.severity == "warning")
+
+
+def test_slot_is_read_and_dropped(database: Database) -> None:
+    with database.connect() as connection:
+        connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (database.name,))
+        slot = read_slot(connection, database.name)
+        drop_slot(connection, database.name)
+        assert read_slot(connection, database.name) is None
+    assert slot is not None
+    assert (slot.database, slot.plugin, slot.lost, slot.active_pid) == (database.name, "pgoutput", False, None)
+    assert slot.confirmed_flush_lsn

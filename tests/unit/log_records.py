@@ -1,0 +1,58 @@
+"""Records as the log has them, for tests without Kafka."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cdc_views.log.record import Order, Record, TopicPartition
+
+PARTITION = TopicPartition("app.public.orders", 0)
+
+
+def change(offset: int, commit: int | None, lsn: int | None, op: str = "u", **after: Any) -> Record:
+    """A change of the given order."""
+    value = {"op": op, "before": None, "after": after or {"id": offset}, "source": {"ts_us": 1_000_000 * offset}}
+    return Record(*PARTITION, offset, 0, {"id": offset}, value, {}, Order(commit, lsn))
+
+
+def tombstone(offset: int) -> Record:
+    """A tombstone."""
+    return Record(*PARTITION, offset, 0, {"id": offset}, None, {}, None)
+
+
+class FakeMessage:
+    """What confluent_kafka.Message answers."""
+
+    def __init__(self, value: Any, key: Any = None, headers: list[tuple[str, bytes]] | None = None) -> None:
+        self._value, self._key, self._headers = value, key or {"id": 1}, headers
+
+    def topic(self) -> str:
+        """The topic."""
+        return PARTITION.topic
+
+    def partition(self) -> int:
+        """The partition."""
+        return PARTITION.partition
+
+    def offset(self) -> int:
+        """The offset."""
+        return 7
+
+    def timestamp(self) -> tuple[int, int]:
+        """Kind and milliseconds."""
+        return 1, 1234
+
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        """Headers or None."""
+        return self._headers
+
+    def key(self) -> bytes:
+        """The key as JSON."""
+        return json.dumps(self._key).encode()
+
+    def value(self) -> bytes | None:
+        """The value as JSON, or as it was given."""
+        if self._value is None or isinstance(self._value, bytes):
+            return self._value
+        return json.dumps(self._value).encode()

@@ -1,0 +1,71 @@
+"""The connector's settings: the file, its explanation, and what we make of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from cdc_views.config import LogSettings, Settings, SourceSettings
+from cdc_views.errors import BadConfig, SourceUnreachable
+from cdc_views.log.connector import TEMPLATE, connector_config, version_of
+from cdc_views.names import TableName
+
+
+def settings(dsn: str = "postgresql://app:secret@db.test:6432/shop", *tables: str) -> Settings:
+    """Settings with this DSN and these tables."""
+    return Settings(
+        source=SourceSettings(dsn=SecretStr(dsn), tables=tuple(map(TableName.parse, tables or ("public.orders",)))),
+        log=LogSettings(bootstrap_servers="kafka.test:9092", connect_url="http://connect.test:8083"),
+    )
+
+
+def test_readme_explains_every_setting_once() -> None:
+    explained = re.findall(r"^\| `([^`]+)` \|", (TEMPLATE.parent / "README.md").read_text(), re.MULTILINE)
+    assert explained == list(json.loads(TEMPLATE.read_text()))
+
+
+def test_config_of_a_dsn_has_its_parts() -> None:
+    config = connector_config(settings())
+    names = ("hostname", "port", "user", "password", "dbname", "sslmode")
+    parts = [config[f"database.{name}"] for name in names]
+    assert parts == ["db.test", "6432", "app", "secret", "shop", "prefer"]
+
+
+def test_config_has_no_placeholder_left() -> None:
+    assert not [value for value in connector_config(settings()).values() if "${" in value]
+
+
+def test_table_patterns_match_the_names_and_nothing_else() -> None:
+    patterns = connector_config(settings("dbname=x", "public.a.b", "public.odd (name)"))["table.include.list"]
+    assert patterns.split(",")[:2] == [r"(?-i)public\.a\.b", r"(?-i)public\.odd\ \(name\)"]
+
+
+def test_config_with_an_unknown_placeholder_is_refused(tmp_path: Path) -> None:
+    template = tmp_path / "postgres.json"
+    template.write_text('{"slot.name": "${slit}"}')
+    with pytest.raises(BadConfig, match="slit"):
+        connector_config(settings(), template)
+
+
+@pytest.mark.parametrize("dsn", ["host=/var/run/postgresql", "host=a.test,b.test"])
+def test_config_of_a_dsn_that_debezium_cannot_use_is_refused(dsn: str) -> None:
+    with pytest.raises(BadConfig, match="one host name"):
+        connector_config(settings(dsn))
+
+
+def test_config_of_a_broken_dsn_does_not_show_it() -> None:
+    with pytest.raises(SourceUnreachable) as error:
+        connector_config(settings("password=sec ret"))
+    assert "ret" not in str(error.value).replace("libpq", "").split("hint")[0].split("string")[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "good"), [("3.7.0.Final", True), ("3.7.0", True), ("4.0.1.Final", True), ("3.7.0.Alpha2", False),
+                       ("3.6.3.Final", False)]
+)  # fmt: skip
+def test_version_is_compared_by_release(text: str, good: bool) -> None:
+    assert ((version_of(text) or (0,)) >= (3, 7, 0)) is good

@@ -1,0 +1,69 @@
+"""What needs no server: fingerprints, printed SQL, and messages without passwords."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_views.errors import PreflightFailed, SourceUnreachable
+from cdc_views.names import TableName
+from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.connection import connect, describe_dsn
+from cdc_views.source.publication import publication_sql
+from cdc_views.source.service_tables import service_tables_sql
+
+ID = Column("id", 1, "int4", -1, None, not_null=True, toastable=False)
+NOTE = Column("note", 2, "text", -1, None, not_null=False, toastable=True)
+ORDERS = SourceTable(TableName("public", "orders"), 16384, (ID, NOTE), ("id",), False, "default")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ORDERS, name=TableName("public", "other")),
+        replace(ORDERS, key=("note",)),
+        replace(ORDERS, columns=(ID,)),
+        replace(ORDERS, columns=(ID, replace(NOTE, attnum=3))),
+        replace(ORDERS, columns=(ID, replace(NOTE, type_name="varchar"))),
+        replace(ORDERS, columns=(ID, replace(NOTE, typmod=14))),
+        replace(ORDERS, columns=(ID, replace(NOTE, name="remark"))),
+    ],
+)
+def test_fingerprint_changes_with_what_decides_decoding(other: SourceTable) -> None:
+    assert other.fingerprint() != ORDERS.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ORDERS, oid=2),
+        replace(ORDERS, replica_identity="full"),
+        replace(ORDERS, columns=(ID, replace(NOTE, toastable=False))),
+    ],
+)
+def test_fingerprint_stays_where_decoding_does(other: SourceTable) -> None:
+    assert other.fingerprint() == ORDERS.fingerprint()
+
+
+def test_printed_sql_quotes_names() -> None:
+    script = service_tables_sql("pub", [TableName("My", 'odd"table')], "a role")
+    assert '"My"."odd""table"' in script
+    assert 'TO "a role"' in script
+
+
+def test_publication_has_the_service_tables_too() -> None:
+    created = publication_sql("pub", [ORDERS.name], exists=False)
+    assert created.startswith('CREATE PUBLICATION "pub" FOR TABLE "public"."orders", "cdc_views"."heartbeat"')
+
+
+def test_description_of_a_dsn_has_no_password() -> None:
+    described = describe_dsn("postgresql://app:secret@db.test:6432/shop")
+    assert described == 'database "shop" at db.test:6432 as "app"'
+
+
+def test_connect_with_something_that_is_no_dsn_does_not_show_it() -> None:
+    with pytest.raises(SourceUnreachable) as error:
+        connect("password=sec ret")
+    assert "ret" not in error.value.message.split()
+    assert PreflightFailed.exit_status == error.value.exit_status == 2
