@@ -1,0 +1,28 @@
+"""`cdc-views explain`."""
+
+from __future__ import annotations
+
+import click
+
+from cdc_views.cli.main import Project
+from cdc_views.engine.declared import declare
+from cdc_views.errors import UnknownView
+from cdc_views.plan.explain import explain as explained
+from cdc_views.source.connection import connect
+
+
+@click.command()
+@click.argument("view")
+@click.pass_obj
+def explain(project: Project, view: str) -> None:
+    """Say how a view is kept: its strategy and why, its key, what it reads, the SQL that runs.
+
+    Example: cdc-views explain order_totals
+    """
+    settings = project.settings()
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        declared = declare(settings, connection)
+    views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
+    if view not in views:
+        raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))
+    click.echo(explained(views[view]))

@@ -1,0 +1,89 @@
+"""The group of commands, and what every command shares: the project, errors, exit statuses."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from cdc_views import __version__
+from cdc_views.config import Settings, load_settings, load_warehouse
+from cdc_views.errors import CdcViewsError
+
+# Modules are imported when their command runs: pyspark alone takes most of a second.
+COMMANDS: Final = ("init", "up", "down", "check", "run", "status", "epochs", "query", "explain")
+
+INTERRUPTED: Final = 130
+
+
+class Commands(click.Group):
+    """Finds a command in the module of its name, and prints errors as Postgres would."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order in which a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command, from `cdc_views.cli.<name>`."""
+        if name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"cdc_views.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of ours becomes its message, its hint and its exit status."""
+        try:
+            return super().invoke(ctx)
+        except CdcViewsError as error:
+            if ctx.params["debug"]:
+                traceback.print_exc()
+            click.echo(f"{type(error).__name__}: {error}", err=True)
+            ctx.exit(error.exit_status)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("-C", "project", type=click.Path(path_type=Path), default=Path(), help="Folder of the project.")
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting, as in source.slot=mine.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(__version__, prog_name="cdc-views")
+@click.pass_context
+def main(ctx: click.Context, project: Path, overrides: tuple[str, ...], debug: bool) -> None:
+    """Keep Delta tables equal to a SELECT over Postgres, at a known commit.
+
+    Example: cdc-views init shop && cd shop && cdc-views up && cdc-views run
+    """
+    values = {}
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise click.BadParameter(f'"{override}" is not NAME=VALUE', param_hint="--set")
+        values[name] = value
+    ctx.obj = Project(project, values)
+
+
+class Project:
+    """The folder that a command works on, and the settings that flags override."""
+
+    def __init__(self, folder: Path, overrides: dict[str, str]) -> None:
+        self.folder = folder
+        self.overrides = overrides
+
+    def settings(self) -> Settings:
+        """Read and validate the settings. Raises BadConfig, NotRunning."""
+        return load_settings(self.folder, self.overrides)
+
+    def warehouse(self) -> Path:
+        """The warehouse alone: a reader needs neither the source nor the log."""
+        return load_warehouse(self.folder, self.overrides)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""`cdc-views run`."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+import click
+
+from cdc_views.cli.main import Project
+from cdc_views.engine.capture import start_capture
+from cdc_views.engine.engine import Engine
+from cdc_views.engine.preflight import require_ready
+from cdc_views.engine.target import current_target
+from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.stack.fetch import delta_jars
+from cdc_views.store.control import ControlRecord
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Publish one epoch and stop.")
+@click.option("--until-caught-up", is_flag=True, help="Stop when everything committed before the start is published.")
+@click.pass_obj
+def run(project: Project, once: bool, until_caught_up: bool) -> None:
+    """Run the engine: register the connector if need be, then publish epoch after epoch.
+
+    Example: cdc-views run --until-caught-up
+    """
+    # The engine can be killed anywhere, so a polite stop needs no more than leaving the loop where it is.
+    signal.signal(signal.SIGTERM, _interrupt)
+    settings = project.settings()
+    require_ready(settings)
+    start_capture(settings, on_progress=_show_snapshot)
+    until = current_target(settings) if until_caught_up else None
+    with Engine(settings, delta_jars()) as engine:
+        click.echo("engine: running", err=True)
+        engine.run(once=once, until=until, on_epoch=_report)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _show_snapshot(progress: SnapshotProgress) -> None:
+    if progress.tables_done and not progress.completed:
+        click.echo(f"snapshot: {progress.tables_done} tables, {progress.rows} rows", err=True)
+
+
+def _report(record: ControlRecord) -> None:
+    changes = sum(record.detail.get("changes", {}).values())
+    spent = ", ".join(f"{stage} {ms} ms" for stage, ms in record.detail.get("stage_ms", {}).items())
+    click.echo(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})", err=True)
+    for view, failure in record.detail.get("failures", {}).items():
+        click.echo(f'view "{view}" has failed: {failure}', err=True)

@@ -1,0 +1,33 @@
+"""`cdc-views status`."""
+
+from __future__ import annotations
+
+import click
+
+from cdc_views.cli.main import Project
+from cdc_views.cli.output import output_options, print_rows
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.store.lock import holder
+
+COLUMNS = ("table", "status", "version", "path", "failure")
+
+
+@click.command()
+@output_options
+@click.pass_obj
+def status(project: Project, form: str | None) -> None:
+    """Show the engine, the published epoch and every table in it.
+
+    Example: cdc-views status --json
+    """
+    warehouse = project.warehouse()
+    pid = holder(warehouse)
+    click.echo("engine: " + (f"running, pid {pid}" if pid else "not running"), err=True)
+    epoch = PublishedEpoch.latest(warehouse)
+    click.echo(f"epoch {epoch.record.epoch} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
+    failures = epoch.record.detail.get("failures", {})
+    rows = [
+        {"table": name, "status": t.status, "version": t.version, "path": t.path, "failure": failures.get(name)}
+        for name, t in sorted(epoch.record.tables.items())
+    ]
+    print_rows(rows, COLUMNS, form)

@@ -1,0 +1,47 @@
+"""`./scripts/demo`: the whole system on this machine, followed for about a minute, then checked.
+
+The last line of stdout says that every table and view equals Postgres; the exit status is 0 only then.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import ExitStack
+
+import click
+
+from cdc_views.config import state_folder
+from cdc_views.demo.show import Show
+from cdc_views.demo.story import Demo, DemoOptions
+from cdc_views.errors import CdcViewsError
+from cdc_views.stack.signals import interrupting
+
+INTERRUPTED = 130
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--keep", is_flag=True, help="Leave everything running at the end.")
+@click.option("--kill-engine", is_flag=True, help="Kill the engine three times while it has an open intent.")
+@click.option("--rate", default=400.0, show_default=True, help="Row changes per second of the workload.")
+@click.option("--seconds", default=60.0, show_default=True, help="How long the workload runs.")
+@click.option("--seed", default=1, show_default=True, help="Of data and workload.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def main(keep: bool, kill_engine: bool, rate: float, seconds: float, seed: int, debug: bool) -> None:
+    """Start Postgres, Kafka and Connect, follow a real database for about a minute, and check the result."""
+    options = DemoOptions(keep, kill_engine, rate, seconds, seed)
+    try:
+        with interrupting(), ExitStack() as leftovers:
+            Demo(state_folder(), options, Show(), leftovers).run()
+    except CdcViewsError as error:
+        if debug:
+            traceback.print_exc()
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        click.echo("interrupted; everything that was started is stopped", err=True)
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What the demo measures, from the control log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from cdc_views.metrics import STAGES
+from cdc_views.store.control import ControlRecord
+
+SAMPLES_PER_EPOCH: Final = 50
+
+
+def freshness_s(published: Sequence[ControlRecord], since: datetime) -> tuple[float, float]:
+    """p50 and p99 of the seconds from a commit to its epoch's publication, for commits after `since`.
+
+    An epoch holds the commits between its predecessor's marker and its own, taken to be evenly spread;
+    epochs weigh as much as they have changes. `published` are all published records, oldest first.
+    """
+    samples: list[tuple[float, float]] = []
+    for before, epoch in pairwise(published):
+        changes = changes_of(epoch)
+        if not changes or not (before.committed_at and epoch.committed_at and epoch.published_at):
+            continue
+        first, last = max(before.committed_at, since), epoch.committed_at
+        for step in range(SAMPLES_PER_EPOCH):
+            moment = first + (last - first) * (step + 0.5) / SAMPLES_PER_EPOCH
+            samples.append(((epoch.published_at - moment).total_seconds(), changes / SAMPLES_PER_EPOCH))
+    return _quantile(samples, 0.5), _quantile(samples, 0.99)
+
+
+def stage_medians_ms(published: Iterable[ControlRecord]) -> dict[str, int]:
+    """The median milliseconds that each stage took in epochs that changed something."""
+    spent = [record.detail["stage_ms"] for record in published if changes_of(record)]
+    return {stage: round(median([each[stage] for each in spent if stage in each] or [0])) for stage in STAGES}
+
+
+def changes_of(record: ControlRecord) -> int:
+    """Row changes in an epoch, those of the initial snapshot not counted."""
+    return sum(record.detail.get("changes", {}).values())
+
+
+def _quantile(samples: list[tuple[float, float]], part: float) -> float:
+    total, seen = sum(weight for _, weight in samples), 0.0
+    for value, weight in sorted(samples):
+        seen += weight
+        if seen >= part * total:
+            return value
+    return float("nan")

@@ -1,0 +1,3 @@
+-- key: follower_id, followee_id
+SELECT follower_id, followee_id, muted, since
+FROM public.follows;

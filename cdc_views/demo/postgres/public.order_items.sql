@@ -1,0 +1,3 @@
+-- key: order_id, line
+SELECT order_id, line, product_id, quantity, unit_price, gift
+FROM public.order_items;

@@ -1,0 +1,3 @@
+-- key: id
+SELECT id, account_id, balance, interest, touched_at
+FROM public.savings;

@@ -1,0 +1,95 @@
+"""The programs that the demo runs beside itself: the engine and the workload."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cdc_views.errors import NotRunning
+from cdc_views.stack import process
+
+STOP_LIMIT_S: Final = 20.0
+POLL_S: Final = 0.05
+
+DSN_VARIABLE: Final = "CDC_VIEWS_DEMO_DSN"
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float) -> bool:
+    """Whether the condition came true within the limit."""
+    deadline = time.monotonic() + limit_s
+    while not (met := condition()) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return met
+
+
+class Program:
+    """A process in a session of its own, with its output in a file; found again by its pid file."""
+
+    def __init__(
+        self, name: str, folder: Path, arguments: list[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log_file = folder / f"{name}.log"
+        self._folder = folder
+        self._pid_file = process.PidFile(folder / f"{name}.pid")
+        self._arguments = arguments
+        self._environment = environment or {}
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running process; None if there is none."""
+        return self._pid_file.read()
+
+    def start(self) -> None:
+        """Start it; its output goes to the end of its log."""
+        command = [sys.executable, *self._arguments]
+        process.spawn(command, self._pid_file, self.log_file, cwd=self._folder, environment=self._environment)
+
+    def require_running(self) -> None:
+        """Raises NotRunning with the end of its log if it has ended."""
+        if self.pid is None:
+            raise NotRunning(
+                f"{self.name} has ended:\n{process.last_lines(self.log_file)}", hint=f'its log is "{self.log_file}"'
+            )
+
+    def stop(self) -> None:
+        """Ask it to end; after a limit kill it. Its children, as a JVM, end with it or are killed."""
+        pid = self.pid
+        if pid is None:
+            return
+        everyone = process.family(pid)
+        process.send([pid], signal.SIGTERM)
+        wait_until(lambda: not any(process.start_mark(one) for one in everyone), STOP_LIMIT_S)
+        self.kill()
+        process.send([one for one in everyone if process.start_mark(one)], signal.SIGKILL)
+
+    def kill(self) -> None:
+        """SIGKILL it and its children, and wait until they are gone."""
+        process.kill(self._pid_file)
+
+
+def engine(project: Path) -> Program:
+    """`cdc-views run` on a project."""
+    return Program("engine", project, ["-m", "cdc_views.cli.main", "-C", str(project), "run"])
+
+
+def workload(project: Path, dsn: str, rate: float, seconds: float, seed: int) -> Program:
+    """The demo's transactions for a while; the DSN is in its environment, as everybody can read arguments."""
+    options = ["--rate", str(rate), "--seconds", str(seconds), "--seed", str(seed)]
+    return Program("workload", project, ["-m", "cdc_views.demo.workload", *options], {DSN_VARIABLE: dsn})
+
+
+def committed(workload: Program) -> dict[str, Any]:
+    """What the workload says that it committed: its last line."""
+    last = workload.log_file.read_text().strip().rpartition("\n")[2]
+    try:
+        result = json.loads(last)
+    except json.JSONDecodeError:
+        raise NotRunning(f"the workload ended without a result:\n{process.last_lines(workload.log_file)}") from None
+    assert isinstance(result, dict)
+    return result

@@ -1,0 +1,60 @@
+"""The demo's project: a folder such as `cdc-views init` makes, for a database of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import psycopg
+import yaml
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from cdc_views.config import FILE_NAME, Settings, load_settings
+from cdc_views.demo.data import SIZES
+
+VIEWS: Final = Path(__file__).with_name("views")
+
+
+@dataclass(frozen=True)
+class DemoProject:
+    """`name` names the database, slot, publication, connector and topics of this run."""
+
+    folder: Path
+    name: str
+    dsn: str
+
+    def settings(self) -> Settings:
+        """As every command reads them."""
+        return load_settings(self.folder)
+
+
+def make_project(folder: Path, admin_dsn: str) -> DemoProject:
+    """Make the database, empty, and the project's files; what was in the folder is gone."""
+    name = f"demo_{uuid4().hex[:8]}"
+    with psycopg.connect(admin_dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    dsn = make_conninfo(admin_dsn, dbname=name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with open(folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
+        secret.write(dsn)
+    shutil.copytree(VIEWS, folder / "views")
+    settings = {
+        "stack": "native",
+        "source": {
+            "dsn": "${file:dsn}",
+            "tables": [f"public.{table}" for table in SIZES],
+            "slot": name,
+            "publication": name,
+            # "products" keeps its default identity, so that the demo meets unchanged TOAST values.
+            "toast": "lookup",
+        },
+        "log": {"connector": name, "topic_prefix": name},
+    }
+    (folder / FILE_NAME).write_text(yaml.safe_dump(settings, sort_keys=False))
+    return DemoProject(folder, name, dsn)

@@ -1,0 +1,317 @@
+"""The workload's transactions, by kind. Each does all that its kind says, or raises WrongRowsError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from random import Random
+from typing import Any, Final
+
+from cdc_views.demo.ledger import Transaction
+from cdc_views.demo.values import (
+    ASSIGNMENTS,
+    BESIDE_THE_TEXT,
+    Assignment,
+    day,
+    decimal,
+    document,
+    long_text,
+    maybe,
+    moment,
+    phrase,
+    tags,
+    word,
+)
+from cdc_views.demo.vocabulary import LONG_TEXT_BYTES
+
+KEYS: Final = {
+    "users": ("id",),
+    "follows": ("follower_id", "followee_id"),
+    "posts": ("id",),
+    "products": ("id",),
+    "orders": ("id",),
+    "order_items": ("order_id", "line"),
+    "accounts": ("id",),
+    "savings": ("id",),
+}
+LONG_TEXTS: Final = {"posts": "body", "products": "description"}
+BANK: Final = ("accounts", "savings")
+
+# Draws of a key go a little beyond the numbers of the first rows, to meet new ones too.
+_HIGHEST: Final = {
+    "users": 5_100,
+    "follows": 5_100,
+    "posts": 12_500,
+    "products": 2_050,
+    "orders": 20_500,
+    "order_items": 20_500,
+    "accounts": 1_600,
+    "savings": 1_600,
+}
+
+Key = tuple[Any, ...]
+
+
+class WrongRowsError(Exception):
+    """The rows drawn do not allow this kind of transaction; other rows will."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of transaction: `row_changes` is how many it makes on average."""
+
+    run: Callable[[Transaction, Random, int], None]
+    row_changes: float
+    weight: int
+    wanted: bool = False
+    rolls_back: bool = False
+    repeatable_read: bool = False
+
+
+def _matches(table: str) -> str:
+    return " AND ".join(f"{column} = %s" for column in KEYS[table])
+
+
+def _draw(tx: Transaction, random: Random, table: str, condition: str = "true") -> Key:
+    """The key of some row, locked; rows that another transaction holds are passed over."""
+    key = ", ".join(KEYS[table])
+    query = (
+        f"SELECT {key} FROM {table} WHERE {KEYS[table][0]} >= %s AND {condition} "
+        f"ORDER BY {key} LIMIT 1 FOR UPDATE SKIP LOCKED"
+    )
+    found = tx.row(query, (random.randint(1, _HIGHEST[table]),))
+    if found is None:
+        raise WrongRowsError
+    return found
+
+
+def _update(tx: Transaction, random: Random, table: str, key: Key, assignments: tuple[Assignment, ...]) -> None:
+    assignment, values = random.choice(assignments)
+    _must(tx.change("UPDATE", table, f"SET {assignment} WHERE {_matches(table)}", (*values(random), *key)))
+
+
+def _must(count: int) -> None:
+    if count != 1:
+        raise WrongRowsError
+
+
+def _out_of_line(tx: Transaction, table: str, key: Key) -> int:
+    """The place in the TOAST table where the row's long text lies."""
+    text = LONG_TEXTS[table]
+    found = tx.row(f"SELECT pg_column_toast_chunk_id({text})::bigint FROM {table} WHERE {_matches(table)}", key)
+    if found is None or found[0] is None:
+        raise WrongRowsError
+    return int(found[0])
+
+
+def _draw_long(tx: Transaction, random: Random, table: str) -> Key:
+    condition = f"octet_length({LONG_TEXTS[table]}) > {LONG_TEXT_BYTES}"
+    for below in (_HIGHEST[table], 1):
+        key = ", ".join(KEYS[table])
+        found = tx.row(
+            f"SELECT {key} FROM {table} WHERE {condition} AND id >= %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
+            (random.randint(1, below),),
+        )
+        if found is not None:
+            return found
+    raise WrongRowsError
+
+
+def unchanged_toast_update(tx: Transaction, random: Random, number: int) -> None:
+    """Update a row beside its long text, and see that the text stays where it lies."""
+    table = ("products", "posts")[number % 2]
+    key = _draw_long(tx, random, table)
+    place = _out_of_line(tx, table, key)
+    _update(tx, random, table, key, BESIDE_THE_TEXT[table])
+    if _out_of_line(tx, table, key) != place:
+        raise WrongRowsError
+
+
+def key_change(tx: Transaction, random: Random, number: int) -> None:
+    """Change a row's key; every other time a product's with a long text, which the event then does not hold."""
+    if number % 2:
+        table, key = "products", _draw_long(tx, random, "products")
+        _out_of_line(tx, table, key)
+    else:
+        table = list(KEYS)[number // 2 % len(KEYS)]
+        key = _draw(tx, random, table)
+    if table == "follows":
+        new: Key = (key[0], random.randint(1, _HIGHEST["users"]))
+    elif table == "order_items":
+        new = (key[0], key[1] + random.randint(1, 50))
+    else:
+        new = (tx.new_id(table),)
+    if new == key:
+        raise WrongRowsError
+    assignments = ", ".join(f"{column} = %s" for column in KEYS[table])
+    _must(tx.change("UPDATE", table, f"SET {assignments} WHERE {_matches(table)}", (*new, *key)))
+
+
+def delete_reinsert(tx: Transaction, random: Random, number: int) -> None:
+    """Delete a row and insert it again under the same key, as it was or with another value in it."""
+    table = list(KEYS)[number % len(KEYS)]
+    key = _draw(tx, random, table)
+    row = tx.row(f"SELECT to_jsonb(t)::text FROM {table} t WHERE {_matches(table)}", key)
+    if row is None:
+        raise WrongRowsError
+    _must(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", key))
+    _must(tx.change("INSERT INTO", table, f"SELECT * FROM jsonb_populate_record(NULL::{table}, %s::jsonb)", row))
+    if random.random() < 0.5:
+        _update(tx, random, table, key, ASSIGNMENTS[table])
+
+
+def rollback(tx: Transaction, random: Random, _number: int) -> None:
+    """Insert, update and delete; the worker then rolls it back."""
+    _insert(tx, random, "posts")
+    _update_any(tx, random, "products")
+    key = _draw_long(tx, random, "posts")
+    tx.change("DELETE FROM", "posts", f"WHERE {_matches('posts')}", key)
+
+
+def three_table_transaction(tx: Transaction, random: Random, number: int) -> None:
+    """An order with its items, taken from the stock; every fourth time an order is taken back."""
+    if number % 4 == 3:
+        return _take_back(tx, random)
+    order = tx.new_id("orders")
+    tx.insert("orders", "id, user_id, status, note, ordered_at", _order(random, order))
+    for line in range(1, random.randint(2, 4)):
+        (product,) = _draw(tx, random, "products")
+        quantity = random.randint(1, 4)
+        _must(tx.change("UPDATE", "products", "SET stock = stock - %s WHERE id = %s", (quantity, product)))
+        price = decimal(random, 500, 2)
+        tx.insert(
+            "order_items", "order_id, line, product_id, quantity, unit_price", (order, line, product, quantity, price)
+        )
+    return None
+
+
+def _take_back(tx: Transaction, random: Random) -> None:
+    (order, _) = _draw(tx, random, "order_items")
+    restock = "SET stock = stock + i.quantity FROM order_items i WHERE i.order_id = %s AND i.product_id = products.id"
+    if not tx.change("UPDATE", "products", restock, (order,)):
+        raise WrongRowsError
+    tx.change("DELETE FROM", "order_items", "WHERE order_id = %s", (order,))
+    _must(tx.change("DELETE FROM", "orders", "WHERE id = %s", (order,)))
+
+
+def fifty_updates(tx: Transaction, random: Random, number: int) -> None:
+    """Update one row fifty times; now and then one of the bank, or one with a long text."""
+    table = ("posts", "users", "products", "accounts")[number % 4]
+    key = _draw_long(tx, random, table) if table in LONG_TEXTS and random.random() < 0.5 else _draw(tx, random, table)
+    for _ in range(50):
+        _update(tx, random, table, key, ASSIGNMENTS[table])
+
+
+def bank_transfer(tx: Transaction, random: Random, _number: int) -> None:
+    """Move money from one place to another, mostly between the two tables."""
+    source, target = random.choice((BANK, BANK[::-1], ("accounts", "accounts")))
+    (payer,), (payee,) = _draw(tx, random, source, "balance > 0"), _draw(tx, random, target)
+    if (source, payer) == (target, payee):
+        raise WrongRowsError
+    balance = _balance(tx, source, payer)
+    amount = balance if random.random() < 0.05 else min(balance, decimal(random, 300, 2))
+    _must(tx.change("UPDATE", source, "SET balance = balance - %s WHERE id = %s", (amount, payer)))
+    _must(tx.change("UPDATE", target, "SET balance = balance + %s WHERE id = %s", (amount, payee)))
+
+
+def _balance(tx: Transaction, table: str, number: int) -> Decimal:
+    found = tx.row(f"SELECT balance FROM {table} WHERE id = %s", (number,))
+    if found is None:
+        raise WrongRowsError
+    return Decimal(found[0])
+
+
+def bank_replacement(tx: Transaction, random: Random, number: int) -> None:
+    """Close an account and open another with its money."""
+    table = BANK[number % 2]
+    (closed,) = _draw(tx, random, table)
+    balance = _balance(tx, table, closed)
+    _must(tx.change("DELETE FROM", table, "WHERE id = %s", (closed,)))
+    if table == "accounts":
+        tx.insert(table, "owner, balance, opened_on", (word(random), balance, maybe(random, day)))
+    else:
+        tx.insert(table, "account_id, balance, interest", (None, balance, maybe(random, lambda r: decimal(r, 9, 4))))
+
+
+def insert(tx: Transaction, random: Random, _number: int) -> None:
+    """A few new rows of one table."""
+    table = random.choice(("users", "follows", "follows", "posts", "posts", "posts", "products"))
+    for _ in range(random.randint(1, 5)):
+        _insert(tx, random, table)
+
+
+def _insert(tx: Transaction, random: Random, table: str) -> None:
+    if table == "users":
+        values = (phrase(random, 3), maybe(random, word), False, maybe(random, document), moment(random))
+        tx.insert(table, "name, country, verified, settings, joined_at", values)
+    elif table == "follows":
+        pair = random.sample(range(1, _HIGHEST["users"]), 2)
+        tx.insert(table, "follower_id, followee_id, muted, since", (*pair, False, moment(random)),
+                  "ON CONFLICT DO NOTHING")  # fmt: skip
+    elif table == "posts":
+        body = long_text(random) if random.random() < 0.02 else phrase(random, 9)
+        author = random.randint(1, _HIGHEST["users"])
+        post = (author, body, maybe(random, tags), 0, maybe(random, document), moment(random))
+        tx.insert(table, "author_id, body, tags, likes, meta, created_at", post)
+    else:
+        text = long_text(random) if random.random() < 0.1 else maybe(random, lambda r: phrase(r, 12))
+        product = (word(random), phrase(random, 4), text, decimal(random, 500, 2), random.randrange(100), False)
+        tx.insert(table, "sku, name, description, price, stock, discontinued", product)
+
+
+def _order(random: Random, number: int) -> tuple[Any, ...]:
+    return (number, random.randint(1, _HIGHEST["users"]), "new", maybe(random, lambda r: phrase(r, 5)), moment(random))
+
+
+def update(tx: Transaction, random: Random, _number: int) -> None:
+    """A few rows of one table, one by one, over all tables."""
+    table = random.choice(list(KEYS))
+    for _ in range(random.randint(1, 5)):
+        _update_any(tx, random, table)
+
+
+def _update_any(tx: Transaction, random: Random, table: str) -> None:
+    _update(tx, random, table, _draw(tx, random, table), ASSIGNMENTS[table])
+
+
+def update_many(tx: Transaction, random: Random, _number: int) -> None:
+    """One statement over several rows."""
+    low = random.randint(1, _HIGHEST["posts"])
+    tx.change("UPDATE", "posts", "SET likes = likes + 1 WHERE id BETWEEN %s AND %s", (low, low + 9))
+
+
+def delete(tx: Transaction, random: Random, _number: int) -> None:
+    """One or two rows of a table, but never the bank's."""
+    table = random.choice(("users", "follows", "follows", "posts", "posts", "products", "order_items"))
+    for _ in range(random.randint(1, 2)):
+        _must(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", _draw(tx, random, table)))
+
+
+def savepoint(tx: Transaction, random: Random, _number: int) -> None:
+    """An update that stays between changes that are rolled back to a savepoint."""
+    with tx.undone():
+        _insert(tx, random, "products")
+        _update_any(tx, random, "posts")
+    _update_any(tx, random, "posts")
+    with tx.undone():
+        _update_any(tx, random, "posts")
+
+
+# Those `wanted` are in every run, at least LEAST times each; the others fill it up.
+KINDS: Final = {
+    "unchanged_toast_update": Kind(unchanged_toast_update, 1, 8, wanted=True),
+    "key_change": Kind(key_change, 1, 4, wanted=True),
+    "delete_reinsert": Kind(delete_reinsert, 2.5, 4, wanted=True),
+    "rollback": Kind(rollback, 0, 3, wanted=True, rolls_back=True),
+    "three_table_transaction": Kind(three_table_transaction, 5, 20, wanted=True),
+    "fifty_updates": Kind(fifty_updates, 50, 1, wanted=True),
+    "bank_transfer": Kind(bank_transfer, 2, 30, wanted=True, repeatable_read=True),
+    "bank_replacement": Kind(bank_replacement, 2, 3),
+    "insert": Kind(insert, 3, 20),
+    "update": Kind(update, 3, 30),
+    "update_many": Kind(update_many, 10, 2),
+    "delete": Kind(delete, 1.5, 12),
+    "savepoint": Kind(savepoint, 1, 2),
+}
+LEAST: Final = 20

@@ -1,0 +1,12 @@
+"""The epoch loop. Read `epoch.py` first: it is the whole system in one screen.
+
+epoch.py      the six steps of an epoch
+deltas.py     step 3: Debezium events, folded per key, to the rows that vanish and appear
+mirrors.py    step 4: one Delta version per changed mirror
+views.py      step 5: recompute, diff, commit; children after parents
+strategies/   how a view's changes are found; FULL for now
+recovery.py   taking the warehouse over: fence, foreign commits, the open intent
+tables.py     what the engine knows of its tables: where they are, at which version
+capture.py    connector and initial snapshot
+engine.py     start, loop, stop
+"""

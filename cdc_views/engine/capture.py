@@ -1,0 +1,39 @@
+"""Bring the capture up: topics, connector, initial snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cdc_views.config import Settings
+from cdc_views.log.connect import Connect
+from cdc_views.log.connector import connector_config
+from cdc_views.log.preflight import require_slot_matches
+from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
+from cdc_views.log.topics import ensure_topics
+from cdc_views.lsn import Lsn
+from cdc_views.source.connection import connect
+from cdc_views.source.slot import read_slot
+
+# Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
+SETTLE_S: Final = 1.0
+
+
+def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], None]) -> None:
+    """Register the connector, or update it, and wait until the initial snapshot is in the log.
+
+    Raises SlotChanged, ConnectorFailed, SnapshotInterrupted.
+    """
+    ensure_topics(settings.log, settings.source.tables)
+    require_slot_matches(settings.log, confirmed_flush(settings))
+    worker = Connect(settings.log.connect_url)
+    worker.put_connector(settings.log.connector, connector_config(settings))
+    worker.wait_running(settings.log.connector, settle_s=SETTLE_S)
+    wait_snapshot(settings.log, on_progress)
+
+
+def confirmed_flush(settings: Settings) -> Lsn | None:
+    """Up to where the slot's changes are with Kafka for good; None if there is no slot yet."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        slot = read_slot(connection, settings.source.slot)
+    return slot.confirmed_flush_lsn if slot else None

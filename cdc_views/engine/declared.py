@@ -1,0 +1,36 @@
+"""What the user declared, checked as far as it can be without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+
+from cdc_views.config import Settings
+from cdc_views.plan.compiled import CompiledView, compile_view
+from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity, read_tables
+from cdc_views.views.definition import read_views
+from cdc_views.views.graph import ViewGraph
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the user declared, checked as far as it can be without Spark."""
+
+    sources: list[SourceTable]
+    identity: SourceIdentity
+    levels: list[list[CompiledView]]
+
+
+def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
+    """Read the source's catalog and the view files. Raises BadView, UnknownTable, UnsupportedType."""
+    definitions = read_views(settings.views)
+    graph = ViewGraph(definitions, settings.source.tables)
+    found = read_tables(connection, settings.source.tables)
+    keys = {str(name): table.key for name, table in found.items()}
+    columns = {str(name): {c.name: c.type_name for c in table.columns} for name, table in found.items()}
+    levels = []
+    for level in graph.levels:
+        levels.append([compile_view(view, graph, columns, keys) for view in level])
+        keys |= {view.definition.name: view.key for view in levels[-1] if view.key is not None}
+    return Declared([found[name] for name in settings.source.tables], read_identity(connection), levels)

@@ -1,0 +1,63 @@
+"""Step 3: what the cut's events change in each mirror.
+
+Events are folded per key; a value that Postgres did not write to the log, because it is stored out
+of line and unchanged, comes from the mirror's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cdc_views.capture.fold import Fold, Key
+from cdc_views.engine.tables import Tables
+from cdc_views.log.log import Log
+from cdc_views.store.warehouse import Changes
+
+if TYPE_CHECKING:
+    from cdc_views.engine.epoch import Intent
+
+
+@dataclass(frozen=True)
+class MirrorDelta:
+    """The change of one mirror in one epoch; `changes` is None where nothing is left to commit."""
+
+    changes: Changes | None
+    events: int
+    snapshot_rows: int
+
+
+def read_deltas(log: Log, intent: Intent, tables: Tables) -> dict[str, MirrorDelta]:
+    """Read the cut's records and fold them. Raises BadEvent, UnresolvedToast and what the log raises."""
+    folds = {name: Fold(source) for name, source in tables.sources.items()}
+    for record in log.records(intent.cut):
+        folds[str(log.table_of(record.topic))].add(record)
+    return {name: _delta(name, fold, intent, tables) for name, fold in folds.items() if fold.records}
+
+
+def _delta(name: str, fold: Fold, intent: Intent, tables: Tables) -> MirrorDelta:
+    if name in intent.done:
+        return MirrorDelta(None, fold.events, fold.snapshot_rows)
+    folded = fold.finish(_stored_rows(name, fold.lookups(), tables))
+    first_build = not tables.is_published(name)
+    # A mirror that was never published is empty: nothing in it can vanish.
+    deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
+    changes = Changes(deleted=deleted, rows=folded.upserts, all_new=first_build)
+    is_empty = deleted is None and folded.upserts.num_rows == 0
+    return MirrorDelta(None if is_empty else changes, fold.events, fold.snapshot_rows)
+
+
+def _stored_rows(name: str, keys: set[Key], tables: Tables) -> Mapping[Key, Mapping[str, Any]]:
+    if not keys:
+        return {}
+    spec = tables.specs[name]
+    columns = list(zip(*sorted(keys, key=repr), strict=True))
+    fields = [spec.schema.field(column) for column in spec.key]
+    wanted = pa.table(
+        [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)], schema=pa.schema(fields)
+    )
+    found = tables.warehouse.lookup(spec, tables.version(name), wanted)
+    return {tuple(row[column] for column in spec.key): row for row in found.to_pylist()}

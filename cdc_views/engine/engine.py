@@ -1,0 +1,117 @@
+"""The engine: one long-lived PySpark driver that takes the warehouse over and publishes epoch after epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Final, Self
+from uuid import uuid4
+
+from cdc_views.config import Settings
+from cdc_views.engine.declared import Declared, declare
+from cdc_views.engine.epoch import run_epoch
+from cdc_views.engine.generation import generation_facts, generation_name, require_same_generation, require_same_tables
+from cdc_views.engine.recovery import recover, take_over
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.view_tables import declare_views
+from cdc_views.engine.views import ViewRunner
+from cdc_views.log.log import Log
+from cdc_views.lsn import Lsn
+from cdc_views.source.connection import connect
+from cdc_views.source.marker import Marker
+from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.lock import WarehouseLock
+from cdc_views.store.spark import start_session
+from cdc_views.store.warehouse import Warehouse
+
+IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing happens
+
+OnEpoch = Callable[[ControlRecord], None]
+
+
+class Engine:
+    """Use as a context manager: entering takes the warehouse over, leaving stops Spark and frees it."""
+
+    def __init__(self, settings: Settings, jars: Sequence[Path]) -> None:
+        self._settings = settings
+        self._jars = jars
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._resources.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._resources.close()
+
+    def _start(self) -> None:
+        settings, writer = self._settings, uuid4().hex
+        lock = WarehouseLock(settings.warehouse, settings.engine.lock_timeout_s)
+        lock.acquire()
+        self._resources.callback(lock.release)
+        self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
+        declared = declare(settings, self._source)
+        control = ControlLog.open(settings.warehouse, writer)
+        known = next((record for record in reversed(control.records) if record.kind == "takeover"), None)
+        require_same_tables(known.detail["source"] if known else None, declared.sources)
+        self._log = self._resources.enter_context(
+            closing(_open_log(settings, declared, Marker(self._source, writer), known))
+        )
+        facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
+        require_same_generation(known.detail["source"] if known else facts, facts)
+        spark = start_session(settings.engine, self._jars)
+        self._resources.callback(spark.stop)
+        lock.hold_in_jvm(spark)
+        self._tables = Tables(
+            Warehouse(settings.warehouse, spark),
+            (known.generation if known else None) or generation_name(facts),
+            declared.sources,
+            settings.engine.parallel_commits,
+        )
+        declare_views(spark, self._tables, [view for level in declared.levels for view in level])
+        self._views = ViewRunner(spark, declared.levels)
+        self._control = control
+        take_over(control, self._tables, {"source": facts})
+        if self._tables.published is None:
+            self._tables.skip(self._log.begin())
+
+    def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
+        """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`."""
+        recovered = recover(self._log, self._tables, self._views, self._control)
+        if recovered is not None:
+            on_epoch(recovered)
+        idle_interval_s = self._settings.engine.idle_epoch_interval_s if until is None and not once else 0
+        while not (once and recovered) and not self._holds(until):
+            record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
+            if record is None:
+                time.sleep(IDLE_WAIT_S)
+                continue
+            on_epoch(record)
+            if once:
+                return
+
+    def _holds(self, until: Lsn | None) -> bool:
+        published = self._tables.published
+        return until is not None and published is not None and (published.complete_to or Lsn(0)) >= until
+
+
+def _open_log(settings: Settings, declared: Declared, marker: Marker, known: ControlRecord | None) -> Log:
+    looked_up = [
+        table.name
+        for table in declared.sources
+        if table.replica_identity != "full" and any(column.toastable for column in table.columns)
+    ]
+    return Log(
+        settings.log,
+        settings.source.tables,
+        marker,
+        known_topics=known.detail["source"]["topics"] if known else None,
+        fingerprints={table.name: table.fingerprint() for table in declared.sources},
+        toast_lookup=looked_up,
+    )

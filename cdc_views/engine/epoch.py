@@ -1,0 +1,184 @@
+"""One epoch: from a cut of the log to a published record in the control log.
+
+A crash before `publish` leaves nothing that a reader can see; `recovery` finishes the same epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from cdc_views import faults
+from cdc_views.engine.deltas import MirrorDelta, read_deltas
+from cdc_views.engine.mirrors import commit_mirrors
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.log.cut import Cut
+from cdc_views.log.log import Log
+from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.metrics import Stages
+from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.warehouse import Stamp
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What this attempt will do; a crash repeats exactly this.
+
+    `base` are the versions that the epoch starts from, `done` those that an earlier attempt at the
+    same epoch has committed already.
+    """
+
+    epoch: int
+    attempt: int
+    cut: Cut
+    base: dict[str, TableVersion]
+    done: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> Stamp:
+        """What every commit of this attempt carries."""
+        return Stamp(self.epoch, self.attempt, str(self.cut.position))
+
+
+def run_epoch(
+    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, idle_interval_s: float
+) -> ControlRecord | None:
+    """Run the next epoch and return its published record; None if nothing changed and nothing was due."""
+    stages = Stages()
+    cut = log.cut(tables.offsets, tables.position, tables.committed_at)  # 1. a position, offsets that hold all of it
+    stages.done("cut")
+    faults.point("epoch.after_cut")
+    if not log.has_changes(cut) and views.are_built(tables):
+        return move_position(control, cut, tables, idle_interval_s)
+    intent = intend(control, cut, tables)  # 2. from here on a crash repeats exactly this
+    return finish_epoch(log, tables, views, control, intent, stages)
+
+
+def finish_epoch(
+    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
+) -> ControlRecord:
+    """Steps 3 to 6: the part that recovery repeats."""
+    deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
+    stages.done("deltas")
+    commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
+    stages.done("mirrors")
+    faults.point("epoch.after_mirrors")
+    results = views.maintain(tables, commits, intent)  # 5. find, recompute, diff, commit; children after parents
+    stages.done("views")
+    faults.point("epoch.before_publish")
+    record = publish(
+        control, tables, intent, commits, results, deltas, stages
+    )  # 6. all of it becomes visible, or nothing
+    faults.point("epoch.after_publish")
+    tables.advance(record)
+    return record
+
+
+def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s: float) -> ControlRecord | None:
+    """Say that the last epoch's tables hold at a later position too; not oftener than every `idle_interval_s`."""
+    last = tables.published
+    assert last is not None
+    assert last.published_at is not None
+    if (datetime.now(UTC) - last.published_at).total_seconds() < idle_interval_s:
+        tables.skip(cut.end)
+        return None
+    record = control.append(
+        kind="publish",
+        epoch=control.new_epoch(),
+        attempt=control.new_attempt(),
+        generation=tables.generation,
+        position=cut.position,
+        complete_to=cut.complete_to,
+        committed_at=cut.committed_at,
+        offsets=_offsets_by_name(cut.end),
+        tables={name: replace(table, status=last.tables[name].status) for name, table in tables.versions().items()},
+        detail={"failures": last.detail.get("failures", {})},
+    )
+    tables.advance(record)
+    return record
+
+
+def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
+           epoch: int | None = None) -> Intent:  # fmt: skip
+    """Write down what the next attempt will do. A recovery keeps the `epoch` and names what is `done`."""
+    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {})
+    control.append(
+        kind="intent",
+        epoch=intent.epoch,
+        attempt=intent.attempt,
+        generation=tables.generation,
+        position=cut.position,
+        complete_to=cut.complete_to,
+        committed_at=cut.committed_at,
+        offsets=_offsets_by_name(cut.end),
+        tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
+        detail={"start": _offsets_by_name(cut.start)},
+    )
+    faults.point("epoch.after_intent")
+    return intent
+
+
+def read_intent(record: ControlRecord) -> Intent:
+    """The intent that a record of kind `intent` wrote down."""
+    assert record.kind == "intent"
+    assert record.position is not None
+    assert record.complete_to is not None
+    assert record.committed_at is not None
+    cut = Cut(
+        position=record.position,
+        complete_to=record.complete_to,
+        committed_at=record.committed_at,
+        start=_offsets_by_partition(record.detail["start"]),
+        end=_offsets_by_partition(record.offsets),
+    )
+    done = {name: table.version for name, table in record.tables.items() if table.status == "done"}
+    return Intent(record.epoch, record.attempt, cut, dict(record.tables), done)
+
+
+def publish(
+    control: ControlLog,
+    tables: Tables,
+    intent: Intent,
+    commits: dict[str, int],
+    results: dict[str, ViewResult],
+    deltas: dict[str, MirrorDelta],
+    stages: Stages,
+) -> ControlRecord:
+    """Make the epoch visible: one record with the version of every table."""
+    manifest = {name: TableVersion(base.path, base.version, "live") for name, base in intent.base.items()}
+    for name, version in commits.items():
+        manifest[name] = replace(manifest[name], version=version)
+    for name, result in results.items():
+        manifest[name] = replace(manifest[name], version=result.version, status=result.status)
+    stages.done("publish")
+    return control.append(
+        kind="publish",
+        epoch=intent.epoch,
+        attempt=intent.attempt,
+        generation=tables.generation,
+        position=intent.cut.position,
+        complete_to=intent.cut.complete_to,
+        committed_at=intent.cut.committed_at,
+        offsets=_offsets_by_name(intent.cut.end),
+        tables=manifest,
+        detail={
+            "changes": {name: delta.events for name, delta in deltas.items() if delta.events},
+            "snapshot_rows": {name: delta.snapshot_rows for name, delta in deltas.items() if delta.snapshot_rows},
+            "failures": {name: result.failure for name, result in results.items() if result.failure},
+            "stage_ms": stages.milliseconds(),
+        },
+    )
+
+
+def _intended(base: TableVersion, done: int | None) -> TableVersion:
+    return TableVersion(base.path, base.version, "base") if done is None else TableVersion(base.path, done, "done")
+
+
+def _offsets_by_name(offsets: Offsets) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in offsets.items()}
+
+
+def _offsets_by_partition(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
+    return {TopicPartition.parse(name): offset for name, offset in offsets.items()}

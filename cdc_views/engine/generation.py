@@ -1,0 +1,66 @@
+"""A generation: one unbroken history of the source and its log.
+
+It is told by facts that change when the history breaks: the system identifier and timeline of
+Postgres, the slot, and the ids of the topics. The facts are written into the control log; a start
+that finds others refuses to go on, since offsets and LSNs of two histories cannot be compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from cdc_views.errors import BadConfig, LogDiscontinuity, SchemaChanged, TopicChanged
+from cdc_views.source.catalog import SourceIdentity, SourceTable
+
+REBUILD: Final = "start with an empty warehouse, another slot and another topic prefix"
+
+
+def generation_facts(
+    identity: SourceIdentity, slot: str, topics: dict[str, Any], sources: Sequence[SourceTable]
+) -> dict[str, Any]:
+    """What tells this generation from another, and the columns that its mirrors were made with, as JSON."""
+    return {
+        "system_identifier": identity.system_identifier,
+        "timeline": identity.timeline,
+        "slot": slot,
+        "topics": topics,
+        "tables": {str(source.name): source.fingerprint() for source in sources},
+    }
+
+
+def generation_name(facts: dict[str, Any]) -> str:
+    """Twelve hexadecimal digits; part of the paths of mirrors."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def require_same_generation(known: dict[str, Any], found: dict[str, Any]) -> None:
+    """Raises LogDiscontinuity or TopicChanged, naming the fact that is another one now."""
+    for fact in ("system_identifier", "timeline", "slot"):
+        if known[fact] != found[fact]:
+            raise LogDiscontinuity(
+                f'source has {fact.replace("_", " ")} "{found[fact]}", wanted "{known[fact]}"',
+                hint=f"this is not the database that the warehouse was made from; {REBUILD}",
+            )
+    for topic, facts in known["topics"].items():
+        if topic in found["topics"] and facts != found["topics"][topic]:
+            raise TopicChanged(
+                f'topic "{topic}" is {found["topics"][topic]}, wanted {facts}',
+                hint=f"it was made anew or got more partitions; {REBUILD}",
+            )
+
+
+def require_same_tables(known: dict[str, Any] | None, sources: Sequence[SourceTable]) -> None:
+    """The mirrors have the columns that they were made with. Raises SchemaChanged, BadConfig for a new table."""
+    for source in sources if known else ():
+        assert known is not None
+        fingerprint = known["tables"].get(str(source.name))
+        if fingerprint is None:
+            raise BadConfig(
+                f'table "{source.name}" was not in this project when its warehouse was made',
+                hint=f"adding a table is not built yet; {REBUILD}",
+            )
+        if fingerprint != source.fingerprint():
+            raise SchemaChanged(f'table "{source.name}" was changed since its mirror was made', hint=f"{REBUILD}")

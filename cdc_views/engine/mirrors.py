@@ -1,0 +1,29 @@
+"""Step 4: one Delta version per changed mirror, at most `parallel_commits` at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cdc_views import faults
+from cdc_views.engine.deltas import MirrorDelta
+from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.tables import Tables
+
+if TYPE_CHECKING:
+    from cdc_views.engine.epoch import Intent
+
+
+def commit_mirrors(tables: Tables, deltas: Mapping[str, MirrorDelta], intent: Intent) -> dict[str, int]:
+    """Commit every changed mirror; returns the new version of each, those done earlier included."""
+    done = {name: version for name, version in intent.done.items() if name in tables.sources}
+
+    def commit(name: str) -> int:
+        changes = deltas[name].changes
+        assert changes is not None
+        version = tables.warehouse.commit(tables.specs[name], tables.version(name), changes, intent.stamp)
+        faults.point("mirrors.after_first_commit")
+        return version
+
+    changed = [name for name, delta in deltas.items() if delta.changes is not None]
+    return done | dict(zip(changed, in_parallel(commit, changed, tables.parallel_commits), strict=True))

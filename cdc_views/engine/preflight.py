@@ -1,0 +1,34 @@
+"""Everything that a run needs from Postgres, Kafka and Connect, looked at before it starts."""
+
+from __future__ import annotations
+
+from cdc_views.config import Settings
+from cdc_views.engine.capture import confirmed_flush
+from cdc_views.errors import PreflightFailed
+from cdc_views.findings import Finding
+from cdc_views.log.preflight import check_log
+from cdc_views.source.preflight import check_source, fix_source
+
+
+def findings(settings: Settings) -> list[Finding]:
+    """What is missing or unwise, errors first."""
+    found = [*check_source(settings), *check_log(settings, confirmed_flush(settings))]
+    return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
+
+
+def fix(settings: Settings) -> list[Finding]:
+    """Run the SQL of the findings that have one; returns those findings."""
+    fixable = [finding for finding in check_source(settings) if finding.fix is not None]
+    fix_source(settings, fixable)
+    return fixable
+
+
+def require_ready(settings: Settings) -> None:
+    """Raises PreflightFailed with every error that `check` finds."""
+    errors = [finding for finding in findings(settings) if finding.severity == "error"]
+    if errors:
+        raise PreflightFailed(
+            "; ".join(f"{finding.subject}: {finding.problem}" for finding in errors),
+            hint="; ".join(dict.fromkeys(finding.remedy for finding in errors))
+            + ' ("cdc-views check --fix" does what can be done)',
+        )

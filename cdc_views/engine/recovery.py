@@ -1,0 +1,114 @@
+"""Taking the warehouse over: from whatever the last writer left to a state that an epoch can start from.
+
+1. A takeover record: from here on the old writer's next record finds its version taken.
+2. A fence on every table, an empty version: from here on the old writer's commits fail.
+3. Every version above the manifest's must be ours by its attempt, else somebody else wrote it.
+4. An epoch that was intended and not published is finished under a new attempt, or, if its part of
+   the log can no longer be read as it was, taken back and abandoned.
+
+A crash in any of these steps leaves a state that the same steps start from again.
+"""
+
+from __future__ import annotations
+
+from cdc_views import faults
+from cdc_views.engine.epoch import Intent, finish_epoch, intend, read_intent
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.views import ViewRunner
+from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted
+from cdc_views.log.log import Log
+from cdc_views.metrics import Stages
+from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.warehouse import Stamp
+
+
+def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> None:
+    """Steps 1 to 3. Raises Fenced if another writer was faster, ForeignCommit for what is not ours."""
+    published = control.last_published
+    takeover = control.take_over(generation=tables.generation, detail=detail)
+    faults.point("takeover.after_record")
+    if published is not None:
+        tables.advance(published)
+    stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position or "0/0"))
+    tables.stand_at({name: tables.warehouse.fence(spec.path, stamp) for name, spec in tables.specs.items()})
+    faults.point("takeover.after_fence")
+    refuse_foreign_commits(control, tables)
+
+
+def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
+    """Every version above the published one carries an attempt that the control log knows."""
+    published = control.last_published
+    known = {record.attempt for record in control.records if published is None or record.seq > published.seq}
+    for name, spec in tables.specs.items():
+        # Version 0 is the creation of the table.
+        above = published.tables[name].version if published is not None and tables.is_published(name) else 0
+        for version in range(above + 1, tables.version(name) + 1):
+            stamp = tables.warehouse.stamp_of(spec.path, version)
+            if stamp is None or stamp.attempt not in known:
+                raise ForeignCommit(
+                    f'table "{name}" has version {version}, which this system did not write; '
+                    f"wanted {above} and what was written since epoch {published.epoch if published else 0}",
+                    hint=f'see DESCRIBE HISTORY of "{spec.path}"; '
+                    f"RESTORE it to version {above} once it is clear who writes there",
+                )
+
+
+def recover(log: Log, tables: Tables, views: ViewRunner, control: ControlLog) -> ControlRecord | None:
+    """Step 4: finish the epoch that was intended and not published, or abandon it; None if there is none."""
+    record = control.open_intent
+    if record is None:
+        return None
+    old = read_intent(record)
+    done = {**_committed_by(old, tables), **{name: v for name, v in old.done.items() if name in tables.specs}}
+    done = {name: tables.version(name) for name in done}
+    try:
+        log.require_repeatable(old.cut)
+        return _finish(log, tables, views, control, old, done)
+    except (LogGap, OffsetCompacted):
+        _abandon(tables, control, old, done)
+        return None
+
+
+def _committed_by(intent: Intent, tables: Tables) -> dict[str, int]:
+    """Tables that carry the intent's attempt: their part of the epoch is done."""
+    committed = {}
+    for name, base in intent.base.items():
+        if name not in tables.specs or tables.specs[name].path != base.path:
+            continue  # a view that was changed or dropped since
+        for version in range(base.version + 1, tables.version(name) + 1):
+            stamp = tables.warehouse.stamp_of(base.path, version)
+            if stamp is not None and stamp.attempt == intent.attempt:
+                committed[name] = version
+    return committed
+
+
+def _finish(
+    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, old: Intent, done: dict[str, int]
+) -> ControlRecord:
+    # The fence lies above what was committed; its content is the same.
+    intent = intend(control, old.cut, tables, done=done, epoch=old.epoch)
+    faults.point("recovery.after_intent")
+    return finish_epoch(log, tables, views, control, intent, Stages())
+
+
+def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, int]) -> None:
+    """Take back what the attempt committed, then say that its epoch will never be published.
+
+    A crash in between repeats both: what cannot be read from the log today cannot be read tomorrow.
+    """
+    takeover = next(record for record in reversed(control.records) if record.kind == "takeover")
+    stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
+    published = control.last_published
+    for name in done:
+        good = published.tables[name].version if published is not None and tables.is_published(name) else 0
+        tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})
+    control.append(
+        kind="abandon",
+        epoch=old.epoch,
+        attempt=control.new_attempt(),
+        generation=tables.generation,
+        position=old.cut.position,
+        complete_to=old.cut.complete_to,
+        committed_at=old.cut.committed_at,
+        detail={"reason": "the intended part of the log can no longer be read as it was"},
+    )

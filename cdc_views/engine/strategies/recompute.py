@@ -1,0 +1,29 @@
+"""What a strategy works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.warehouse import Changes, TableSpec
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """A view to bring to an epoch.
+
+    `relations` maps each input to the temporary view of `session` that holds it at the epoch's
+    version; `stored` are the view's rows so far, None for a view that was never built.
+    """
+
+    view: CompiledView
+    spec: TableSpec
+    session: SparkSession
+    relations: Mapping[str, str]
+    stored: DataFrame | None
+
+
+Strategy = Callable[[Recompute], Changes | None]

@@ -1,0 +1,90 @@
+"""What the engine knows of its tables: where they are and at which version they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from cdc_views.capture.types import arrow_schema
+from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.lsn import Lsn
+from cdc_views.source.catalog import SourceTable
+from cdc_views.store.control import ControlRecord, TableVersion
+from cdc_views.store.warehouse import TableSpec, Warehouse
+
+
+class Tables:
+    """Mirrors and views by their name in the manifest: `schema.table` and `view`.
+
+    The versions are those of the last published epoch, moved up by fences only, so their content
+    is what readers see.
+    """
+
+    def __init__(
+        self, warehouse: Warehouse, generation: str, sources: Iterable[SourceTable], parallel_commits: int = 2
+    ) -> None:
+        self.warehouse = warehouse
+        self.parallel_commits = parallel_commits
+        self.generation = generation
+        self.sources = {str(source.name): source for source in sources}
+        self.specs: dict[str, TableSpec] = {}
+        self.offsets: Offsets = {}
+        self.position: Lsn | None = None
+        self.committed_at: datetime | None = None
+        self.published: ControlRecord | None = None
+        self._versions: dict[str, int] = {}
+        for name, source in self.sources.items():
+            path = f"mirrors/{source.name.schema}/{source.name.table}/{generation}"
+            self.add(TableSpec(name, path, arrow_schema(source), source.key))
+
+    def add(self, spec: TableSpec) -> None:
+        """Know this table; it is created if it does not exist."""
+        self.specs[spec.name] = spec
+        self._versions[spec.name] = self.warehouse.create(spec)
+
+    def forget(self, name: str) -> None:
+        """A view that is no longer declared."""
+        del self.specs[name]
+        del self._versions[name]
+
+    def version(self, name: str) -> int:
+        """The version that the next epoch starts from."""
+        return self._versions[name]
+
+    def versions(self) -> dict[str, TableVersion]:
+        """Path and version of every table, as a base for the next epoch."""
+        return {name: TableVersion(spec.path, self._versions[name], "base") for name, spec in self.specs.items()}
+
+    def stand_at(self, versions: Mapping[str, int]) -> None:
+        """Take these versions for the base of the next epoch: fenced, restored or done by an earlier attempt."""
+        self._versions |= versions
+
+    def advance(self, record: ControlRecord) -> None:
+        """Stand where this published record says."""
+        assert record.kind == "publish"
+        self.published = record
+        self.position = record.position
+        self.committed_at = record.committed_at
+        self.offsets = {TopicPartition.parse(name): offset for name, offset in record.offsets.items()}
+        for name, table in record.tables.items():
+            if name in self.specs and self.specs[name].path == table.path:
+                self._versions[name] = max(self._versions[name], table.version)
+
+    def skip(self, offsets: Offsets) -> None:
+        """Read on from here: up to here there was nothing to publish. A crash forgets it."""
+        self.offsets = offsets
+
+    def is_published(self, name: str) -> bool:
+        """Whether the last epoch has this table, at the path that it has now."""
+        if self.published is None or name not in self.published.tables:
+            return False
+        return self.published.tables[name].path == self.specs[name].path
+
+    def is_failed(self, name: str) -> bool:
+        """Whether the last epoch says that this view's query failed."""
+        return self.is_published(name) and self.published is not None and self.published.tables[name].status == "failed"
+
+    def failure(self, name: str) -> str:
+        """Why this view has failed."""
+        assert self.published is not None
+        return str(self.published.detail.get("failures", {}).get(name, ""))

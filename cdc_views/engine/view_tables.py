@@ -1,0 +1,102 @@
+"""The Delta table of each view: its columns and types as Spark's analyser gives them, its key, its path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from cdc_views.engine.strategies.full import HASH, NUMBER
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.views import first_line
+from cdc_views.errors import BadView, UnsupportedView
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.warehouse import TableSpec
+
+# Types that Delta cannot hold, that need a table feature some reader lacks, or that have no equality.
+REFUSED: Final = {
+    T.MapType: "wrap it in map_entries() or to_json()",
+    T.VariantType: "cast it to string",
+    T.TimestampNTZType: "cast it to timestamp",
+    T.DayTimeIntervalType: "cast it to string",
+    T.YearMonthIntervalType: "cast it to string",
+    T.NullType: "cast it to the type that it should have",
+}
+
+
+def declare_views(spark: SparkSession, tables: Tables, views: Iterable[CompiledView]) -> None:
+    """Make the table of every view known to `tables`, parents before children.
+
+    Raises BadView where Spark does not understand the query, UnsupportedView for a column type that
+    cannot be published.
+    """
+    for view in views:
+        tables.add(_spec(spark, tables, view))
+
+
+def _spec(spark: SparkSession, tables: Tables, view: CompiledView) -> TableSpec:
+    session, relations = spark.newSession(), {}
+    for number, source in enumerate(view.inputs):
+        relations[source] = f"_cv_input_{number}"
+        spec = tables.specs[source]
+        tables.warehouse.frame(spec.path, tables.version(source), session).createOrReplaceTempView(relations[source])
+    try:
+        schema = session.sql(view.query(relations)).schema
+    except (AnalysisException, ParseException) as error:
+        raise BadView(
+            f"{_place(view, error)}: {first_line(error)}", hint="the language of views is Spark SQL"
+        ) from None
+    _check(view, schema)
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    key = view.key
+    if key is None:
+        key = (HASH, NUMBER)
+        arrow = arrow.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
+    arrow = pa.schema([field.with_nullable(True) for field in arrow])
+    name = view.definition.name
+    return TableSpec(name, f"views/{name}/{view.fingerprint}", arrow, key)
+
+
+def _check(view: CompiledView, schema: T.StructType) -> None:
+    definition = view.definition
+    place = f"{definition.file}:{definition.first_line}:{definition.first_column}"
+    names = [field.name.lower() for field in schema.fields]
+    for field in schema.fields:
+        if names.count(field.name.lower()) > 1:
+            raise BadView(f'{place}: column "{field.name}" appears twice', hint="name the columns apart with AS")
+        if field.name.lower().startswith("_cv_"):
+            raise BadView(f'{place}: column "{field.name}" begins with "_cv_", which is kept for hidden columns')
+        if refused := _refused(field.dataType):
+            raise UnsupportedView(
+                f'{place}: column "{field.name}" has type {refused.simpleString()}', hint=REFUSED[type(refused)]
+            )
+
+
+def _refused(kind: T.DataType) -> T.DataType | None:
+    if type(kind) in REFUSED:
+        return kind
+    if isinstance(kind, T.ArrayType):
+        return _refused(kind.elementType)
+    if isinstance(kind, T.StructType):
+        return next((inner for field in kind.fields if (inner := _refused(field.dataType))), None)
+    return None
+
+
+def _place(view: CompiledView, error: AnalysisException | ParseException) -> str:
+    """`file:line:column` of what Spark complains about; of the SELECT where it does not say.
+
+    Spark sees the query with the inputs renamed, so the fragment it names is looked for in the text as written.
+    """
+    definition = view.definition
+    for context in error.getQueryContext():
+        start = definition.sql.find(context.fragment())
+        if context.fragment() and start >= 0:
+            before = definition.sql[:start].split("\n")
+            column = len(before[-1]) + (definition.first_column if len(before) == 1 else 1)
+            return f"{definition.file}:{definition.first_line + len(before) - 1}:{column}"
+    return f"{definition.file}:{definition.first_line}:{definition.first_column}"

@@ -1,0 +1,129 @@
+"""Step 5: bring every view whose inputs changed to the epoch; children after parents.
+
+A view whose query fails does not stop the rest: it is tried once more, then published as failed
+with its last good version, and the views above it with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cdc_views import faults
+from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.strategies import STRATEGIES, Recompute
+from cdc_views.engine.tables import Tables
+from cdc_views.plan.compiled import CompiledView
+
+if TYPE_CHECKING:
+    from cdc_views.engine.epoch import Intent
+
+TRIES: Final = 2
+
+
+@dataclass(frozen=True)
+class ViewResult:
+    """Where a view stands after an epoch; `failure` says why it could not be brought there."""
+
+    version: int
+    status: Literal["live", "failed"]
+    failure: str | None = None
+
+
+class ViewRunner:
+    """Maintains the views, level by level of their graph."""
+
+    def __init__(self, spark: SparkSession, levels: Sequence[Sequence[CompiledView]]) -> None:
+        self._spark = spark
+        self._levels = levels
+
+    @property
+    def views(self) -> list[CompiledView]:
+        """All views, parents before children."""
+        return [view for level in self._levels for view in level]
+
+    def are_built(self, tables: Tables) -> bool:
+        """Whether the last epoch has every view, in its present definition, and none besides."""
+        names = {view.definition.name for view in self.views}
+        dropped = {n for n in tables.published.tables if "." not in n} - names if tables.published else set()
+        return not dropped and all(tables.is_published(name) for name in names)
+
+    def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
+        """Bring the views to the epoch of `commits`, the new versions of the changed mirrors.
+
+        Returns the result of every view that was touched, or that has failed and still stands so.
+        """
+        epoch = _EpochOfViews(self._spark, tables, intent, dict(commits))
+        for level in self._levels:
+            due = [view for view in level if epoch.is_due(view)]
+            epoch.keep_others(level)
+            brought = in_parallel(epoch.bring, due, tables.parallel_commits)
+            epoch.add({view.definition.name: result for view, result in zip(due, brought, strict=True)})
+        return epoch.results
+
+
+class _EpochOfViews:
+    """The views' part of one epoch; `changed` are the tables that have a new version in it."""
+
+    def __init__(self, spark: SparkSession, tables: Tables, intent: Intent, changed: dict[str, int]) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._intent = intent
+        self._changed = changed
+        self.results: dict[str, ViewResult] = {}
+
+    def add(self, results: Mapping[str, ViewResult]) -> None:
+        self.results |= results
+        self._changed |= {name: result.version for name, result in results.items() if result.status == "live"}
+
+    def is_due(self, view: CompiledView) -> bool:
+        name = view.definition.name
+        if name in self._intent.done:
+            return False
+        moved = any(source in self._changed or source in self.results for source in view.inputs)
+        return moved or not self._tables.is_published(name)
+
+    def keep_others(self, level: Sequence[CompiledView]) -> None:
+        """Results of the views that need no work: done by an earlier attempt, or failed before."""
+        for name in (view.definition.name for view in level if not self.is_due(view)):
+            if name in self._intent.done:
+                self.add({name: ViewResult(self._intent.done[name], "live")})
+            elif self._tables.is_failed(name):
+                self.results[name] = ViewResult(self._tables.version(name), "failed", self._tables.failure(name))
+
+    def bring(self, view: CompiledView) -> ViewResult:
+        base = self._tables.version(view.definition.name)
+        for source in view.inputs:
+            if source in self.results and self.results[source].status == "failed":
+                return ViewResult(base, "failed", f'reads view "{source}", which has failed')
+        for attempt in range(1, TRIES + 1):
+            try:
+                version = self._recompute_and_commit(view, base)
+                faults.point("views.after_first_commit")
+                return ViewResult(version, "live")
+            except PySparkException as error:
+                if attempt == TRIES:
+                    return ViewResult(base, "failed", first_line(error))
+        raise AssertionError("unreachable")
+
+    def _recompute_and_commit(self, view: CompiledView, base: int) -> int:
+        tables, name = self._tables, view.definition.name
+        spec, session = tables.specs[name], self._spark.newSession()
+        relations = {}
+        for number, source in enumerate(view.inputs):
+            version = self._changed.get(source, tables.version(source))
+            frame = tables.warehouse.frame(tables.specs[source].path, version, session)
+            relations[source] = f"_cv_input_{number}"
+            frame.createOrReplaceTempView(relations[source])
+        stored = tables.warehouse.frame(spec.path, base, session) if tables.is_published(name) else None
+        changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
+        return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
+
+
+def first_line(error: PySparkException) -> str:
+    """What Spark says is wrong, without the plan and the stack that it prints below."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

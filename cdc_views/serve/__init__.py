@@ -1,0 +1,1 @@
+"""Reading what is published, with or without a running engine."""

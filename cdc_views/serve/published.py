@@ -1,0 +1,53 @@
+"""The published epoch: which version of each table belongs together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from cdc_views.errors import UnknownView, ViewFailed
+from cdc_views.lsn import Lsn
+from cdc_views.store.control import ControlRecord, TableVersion, last_published
+
+
+@dataclass(frozen=True)
+class PublishedEpoch:
+    """One published record of the control log, and the folder that its paths are relative to."""
+
+    warehouse: Path
+    record: ControlRecord
+
+    @classmethod
+    def latest(cls, warehouse: Path) -> Self:
+        """The last published epoch. Raises NothingPublished."""
+        return cls(warehouse, last_published(warehouse))
+
+    @property
+    def position(self) -> Lsn:
+        """Everything committed up to here is in the epoch, nothing after."""
+        assert self.record.position is not None
+        return self.record.position
+
+    @property
+    def age_s(self) -> float:
+        """How long ago, in seconds, the source was as readers see it."""
+        assert self.record.committed_at is not None
+        return (datetime.now(UTC) - self.record.committed_at).total_seconds()
+
+    def table(self, name: str) -> TableVersion:
+        """Path and version of a mirror (`schema.table`) or view. Raises UnknownView, ViewFailed."""
+        table = self.record.tables.get(name)
+        if table is None:
+            raise UnknownView(
+                f'epoch {self.record.epoch} has no table "{name}"',
+                hint="it has " + ", ".join(sorted(self.record.tables)),
+            )
+        if table.status == "failed":
+            failure = self.record.detail.get("failures", {}).get(name, "")
+            raise ViewFailed(
+                f'view "{name}" has failed: {failure}',
+                hint=f"its last good rows are version {table.version} of {table.path}; the next epoch tries again",
+            )
+        return table

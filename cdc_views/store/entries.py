@@ -1,0 +1,100 @@
+"""The log of one Delta table as files: list, read and put entries of `_delta_log` on a local disk.
+
+An entry is put if absent: written to a temporary file, then hard-linked to its name, which fails if
+somebody else has that version. Nothing is ever overwritten, rebased or retried here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from cdc_views.errors import DiskFull, TableUnavailable
+
+Action = Mapping[str, Any]
+
+LOG_FOLDER: Final = "_delta_log"
+ENGINE: Final = "cdc-views"
+NO_TABLE: Final = -1
+
+_ENTRY = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
+
+
+class VersionTaken(Exception):
+    """The wanted version exists already; callers turn it into their own error."""
+
+
+def entry_file(table: Path, version: int) -> Path:
+    """The file of one log entry."""
+    return table / LOG_FOLDER / f"{version:020d}.json"
+
+
+def newest_version(table: Path) -> int:
+    """The newest version in the log, NO_TABLE if there is none."""
+    try:
+        names = os.listdir(table / LOG_FOLDER)
+    except FileNotFoundError:
+        return NO_TABLE
+    return max((int(match[1]) for name in names if (match := _ENTRY.match(name))), default=NO_TABLE)
+
+
+def read_entry(table: Path, version: int) -> list[dict[str, Any]]:
+    """The actions of one version. Raises TableUnavailable if its entry is gone."""
+    try:
+        lines = entry_file(table, version).read_bytes().splitlines()
+    except FileNotFoundError:
+        raise TableUnavailable(
+            f'table "{table.name}": the log entry of version {version} is gone, newest is {newest_version(table)}'
+        ) from None
+    return [orjson.loads(line) for line in lines if line.strip()]
+
+
+def commit_info(actions: Sequence[Action]) -> dict[str, Any]:
+    """The commitInfo of an entry, empty if its writer gave none."""
+    return next((dict(action["commitInfo"]) for action in actions if "commitInfo" in action), {})
+
+
+def put_entry(table: Path, version: int, actions: Sequence[Action]) -> None:
+    """Put a version that must not exist yet, durably. Raises VersionTaken, DiskFull."""
+    log = table / LOG_FOLDER
+    # Readers of the log ignore names that begin with a dot.
+    draft = log / f".{uuid.uuid4()}.tmp"
+    try:
+        log.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            file.write(b"".join(orjson.dumps(action) + b"\n" for action in actions))
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, entry_file(table, version))
+        _sync_folder(log)
+    except FileExistsError:
+        raise VersionTaken(version) from None
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise disk_full(table) from error
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def disk_full(table: Path) -> DiskFull:
+    """The error for a table that could not be written for want of space."""
+    return DiskFull(
+        f'no space left on the device of table "{table}"',
+        hint="free some space and start the engine again; nothing was published",
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,53 @@
+"""Reading a published version without a JVM: delta-rs, which honours deletion vectors in `scan`.
+
+`to_pyarrow_table` and `to_pyarrow_dataset` of delta-rs refuse tables with deletion vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from cdc_views.errors import TableUnavailable
+
+
+class TableScan:
+    """A version of a table as a stream of Arrow that DuckDB and others may read as often as they like."""
+
+    def __init__(self, table: DeltaTable, columns: Sequence[str] | None) -> None:
+        self._table = table
+        self._columns = None if columns is None else list(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        return self._table.scan(columns=self._columns).__arrow_c_stream__(requested_schema)
+
+
+def scan(root: Path, path: str, version: int, columns: Sequence[str] | None = None) -> TableScan:
+    """A version of a table to be registered in DuckDB. Raises TableUnavailable."""
+    try:
+        return TableScan(DeltaTable(str(root / path), version=version), columns)
+    except (DeltaError, OSError) as error:
+        raise _unavailable(path, version) from error
+
+
+def read_table(root: Path, path: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of a version, in no particular order. Raises TableUnavailable."""
+    try:
+        table = DeltaTable(str(root / path), version=version)
+        rows = pa.table(table.scan(columns=None if columns is None else list(columns)))
+    except (DeltaError, OSError, pa.ArrowInvalid) as error:
+        raise _unavailable(path, version) from error
+    schema = pa.schema(table.schema().to_arrow())
+    return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
+
+
+def _unavailable(path: str, version: int) -> TableUnavailable:
+    return TableUnavailable(
+        f'table "{path}": version {version} cannot be read',
+        hint="its files were removed by a vacuum, or the warehouse is damaged; read a newer epoch",
+    )

@@ -1,0 +1,103 @@
+"""One record of the control log, and its form as a row of the Delta table `_epochs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal, get_args
+
+import orjson
+import pyarrow as pa
+
+from cdc_views.lsn import Lsn
+
+Kind = Literal["takeover", "intent", "publish", "abandon", "swap", "rollback", "upkeep"]
+
+KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
+PUBLISHING: Final[frozenset[str]] = frozenset({"publish", "swap", "rollback"})
+
+_TIME = pa.timestamp("us", tz="UTC")
+_TABLE = pa.struct([("path", pa.string()), ("version", pa.int64()), ("status", pa.string())])
+
+SCHEMA: Final = pa.schema(
+    [
+        ("seq", pa.int64()),
+        ("term", pa.int64()),
+        ("writer", pa.string()),
+        ("kind", pa.string()),
+        ("epoch", pa.int64()),
+        ("attempt", pa.int64()),
+        ("generation", pa.string()),
+        ("position", pa.string()),
+        ("position_lsn", pa.int64()),
+        ("complete_to_lsn", pa.int64()),
+        ("committed_at", _TIME),
+        ("published_at", _TIME),
+        ("offsets", pa.map_(pa.string(), pa.int64())),
+        ("tables", pa.map_(pa.string(), _TABLE)),
+        ("detail", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The Delta version that holds a table at an epoch; `path` is relative to the warehouse."""
+
+    path: str
+    version: int
+    status: str
+
+
+@dataclass(frozen=True)
+class ControlRecord:
+    """A decision of the writer. `seq` is the version of `_epochs` that added it."""
+
+    seq: int
+    term: int
+    writer: str
+    kind: Kind
+    epoch: int
+    attempt: int
+    generation: str | None = None
+    position: Lsn | None = None
+    complete_to: Lsn | None = None
+    committed_at: datetime | None = None
+    published_at: datetime | None = None
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def row(self) -> pa.Table:
+        """The record as one row of `_epochs`."""
+        values = {
+            **{
+                name: getattr(self, name)
+                for name in ("seq", "term", "writer", "kind", "epoch", "attempt", "generation")
+            },
+            "position": None if self.position is None else str(self.position),
+            "position_lsn": None if self.position is None else int(self.position),
+            "complete_to_lsn": None if self.complete_to is None else int(self.complete_to),
+            "committed_at": self.committed_at,
+            "published_at": self.published_at,
+            "offsets": list(self.offsets.items()),
+            "tables": [(name, vars(table)) for name, table in self.tables.items()],
+            "detail": orjson.dumps(dict(self.detail)).decode(),
+        }
+        return pa.Table.from_pylist([values], schema=SCHEMA)
+
+
+def record_of(row: Mapping[str, Any]) -> ControlRecord:
+    """A row of `_epochs` as a record; the kind is not looked at."""
+    complete_to = row["complete_to_lsn"]
+    return ControlRecord(
+        **{name: row[name] for name in ("seq", "term", "writer", "kind", "epoch", "attempt", "generation")},
+        position=None if row["position_lsn"] is None else Lsn(row["position_lsn"]),
+        complete_to=None if complete_to is None else Lsn(complete_to),
+        committed_at=row["committed_at"],
+        published_at=row["published_at"],
+        offsets=dict(row["offsets"] or ()),
+        tables={name: TableVersion(**table) for name, table in row["tables"] or ()},
+        detail=orjson.loads(row["detail"] or "{}"),
+    )

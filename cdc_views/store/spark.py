@@ -1,0 +1,142 @@
+"""The Spark session of the engine: one driver JVM, set for tiny Delta commits.
+
+The JVM reads its stdin and ends when Python is gone, however Python ended. It ignores SIGINT, so
+that Ctrl-C reaches Python alone and Python closes it down.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from cdc_views.config import EngineSettings
+from cdc_views.errors import ServiceFailed
+
+_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+
+# Measured in research/spike_spark.md: without these a commit of a few rows costs twice as much.
+_FIXED: Final = {
+    "spark.app.name": "cdc_views",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.scheduler.mode": "FAIR",
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
+    "checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    "spark.databricks.delta.autoCompact.enabled": "false",
+}
+
+# The serial collector saves a fifth of the CPU of a small driver. The second compiler stays on: without
+# it the first ten commits are faster and all later ones slower.
+_JAVA_OPTIONS: Final = (
+    "-Duser.timezone=UTC",
+    f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+    "-XX:+UseSerialGC",
+)
+
+
+def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSession:
+    """Start the driver's JVM and a session; `jars` are Delta's.
+
+    Sets the time zone of this process to UTC. Raises ServiceFailed with the end of the JVM's output.
+    """
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    conf = SparkConf(loadDefaults=False).setAll(list(_configuration(settings, jars).items()))
+    with tempfile.TemporaryFile() as output, _own_spark(), _own_interrupt_handler():
+        try:
+            # The JVM's stderr is kept apart: it opens with a warning about its own modules.
+            gateway = launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error
+    return SparkSession(context)
+
+
+def driver_pid(spark: SparkSession) -> int:
+    """The process id of the session's JVM."""
+    return int(_jvm(spark).java.lang.ProcessHandle.current().pid())
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm
+
+
+def _configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, str]:
+    further = dict(settings.spark_conf)
+    conf = {
+        **_FIXED,
+        "spark.master": settings.spark_master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
+        "spark.driver.extraJavaOptions": " ".join([*_JAVA_OPTIONS, further.pop("spark.driver.extraJavaOptions", "")]),
+        "spark.sql.warehouse.dir": (Path(tempfile.gettempdir()) / "cdc-views-spark-warehouse").as_uri(),
+    }
+    if settings.spark_master.startswith("local"):
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    else:
+        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+    return conf | further
+
+
+@contextmanager
+def _own_spark() -> Iterator[None]:
+    # A SPARK_HOME of the machine would start another Spark than the one that is installed with us.
+    ours = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "PYSPARK_PYTHON": sys.executable}
+    foreign = ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+    before = {name: os.environ.get(name) for name in (*ours, *foreign)}
+    os.environ.update(ours)
+    for name in foreign:
+        os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    # SparkContext replaces the handler by one that cancels all jobs, also a commit half done.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_of(output: IO[bytes], size: int = 2000) -> str:
+    output.seek(0, os.SEEK_END)
+    output.seek(max(0, output.tell() - size))
+    return output.read().decode(errors="replace").strip()

@@ -1,0 +1,106 @@
+"""What a version of a table says of its origin, and the versions that hold no rows: creation and fence."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from cdc_views.store.entries import ENGINE, Action, commit_info
+from cdc_views.store.features import protocol, table_properties
+from cdc_views.store.schema import TableSpec, delta_schema
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a version says of its origin: the attempt of an epoch that wrote it."""
+
+    epoch: int
+    attempt: int
+    position: str
+
+    def text(self) -> str:
+        """The userMetadata of the version."""
+        return orjson.dumps({"epoch": self.epoch, "attempt": self.attempt, "position": self.position}).decode()
+
+    @classmethod
+    def parse(cls, text: object) -> Stamp | None:
+        """None if the text is not of our making."""
+        try:
+            fields = orjson.loads(text) if isinstance(text, str) else None
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(fields, dict) or not fields.keys() >= {"epoch", "attempt", "position"}:
+            return None
+        return cls(fields["epoch"], fields["attempt"], fields["position"])
+
+
+@dataclass(frozen=True)
+class TableCommit:
+    """One version of a table as its log tells it.
+
+    `changes_content`: rows, columns or settings differ from the version before; upkeep does not.
+    """
+
+    version: int
+    stamp: Stamp | None
+    operation: str
+    changes_content: bool
+
+    @classmethod
+    def of(cls, version: int, actions: Sequence[Action]) -> TableCommit:
+        """Read it from the actions of a log entry."""
+        info = commit_info(actions)
+        return cls(
+            version,
+            Stamp.parse(info.get("userMetadata")),
+            str(info.get("operation", "")),
+            any(_changes_content(action) for action in actions),
+        )
+
+
+def _changes_content(action: Action) -> bool:
+    if "metaData" in action or "protocol" in action:
+        return True
+    files: list[Mapping[str, Any]] = [action[kind] for kind in ("add", "remove") if kind in action]
+    return any(file.get("dataChange", True) for file in files)
+
+
+def creation(spec: TableSpec) -> list[Action]:
+    """Version 0 of a table. Raises UnsupportedType.
+
+    Written here since delta-rs adds the feature variantType to every table with deletion vectors,
+    and Spark writes one version per setting and its own choice of features.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": delta_schema(spec),
+        "partitionColumns": [],
+        "configuration": table_properties(spec),
+        "createdTime": now_ms,
+    }
+    info = {"timestamp": now_ms, "operation": "CREATE TABLE", "operationParameters": {}, "engineInfo": ENGINE}
+    return [{"commitInfo": info}, {"protocol": protocol()}, {"metaData": metadata}]
+
+
+def fence(app: str, base: int, stamp: Stamp) -> list[Action]:
+    """A version without rows whose transaction shuts out older attempts on top of `base`."""
+    now_ms = time.time_ns() // 1_000_000
+    info = {
+        "timestamp": now_ms,
+        "operation": "FENCE",
+        "operationParameters": {},
+        "readVersion": base,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "engineInfo": ENGINE,
+        "txnId": str(uuid.uuid4()),
+        "userMetadata": stamp.text(),
+    }
+    return [{"commitInfo": info}, {"txn": {"appId": app, "version": stamp.attempt, "lastUpdated": now_ms}}]

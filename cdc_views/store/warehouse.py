@@ -1,0 +1,211 @@
+"""The tables of the warehouse, written by one engine: every version of a table is one of ours.
+
+A commit names the version it stands on and becomes exactly the next one. Spark promises neither, so
+both are checked: the newest version before, and after it that the next version carries the attempt.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cdc_views.errors import Fenced, ForeignCommit, StoreError
+from cdc_views.store import commit as spark_commit
+from cdc_views.store import versions
+from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
+from cdc_views.store.entries import (
+    NO_TABLE,
+    VersionTaken,
+    commit_info,
+    entry_file,
+    newest_version,
+    put_entry,
+    read_entry,
+)
+from cdc_views.store.features import check_features
+from cdc_views.store.schema import TableSpec, delta_schema, quoted
+from cdc_views.store.versions import Stamp, TableCommit
+
+__all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse"]
+
+_REMEDY = (
+    "something else writes to the warehouse: stop it, then rebuild the table, "
+    "or delete the folder of the table if the engine never published it"
+)
+
+
+class Warehouse:
+    """The Delta tables below `root`; methods may be called from several threads, one per table."""
+
+    def __init__(self, root: Path, spark: SparkSession) -> None:
+        self._root = root
+        self._spark = spark
+        self._sessions: dict[str, SparkSession] = {}
+        self._lock = threading.Lock()
+
+    def create(self, spec: TableSpec) -> int:
+        """Make the table if it is absent, and return its newest version.
+
+        Raises UnsupportedType, WrongFeatures, and ForeignCommit if what is there is not of our making.
+        """
+        schema = delta_schema(spec)
+        table = self._root / spec.path
+        if newest_version(table) == NO_TABLE:
+            # Taken in between: what is there is checked below like any other table.
+            with suppress(VersionTaken):
+                put_entry(table, 0, versions.creation(spec))
+        check_features(table, spec.name)
+        self._check_schema(spec, schema)
+        unknown = self.unknown_commits(spec.path, 0)
+        if unknown:
+            raise self._foreign(spec.name, f"found version {unknown[0].version} of another writer, wanted only our own")
+        return newest_version(table)
+
+    def latest_version(self, path: str) -> int:
+        """The newest version of a table; -1 if there is none."""
+        return newest_version(self._root / path)
+
+    def commit(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
+        """Make version `base` + 1 of the table from version `base`, and return its number.
+
+        The attempt must be above that of every earlier version, fences included, since Spark skips
+        what is not. Raises ForeignCommit, Fenced, DiskFull.
+        """
+        self._check_base(spec.name, spec.path, base)
+        table, session = self._root / spec.path, self._session(spec.path)
+        try:
+            if changes.all_new and changes.deleted is None:
+                spark_commit.append(session, table, spec.path, changes.rows, stamp)
+            else:
+                spark_commit.merge(session, table, spec.path, spec, changes, stamp)
+        except Conflict as conflict:
+            raise self._overtaken(spec.name, spec.path, stamp, base) from conflict
+        return self._verified(spec.name, spec.path, base, stamp)
+
+    def fence(self, path: str, stamp: Stamp) -> int:
+        """Put an empty version that carries the attempt, and return its number.
+
+        A commit through Spark that began before it then finds a concurrent transaction; one that
+        begins after it, with the same or a lower attempt, is skipped by Spark and reported here.
+        Raises Fenced if another writer puts versions at the same time.
+        """
+        table = self._root / path
+        for _ in range(20):
+            version = newest_version(table) + 1
+            try:
+                put_entry(table, version, versions.fence(path, version - 1, stamp))
+                return version
+            except VersionTaken:
+                continue
+        raise Fenced(f'table "{path}": version {version} was taken at every try', hint="another engine is writing")
+
+    def restore(self, path: str, version: int, stamp: Stamp) -> int:
+        """Make the content of an older version the newest one; returns the new version."""
+        base, session = self.latest_version(path), self._session(path)
+        table = self._root / path
+        if version == base:
+            return self.fence(path, stamp)
+        spark_commit.set_stamp(session, path, stamp)
+        try:
+            with translated(table):
+                session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version:d}").collect()
+        except Conflict as conflict:
+            raise self._overtaken(path, path, stamp, base) from conflict
+        return self._verified(path, path, base, stamp)
+
+    def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
+        """A version of a table for the SQL of a session; of the engine's own if none is given."""
+        reader = (session or self._spark).read.format("delta")
+        return reader.option("versionAsOf", version).load(str(self._root / path))
+
+    def lookup(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table:
+        """The stored rows whose key is one of `keys`; NULL finds NULL."""
+        wanted = F.broadcast(frame_of(self._spark, keys.select(list(spec.key)))).alias("wanted")
+        stored = self.frame(spec.path, version).alias("stored")
+        found = stored.join(wanted, key_match(spec.key, "stored", "wanted"), "left_semi").toArrow()
+        return found.cast(spec.schema)
+
+    def stamp_of(self, path: str, version: int) -> Stamp | None:
+        """The stamp of a version; None if it has none. Raises TableUnavailable if its entry is gone."""
+        return Stamp.parse(commit_info(read_entry(self._root / path, version)).get("userMetadata"))
+
+    def commits_above(self, path: str, above: int) -> list[TableCommit]:
+        """The versions above a given one, oldest first, as far as the log still has their entries."""
+        table = self._root / path
+        wanted = range(above + 1, newest_version(table) + 1)
+        return [
+            TableCommit.of(version, read_entry(table, version))
+            for version in wanted
+            if entry_file(table, version).exists()
+        ]
+
+    def unknown_commits(self, path: str, above: int, attempts: Collection[int] | None = None) -> list[TableCommit]:
+        """The versions above a given one that change content and are not of ours.
+
+        Ours are those stamped with one of `attempts`, or with any if that is None. Versions that
+        only rearrange files (upkeep) are known.
+        """
+        return [
+            found
+            for found in self.commits_above(path, above)
+            if found.changes_content
+            and (found.stamp is None or (attempts is not None and found.stamp.attempt not in attempts))
+        ]
+
+    def _session(self, path: str) -> SparkSession:
+        with self._lock:
+            if path not in self._sessions:
+                self._sessions[path] = self._spark.newSession()
+            return self._sessions[path]
+
+    def _check_base(self, name: str, path: str, base: int) -> None:
+        found = self.latest_version(path)
+        if found != base:
+            raise self._foreign(name, f"found version {found}, wanted version {base}")
+
+    def _verified(self, name: str, path: str, base: int, stamp: Stamp) -> int:
+        found = self.latest_version(path)
+        stamped = self.stamp_of(path, found) if found > base else None
+        if found == base + 1 and stamped == stamp:
+            return found
+        raise self._overtaken(name, path, stamp, base)
+
+    def _overtaken(self, name: str, path: str, stamp: Stamp, base: int) -> StoreError:
+        newest = self.latest_version(path)
+        if newest == base:
+            stored = DeltaTable(str(self._root / path)).transaction_version(path)
+            return Fenced(
+                f'table "{name}": version {base + 1} was not written: found transaction {stored}, '
+                f"wanted one below attempt {stamp.attempt}",
+                hint="the attempt was used before; start the engine again, which takes a new one",
+            )
+        others = [found for found in self.commits_above(path, base) if found.stamp != stamp]
+        for other in others:
+            if other.stamp is not None and other.stamp.attempt > stamp.attempt:
+                return Fenced(
+                    f'table "{name}": version {other.version} has attempt {other.stamp.attempt}, '
+                    f"wanted attempt {stamp.attempt}",
+                    hint="another engine has taken over; this one has stopped",
+                )
+        return self._foreign(name, f"found version {newest}, wanted version {base + 1} with attempt {stamp.attempt}")
+
+    def _check_schema(self, spec: TableSpec, wanted: str) -> None:
+        metadata = DeltaTable(str(self._root / spec.path)).schema().to_json()
+        if _fields(metadata) != _fields(wanted):
+            raise self._foreign(spec.name, "found other columns than the wanted ones")
+
+    def _foreign(self, name: str, what: str) -> ForeignCommit:
+        return ForeignCommit(f'table "{name}": {what}', hint=_REMEDY)
+
+
+def _fields(schema: str) -> list[object]:
+    # Case and order count; field metadata does not.
+    return [(field["name"], field["type"], field["nullable"]) for field in orjson.loads(schema)["fields"]]

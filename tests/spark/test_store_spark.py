@@ -1,0 +1,134 @@
+"""The session: its settings, and how its JVM ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.errors import DiskFull, WarehouseLocked
+from cdc_views.store.commit import translated
+from cdc_views.store.lock import WarehouseLock
+from cdc_views.store.spark import driver_pid
+from tests.waiting import wait_for
+
+ENGINE = """
+import sys
+from pathlib import Path
+from cdc_views.config import EngineSettings
+from cdc_views.store.lock import WarehouseLock
+from cdc_views.store.spark import driver_pid, start_session
+lock = WarehouseLock(Path(sys.argv[1]), 0)
+lock.acquire()
+spark = start_session(EngineSettings(driver_memory="512m"), [Path(jar) for jar in sys.argv[2:]])
+lock.hold_in_jvm(spark)
+spark.range(10).count()
+print(driver_pid(spark), flush=True)
+sys.stdin.readline()
+"""
+
+
+def exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+@pytest.fixture
+def engine(tmp_path: Path, delta_jars: list[Path]) -> Iterator[subprocess.Popen[str]]:
+    """Another engine that holds both locks of the warehouse; its first line is the pid of its JVM."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENGINE, str(tmp_path), *map(str, delta_jars)],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def jvm_of(engine: subprocess.Popen[str]) -> int:
+    assert engine.stdout is not None
+    return int(engine.stdout.readline())
+
+
+def test_start_session_is_utc_and_ansi(spark: SparkSession) -> None:
+    row = spark.sql("SELECT current_timezone() AS zone, CAST(TIMESTAMP '2026-01-01' AS STRING) AS text").first()
+    assert row is not None
+    assert (row["zone"], row["text"], spark.conf.get("spark.sql.ansi.enabled")) == (
+        "UTC",
+        "2026-01-01 00:00:00",
+        "true",
+    )
+
+
+def test_start_session_leaves_the_interrupt_handler(spark: SparkSession) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_jvm_ignores_interrupts_of_the_terminal(spark: SparkSession) -> None:
+    os.kill(driver_pid(spark), signal.SIGINT)
+    assert spark.range(3).count() == 3
+
+
+def test_engine_ends_quietly_and_leaves_no_files(engine: subprocess.Popen[str], tmp_path: Path) -> None:
+    jvm_of(engine)
+    _, errors = engine.communicate("\n", timeout=60)
+    assert (engine.returncode, errors) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
+
+
+def test_killed_python_takes_its_jvm_along_and_frees_the_warehouse(
+    engine: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    jvm = jvm_of(engine)
+    engine.kill()
+    wait_for(lambda: not exists(jvm), 60)
+    # The first thread of a dying process is gone before the last one gives its files back.
+    WarehouseLock(tmp_path, 30).acquire()
+
+
+def test_acquire_while_only_the_jvm_lives_names_the_jvm(engine: subprocess.Popen[str], tmp_path: Path) -> None:
+    jvm = jvm_of(engine)
+    os.kill(jvm, signal.SIGSTOP)
+    engine.kill()
+    try:
+        with pytest.raises(WarehouseLocked, match=f"locked by process {jvm}"):
+            WarehouseLock(tmp_path, 0.5).acquire()
+    finally:
+        os.kill(jvm, signal.SIGKILL)
+    WarehouseLock(tmp_path, 30).acquire()
+
+
+def test_full_disk_deep_in_the_causes_of_a_java_error_is_disk_full(spark: SparkSession, tmp_path: Path) -> None:
+    java: Any = spark._jvm
+    future = java.java.util.concurrent.CompletableFuture()
+    cause = java.java.io.IOException("No space left on device")
+    future.completeExceptionally(java.java.lang.RuntimeException("task failed", cause))
+    with pytest.raises(DiskFull, match="no space left"), translated(tmp_path):
+        future.get()
+
+
+def test_start_session_without_a_working_jvm_tells_its_output(delta_jars: list[Path]) -> None:
+    program = (
+        "from cdc_views.config import EngineSettings\nfrom cdc_views.store.spark import start_session\n"
+        "from cdc_views.errors import ServiceFailed\n"
+        "try: start_session(EngineSettings(driver_memory='1k'), [])\n"
+        "except ServiceFailed as error: print(error.message)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "the JVM of Spark did not start" in result.stdout
+    assert "heap" in result.stdout

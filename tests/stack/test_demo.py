@@ -1,0 +1,77 @@
+"""The demo as a user runs it, in the hardest of its forms."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import wait_for
+
+LAST_LINE = re.compile(
+    r"demo: (\d+) changes in (\d+) epochs, 13 tables and views equal to Postgres at [0-9A-F]+/[0-9A-F]+"
+)
+
+
+def processes_of(state: Path) -> list[str]:
+    """Command lines that name the state folder, and those of processes that stand in it."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                where = os.readlink(process / "cwd")
+            except OSError:
+                continue
+            if str(state) in command or where.startswith(str(state)):
+                found.append(command)
+    return found
+
+
+@pytest.fixture
+def demo(state_folder: Path) -> Callable[..., subprocess.Popen[str]]:
+    environment = {**os.environ, "CDC_VIEWS_STATE": str(state_folder)}
+
+    def start(*options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cdc_views.demo", *options],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    return start
+
+
+@pytest.mark.timeout(900)
+def test_demo_with_killed_engine_equals_postgres(
+    demo: Callable[..., subprocess.Popen[str]], state_folder: Path
+) -> None:
+    process = demo("--kill-engine")
+    out, err = process.communicate(timeout=840)
+    assert process.returncode == 0, out + err
+    found = LAST_LINE.fullmatch(out.splitlines()[-1])
+    assert found, out
+    assert int(found[1]) >= 20_000
+    assert int(found[2]) >= 3
+    assert err.count("engine killed during attempt") == 3
+    assert processes_of(state_folder) == []
+
+
+@pytest.mark.parametrize("step", ["1. stack", "3. connector", "4. engine"])
+def test_interrupted_demo_leaves_no_process(
+    demo: Callable[..., subprocess.Popen[str]], state_folder: Path, step: str
+) -> None:
+    process = demo()
+    assert process.stderr is not None
+    for line in process.stderr:
+        if step in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    wait_for(lambda: processes_of(state_folder) == [], 10)

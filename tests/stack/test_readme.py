@@ -1,0 +1,46 @@
+"""The README's tour, run line by line as a newcomer would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def tour() -> str:
+    """The shell lines below the README's mark."""
+    found = re.search(r"<!-- tour:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def shell(state_folder: Path, tmp_path: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "CDC_VIEWS_STATE": str(state_folder), "COLUMNS": "200"}
+
+
+def test_tour_of_the_readme_shows_the_balances_of_both_epochs(shell: dict[str, str], tmp_path: Path) -> None:
+    script = "set -euo pipefail; shopt -s expand_aliases\ntrap 'cdc-views down >&2' EXIT\n" + tour()
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=shell, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"ada +2 +120\.00\n *bob +1 +5\.00", done.stdout), done.stdout
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert rows == [
+        {"holder": "ada", "accounts": 2, "total": "70.00"},
+        {"holder": "bob", "accounts": 1, "total": "55.00"},
+    ]
+    assert "strategy: FULL" in done.stdout
+
+
+def test_readme_names_only_files_that_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (ROOT / target).exists(), target

@@ -1,0 +1,83 @@
+"""Golden files: a view, and below it what the compiler makes of it.
+
+    -- view
+    CREATE MATERIALIZED VIEW v AS SELECT ...;
+    -- key: (a, b): why
+    -- inputs: public.t
+    -- query
+    SELECT ... with the inputs replaced
+
+or, in place of the last three, `-- error: file:line:column: ...`. `CDC_VIEWS_GOLDEN=write` writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from cdc_views.errors import BadView
+from cdc_views.names import TableName
+from cdc_views.plan.compiled import CompiledView, compile_view
+from cdc_views.views.definition import parse_view
+from cdc_views.views.graph import ViewGraph
+
+FOLDER = Path(__file__).parents[1] / "golden" / "plan"
+
+SCHEMAS = {
+    "public.users": {"id": "int8", "name": "text", "country": "text", "joined_at": "timestamptz"},
+    "public.follows": {"follower_id": "int8", "followee_id": "int8", "muted": "bool"},
+    "public.posts": {"id": "int8", "author_id": "int8", "body": "text", "tags": "_text", "created_at": "timestamptz"},
+    "public.orders": {"id": "int8", "user_id": "int8", "status": "text", "note": "text", "ordered_at": "timestamptz"},
+    "public.order_items": {"order_id": "int8", "line": "int4", "product_id": "int8", "quantity": "int4", "sku": "text"},
+    "public.products": {"id": "int8", "sku": "text", "price": "numeric", "stock": "int4"},
+    "sales.orders": {"id": "int8", "amount": "numeric"},
+}
+KEYS = {
+    "public.users": ("id",),
+    "public.follows": ("follower_id", "followee_id"),
+    "public.posts": ("id",),
+    "public.orders": ("id",),
+    "public.order_items": ("order_id", "line"),
+    "public.products": ("id",),
+    "sales.orders": ("id",),
+}
+
+
+def compiled(text: str, file: str = "v.sql") -> CompiledView:
+    """The only view of a project over the tables above."""
+    view = parse_view(text, Path(file))
+    return compile_view(view, ViewGraph([view], [TableName.parse(name) for name in SCHEMAS]), SCHEMAS, KEYS)
+
+
+def outcome(text: str) -> str:
+    """What the compiler makes of a view, as the golden files have it."""
+    try:
+        view = compiled(text)
+    except BadView as error:
+        return f"-- error: {error.message}\n-- hint: {error.hint or 'none'}\n"
+    key = "none" if view.key is None else f"({', '.join(view.key)})"
+    relations = {name: f"_cv_input_{number}" for number, name in enumerate(view.inputs)}
+    lines = [
+        f"-- key: {key}: {view.key_reason}",
+        f"-- inputs: {', '.join(view.inputs) or 'none'}",
+        "-- query",
+        view.query(relations),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def cases(file: Path) -> list[tuple[str, str]]:
+    """The pairs of a golden file: a view, and what is expected of it."""
+    pairs = []
+    for part in re.split(r"^-- view\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        head, mark, rest = re.split(r"^(-- (?:key|error):|\Z)", part, maxsplit=1, flags=re.MULTILINE)
+        pairs.append((head.strip() + "\n", (mark + rest).strip() + "\n"))
+    return pairs
+
+
+def rewrite(file: Path) -> None:
+    """Write what the compiler makes now into a golden file, if asked to."""
+    if os.environ.get("CDC_VIEWS_GOLDEN") == "write":
+        parts = [f"-- view\n{view}{outcome(view)}" for view, _ in cases(file)]
+        file.write_text("\n".join(parts), encoding="utf-8")

@@ -1,0 +1,66 @@
+"""What the demo's workload sets out to do, and how it counts; the transactions themselves need a Postgres."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from cdc_views.demo.ledger import Ledger
+from cdc_views.demo.transactions import BANK, KEYS, KINDS, LEAST, LONG_TEXTS
+from cdc_views.demo.values import ASSIGNMENTS, BESIDE_THE_TEXT
+from cdc_views.demo.workload import missing_kinds, schedule
+
+WANTED = [name for name, kind in KINDS.items() if kind.wanted]
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [(400, 60), (5, 10), (0.1, 20)])
+def test_schedule_at_any_rate_has_each_wanted_kind_often_enough(rate: float, seconds: float) -> None:
+    jobs = schedule(rate, seconds, seed=1)
+    counts = Counter(job.kind for job in jobs)
+    assert min(counts[name] for name in WANTED) >= LEAST
+
+
+@pytest.mark.parametrize("rate", [0.1, 50, 400])
+def test_schedule_has_its_jobs_in_order_and_within_the_time(rate: float) -> None:
+    due = [job.due_s for job in schedule(rate, 30, seed=2)]
+    assert due == sorted(due)
+    assert due[-1] < 30
+
+
+def test_schedule_of_the_demo_asks_for_as_many_changes_as_rate_and_time_say() -> None:
+    changes = sum(KINDS[job.kind].row_changes for job in schedule(400, 60, seed=3))
+    assert changes == pytest.approx(400 * 60, rel=0.03)
+
+
+def test_schedule_with_the_same_seed_is_the_same() -> None:
+    assert schedule(100, 20, seed=4) == schedule(100, 20, seed=4) != schedule(100, 20, seed=5)
+
+
+def test_no_assignment_touches_the_money_of_the_bank() -> None:
+    assert not [text for table in BANK for text, _ in ASSIGNMENTS[table] if "balance" in text]
+
+
+def test_every_table_has_a_key_and_assignments() -> None:
+    assert ASSIGNMENTS.keys() == KEYS.keys()
+
+
+def test_assignments_beside_a_long_text_leave_it_alone() -> None:
+    assert not [text for table, column in LONG_TEXTS.items() for text, _ in BESIDE_THE_TEXT[table] if column in text]
+
+
+def test_ledger_counts_changes_by_table_and_operation() -> None:
+    ledger = Ledger()
+    ledger.committed("insert", {("posts", "insert"): 2, ("users", "update"): 1})
+    ledger.committed("insert", {("follows", "insert"): 0})
+    summary = ledger.summary(1.5)
+    assert (summary["row_changes"], summary["transactions"], summary["by_kind"]) == (3, 1, {"insert": 2})
+    assert summary["by_operation"] == {"insert": 2, "update": 1}
+
+
+def test_missing_kinds_are_those_that_came_too_seldom() -> None:
+    ledger = Ledger()
+    for name in WANTED:
+        for _ in range(LEAST - (name == "rollback")):
+            ledger.rolled_back_on_purpose(name)
+    assert missing_kinds(ledger) == ["rollback"]

@@ -1,0 +1,71 @@
+"""Python's half of the lock, and what it sees of the JVM's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_views.errors import WarehouseLocked
+from cdc_views.store.lock import WarehouseLock
+
+HOLD = {
+    "engine": "import fcntl as f; f.flock(file, f.LOCK_EX)",
+    "driver": "import fcntl as f; f.lockf(file, f.LOCK_EX)",
+}
+
+
+@pytest.fixture
+def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    (tmp_path / ".lock").mkdir()
+    program = f"file = open({str(tmp_path / '.lock' / request.param)!r}, 'w'); {HOLD[request.param]}; " \
+        "import os; file.write(str(os.getpid())); file.flush(); print('held', flush=True); input()"  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("holder", ["engine", "driver"], indirect=True)
+def test_acquire_while_another_process_holds_it_names_that_process(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    with pytest.raises(WarehouseLocked, match=f"is locked by process {holder.pid}"):
+        WarehouseLock(tmp_path, 0).acquire()
+
+
+@pytest.mark.parametrize("holder", ["engine", "driver"], indirect=True)
+def test_acquire_waits_until_the_other_process_is_killed(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    lock = WarehouseLock(tmp_path, 10)
+    lock.acquire()
+    lock.release()
+
+
+def test_acquire_after_release_succeeds(tmp_path: Path) -> None:
+    first = WarehouseLock(tmp_path, 0)
+    first.acquire()
+    with pytest.raises(WarehouseLocked, match=f"process {os.getpid()}"):
+        WarehouseLock(tmp_path, 0).acquire()
+    first.release()
+    WarehouseLock(tmp_path, 0).acquire()
+
+
+def test_acquire_is_not_inherited_by_child_processes(tmp_path: Path) -> None:
+    lock = WarehouseLock(tmp_path, 0)
+    lock.acquire()
+    child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    lock.release()
+    again = WarehouseLock(tmp_path, 0)
+    again.acquire()
+    again.release()
+    child.kill()
+    child.wait()
