@@ -55,6 +55,8 @@ def make_project(folder: Path, admin_dsn: str) -> DemoProject:
             "toast": "lookup",
         },
         "log": {"connector": name, "topic_prefix": name},
+        # The second compiler of the JVM pays off after some ten minutes; the demo is over by then.
+        "engine": {"spark_conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}},
     }
     (folder / FILE_NAME).write_text(yaml.safe_dump(settings, sort_keys=False))
     return DemoProject(folder, name, dsn)

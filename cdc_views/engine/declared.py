@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import psycopg
 
+from cdc_views.capture.types import arrow_schema
 from cdc_views.config import Settings
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity, read_tables
@@ -27,6 +28,8 @@ def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
     definitions = read_views(settings.views)
     graph = ViewGraph(definitions, settings.source.tables)
     found = read_tables(connection, settings.source.tables)
+    for table in found.values():
+        arrow_schema(table)  # a type that has no exact form is refused here
     keys = {str(name): table.key for name, table in found.items()}
     columns = {str(name): {c.name: c.type_name for c in table.columns} for name, table in found.items()}
     levels = []

@@ -112,6 +112,9 @@ def key_match(key: Sequence[str], left: str, right: str) -> Column:
 def frame_of(session: SparkSession, rows: pa.Table) -> DataFrame:
     """Arrow rows as a DataFrame of this session, every column nullable."""
     nullable = pa.schema([field.with_nullable(True).remove_metadata() for field in rows.schema])
+    if not rows.num_rows:
+        # pyspark 4.2 cannot take a column of no chunks.
+        rows = pa.table([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
     return session.createDataFrame(rows.cast(nullable))
 
 

@@ -73,7 +73,7 @@ def put_entry(table: Path, version: int, actions: Sequence[Action]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.link(draft, entry_file(table, version))
-        _sync_folder(log)
+        sync_folder(log)
     except FileExistsError:
         raise VersionTaken(version) from None
     except OSError as error:
@@ -92,7 +92,8 @@ def disk_full(table: Path) -> DiskFull:
     )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

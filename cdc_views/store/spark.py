@@ -40,6 +40,8 @@ _FIXED: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
+    # As a LocalRelation rows are part of the plan, and every rule of the optimizer carries them along.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.scheduler.mode": "FAIR",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."

@@ -91,14 +91,19 @@ def creation(spec: TableSpec) -> list[Action]:
 
 def fence(app: str, base: int, stamp: Stamp) -> list[Action]:
     """A version without rows whose transaction shuts out older attempts on top of `base`."""
+    return head(app, base, stamp, "FENCE")
+
+
+def head(app: str, base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> list[Action]:
+    """What every version of ours on top of `base` begins with: its origin and its transaction."""
     now_ms = time.time_ns() // 1_000_000
     info = {
         "timestamp": now_ms,
-        "operation": "FENCE",
+        "operation": operation,
         "operationParameters": {},
         "readVersion": base,
         "isolationLevel": "Serializable",
-        "isBlindAppend": False,
+        "isBlindAppend": is_append,
         "engineInfo": ENGINE,
         "txnId": str(uuid.uuid4()),
         "userMetadata": stamp.text(),

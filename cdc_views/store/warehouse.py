@@ -10,6 +10,7 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import orjson
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.store import commit as spark_commit
-from cdc_views.store import versions
+from cdc_views.store import direct, versions
 from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
 from cdc_views.store.entries import (
     NO_TABLE,
@@ -31,10 +32,16 @@ from cdc_views.store.entries import (
     read_entry,
 )
 from cdc_views.store.features import check_features
+from cdc_views.store.reading import read_table
 from cdc_views.store.schema import TableSpec, delta_schema, quoted
+from cdc_views.store.state import TableState
 from cdc_views.store.versions import Stamp, TableCommit
 
 __all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse"]
+
+# What the driver reads of a table by itself, instead of leaving it to Spark's jobs.
+MOST_DRIVER_ROWS: Final = 500_000
+MOST_DRIVER_BYTES: Final = 64 * 1024 * 1024
 
 _REMEDY = (
     "something else writes to the warehouse: stop it, then rebuild the table, "
@@ -45,9 +52,12 @@ _REMEDY = (
 class Warehouse:
     """The Delta tables below `root`; methods may be called from several threads, one per table."""
 
-    def __init__(self, root: Path, spark: SparkSession) -> None:
+    def __init__(self, root: Path, spark: SparkSession, *, allow_direct: bool = True) -> None:
+        """`allow_direct=False` leaves every read and commit to Spark."""
         self._root = root
         self._spark = spark
+        self._allow_direct = allow_direct
+        self._states: dict[str, TableState] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
 
@@ -80,6 +90,8 @@ class Warehouse:
         what is not. Raises ForeignCommit, Fenced, DiskFull.
         """
         self._check_base(spec.name, spec.path, base)
+        if self._is_direct(spec, changes):
+            return self._commit_directly(spec, base, changes, stamp)
         table, session = self._root / spec.path, self._session(spec.path)
         try:
             if changes.all_new and changes.deleted is None:
@@ -89,6 +101,27 @@ class Warehouse:
         except Conflict as conflict:
             raise self._overtaken(spec.name, spec.path, stamp, base) from conflict
         return self._verified(spec.name, spec.path, base, stamp)
+
+    def _is_direct(self, spec: TableSpec, changes: Changes) -> bool:
+        """Whether the change is held by the driver and small, and the table is one that we can commit to ourselves."""
+        if not self._allow_direct or isinstance(changes.rows, DataFrame) or isinstance(changes.deleted, DataFrame):
+            return False
+        state = self._states.setdefault(spec.path, TableState())
+        changed = changes.rows.num_rows + (changes.deleted.num_rows if changes.deleted is not None else 0)
+        return state.catch_up(self._root / spec.path) and direct.is_possible(state, changed)
+
+    def _commit_directly(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
+        assert not isinstance(changes.rows, DataFrame)
+        assert not isinstance(changes.deleted, DataFrame)
+        state, rows = self._states[spec.path], changes.rows.select(spec.schema.names).cast(spec.schema)
+        if state.version != base or state.transactions.get(spec.path, -1) >= stamp.attempt:
+            raise self._overtaken(spec.name, spec.path, stamp, base)
+        gone = [] if changes.all_new else [table for table in (rows, changes.deleted) if table is not None]
+        try:
+            direct.commit(self._root / spec.path, spec.path, spec, state, direct.keys_of(gone, spec), rows, stamp)
+        except VersionTaken as taken:
+            raise self._overtaken(spec.name, spec.path, stamp, base) from taken
+        return state.version
 
     def fence(self, path: str, stamp: Stamp) -> int:
         """Put an empty version that carries the attempt, and return its number.
@@ -122,9 +155,23 @@ class Warehouse:
         return self._verified(path, path, base, stamp)
 
     def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
-        """A version of a table for the SQL of a session; of the engine's own if none is given."""
-        reader = (session or self._spark).read.format("delta")
-        return reader.option("versionAsOf", version).load(str(self._root / path))
+        """A version of a table for the SQL of a session; of the engine's own if none is given.
+
+        Spark computes the state of every new version of a Delta table by jobs of its own, for seconds. A small
+        table is read by delta-rs instead and handed to Spark as Arrow (docs/decisions/2026-11-21-short-paths.md).
+        """
+        session = session or self._spark
+        if self._is_small(path):
+            return frame_of(session, read_table(self._root, path, version))
+        return session.read.format("delta").option("versionAsOf", version).load(str(self._root / path))
+
+    def _is_small(self, path: str) -> bool:
+        if not self._allow_direct:
+            return False
+        state = self._states.setdefault(path, TableState())
+        if not state.catch_up(self._root / path) or state.stored_rows is None:
+            return False
+        return state.stored_rows <= MOST_DRIVER_ROWS and state.stored_bytes <= MOST_DRIVER_BYTES
 
     def lookup(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table:
         """The stored rows whose key is one of `keys`; NULL finds NULL."""

@@ -1,0 +1,141 @@
+"""Direct commits and commits through Spark: one meaning, read alike by every reader."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.errors import Fenced
+from cdc_views.store.direct import commit as direct_commit
+from cdc_views.store.entries import VersionTaken
+from cdc_views.store.features import check_features
+from cdc_views.store.reading import read_table, scan
+from cdc_views.store.state import TableState
+from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
+
+SCHEMA = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("b", pa.string()),
+        ("amount", pa.decimal128(12, 2)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+SPEC = TableSpec("t", "t", SCHEMA, ("a", "b"))
+
+Row = tuple[int | None, str | None, Decimal | None, int, tuple[str | None, ...] | None]
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.table(arrays, schema=SCHEMA)
+
+
+def as_rows(table: pa.Table) -> list[str]:
+    return sorted(repr(tuple(row.values())) for row in table.cast(SCHEMA).to_pylist())
+
+
+class History:
+    """Random changes of one table, and what it must hold."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.stored: dict[tuple[int | None, str | None], Row] = {}
+
+    def change(self) -> tuple[Changes, list[str]]:
+        chance = self.chance
+        keys = [
+            (chance.choice([None, *range(8)]), chance.choice([None, "", "x", "é"])) for _ in range(chance.randint(1, 9))
+        ]
+        rows = {key: self._row(key) for key in keys}
+        gone = [key for key in self.stored if key not in rows and chance.random() < 0.2]
+        for key in gone:
+            del self.stored[key]
+        self.stored |= rows
+        key_schema = pa.schema([SCHEMA.field("a"), SCHEMA.field("b")])
+        deleted = pa.Table.from_pylist([{"a": a, "b": b} for a, b in gone], schema=key_schema) if gone else None
+        return Changes(deleted, table_of(list(rows.values())), False), as_rows(table_of(list(self.stored.values())))
+
+    def _row(self, key: tuple[int | None, str | None]) -> Row:
+        chance = self.chance
+        amount = chance.choice([None, Decimal(chance.randint(-(10**9), 10**9)) / 100])
+        return (*key, amount, chance.randint(0, 10**15), chance.choice([None, (), ("q", None)]))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_commits_by_either_way_are_read_alike_by_every_reader(
+    tmp_path: Path, spark: SparkSession, seed: int
+) -> None:
+    ways = {True: Warehouse(tmp_path, spark), False: Warehouse(tmp_path, spark, allow_direct=False)}
+    history, version, taken = History(seed), ways[True].create(SPEC), set()
+    for attempt in range(1, 16):
+        changes, wanted = history.change()
+        by_spark = history.chance.random() < 0.3
+        taken.add(by_spark)
+        version = ways[not by_spark].commit(SPEC, version, changes, Stamp(1, attempt, "0/1"))
+        path = str(tmp_path / "t")
+        assert as_rows(read_table(tmp_path, "t", version)) == wanted
+        assert as_rows(pl.scan_delta(path, version=version).collect().to_arrow()) == wanted
+    assert as_rows(ways[False].frame("t", version).toArrow()) == wanted
+    with duckdb.connect() as database:
+        database.register("found", scan(tmp_path, "t", version))
+        assert as_rows(database.sql("SELECT * FROM found").to_arrow_table()) == wanted
+    assert taken == {True, False}
+    check_features(tmp_path / "t", "t")
+
+
+def test_direct_commit_makes_exactly_the_next_version_and_carries_the_attempt(warehouse: Warehouse) -> None:
+    base = warehouse.create(SPEC)
+    stamp = Stamp(3, 7, "0/1")
+    version = warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), stamp)
+    assert (version, warehouse.stamp_of("t", version)) == (base + 1, stamp)
+
+
+def test_direct_commit_of_an_attempt_below_a_fence_is_fenced(warehouse: Warehouse) -> None:
+    base = warehouse.fence("t", Stamp(1, 9, "0/1")) if warehouse.create(SPEC) == 0 else 0
+    with pytest.raises(Fenced):
+        warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), Stamp(1, 8, "0/1"))
+
+
+def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path, warehouse: Warehouse) -> None:
+    warehouse.create(SPEC)
+    stale = TableState()
+    assert stale.catch_up(tmp_path / "t")
+    rows = table_of([(1, "x", None, 0, None)])
+    warehouse.commit(SPEC, 0, Changes(None, rows, True), Stamp(1, 1, "0/1"))
+    none = rows.select(["a", "b"]).slice(0, 0)
+    with pytest.raises(VersionTaken):
+        direct_commit(tmp_path / "t", "t", SPEC, stale, none, rows, Stamp(1, 2, "0/1"))
+    assert warehouse.latest_version("t") == 1
+
+
+def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehouse) -> None:
+    spec = TableSpec("one", "one", pa.schema([("total", pa.int64())]), ())
+    version = warehouse.create(spec)
+    for attempt, total in enumerate((5, None, 7), 1):
+        rows = pa.table({"total": pa.array([total], pa.int64())})
+        version = warehouse.commit(spec, version, Changes(None, rows, attempt == 1), Stamp(1, attempt, "0/1"))
+    assert read_table(tmp_path, "one", version).to_pylist() == [{"total": 7}]
+
+
+def test_direct_commit_to_a_large_file_reads_it_back(
+    tmp_path: Path, warehouse: Warehouse, spark: SparkSession
+) -> None:
+    spec = TableSpec("many", "many", pa.schema([("id", pa.int64())]), ("id",))
+    version = warehouse.create(spec)
+    everything = pa.table({"id": pa.array(range(150_000), pa.int64())})
+    version = warehouse.commit(spec, version, Changes(None, everything, True), Stamp(1, 1, "0/1"))
+    gone = pa.table({"id": pa.array(range(0, 150_000, 2), pa.int64())})
+    version = warehouse.commit(spec, version, Changes(gone, everything.slice(0, 0), False), Stamp(1, 2, "0/1"))
+    assert read_table(tmp_path, "many", version)["id"].to_pylist() == list(range(1, 150_000, 2))
+    by_spark = Warehouse(tmp_path, spark, allow_direct=False).frame("many", version)
+    assert by_spark.where("id % 2 = 0 OR id > 149990").count() == 5
