@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import faults
 from cdc_views.engine.parallel import in_parallel
@@ -119,9 +120,15 @@ class _EpochOfViews:
             frame = tables.warehouse.frame(tables.specs[source].path, version, session)
             relations[source] = f"_cv_input_{number}"
             frame.createOrReplaceTempView(relations[source])
-        stored = tables.warehouse.frame(spec.path, base, session) if tables.is_published(name) else None
+        stored = self._stored(view, base, session)
         changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
         return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
+
+    def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
+        tables, name = self._tables, view.definition.name
+        if all(tables.warehouse.is_small(tables.specs[each].path) for each in (name, *view.inputs)):
+            return tables.warehouse.rows(tables.specs[name], base)
+        return tables.warehouse.frame(tables.specs[name].path, base, session) if tables.is_published(name) else None
 
 
 def first_line(error: PySparkException) -> str:

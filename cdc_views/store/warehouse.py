@@ -161,11 +161,16 @@ class Warehouse:
         table is read by delta-rs instead and handed to Spark as Arrow (docs/decisions/2026-11-21-short-paths.md).
         """
         session = session or self._spark
-        if self._is_small(path):
+        if self.is_small(path):
             return frame_of(session, read_table(self._root, path, version))
         return session.read.format("delta").option("versionAsOf", version).load(str(self._root / path))
 
-    def _is_small(self, path: str) -> bool:
+    def rows(self, spec: TableSpec, version: int) -> pa.Table:
+        """A version of a small table, read by delta-rs."""
+        return read_table(self._root, spec.path, version).cast(spec.schema)
+
+    def is_small(self, path: str) -> bool:
+        """Whether the driver may hold the table."""
         if not self._allow_direct:
             return False
         state = self._states.setdefault(path, TableState())

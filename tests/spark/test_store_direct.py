@@ -127,9 +127,7 @@ def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehou
     assert read_table(tmp_path, "one", version).to_pylist() == [{"total": 7}]
 
 
-def test_direct_commit_to_a_large_file_reads_it_back(
-    tmp_path: Path, warehouse: Warehouse, spark: SparkSession
-) -> None:
+def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: Warehouse, spark: SparkSession) -> None:
     spec = TableSpec("many", "many", pa.schema([("id", pa.int64())]), ("id",))
     version = warehouse.create(spec)
     everything = pa.table({"id": pa.array(range(150_000), pa.int64())})

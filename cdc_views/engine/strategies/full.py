@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cdc_views.engine.strategies.difference import difference
 from cdc_views.engine.strategies.recompute import Recompute
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.warehouse import Changes, TableSpec
@@ -31,13 +33,14 @@ def full(work: Recompute) -> Changes | None:
     recomputed = identified(work.session.sql(view.query(work.relations)).toDF(*own_columns(view, spec)), view)
     if work.stored is None:
         return Changes(deleted=None, rows=recomputed, all_new=True)
-    difference = _difference(recomputed, work.stored, spec).toArrow()
-    if difference.num_rows == 0:
+    if isinstance(work.stored, DataFrame):
+        deleted, rows = _by_spark(recomputed, work.stored, spec)
+    else:
+        deleted, rows = difference(recomputed.toArrow().cast(spec.schema), work.stored, spec.key)
+    if not deleted.num_rows and not rows.num_rows:
         return None
-    is_deleted = difference.column(_DELETED)
-    deleted = difference.filter(is_deleted).select(list(spec.key))
-    rows = difference.filter(pc.invert(is_deleted)).select(spec.schema.names).cast(spec.schema)
-    return Changes(deleted=deleted if deleted.num_rows else None, rows=rows, all_new=False)
+    is_first = not isinstance(work.stored, DataFrame) and not work.stored.num_rows
+    return Changes(deleted=deleted if deleted.num_rows else None, rows=rows, all_new=is_first)
 
 
 def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:
@@ -54,6 +57,13 @@ def identified(rows: DataFrame, view: CompiledView) -> DataFrame:
     return rows.selectExpr("*", f"xxhash64({', '.join(columns)}) AS {HASH}").selectExpr(
         "*", f"{numbered.format(hash=HASH, columns=', '.join(columns))} AS {NUMBER}"
     )
+
+
+def _by_spark(recomputed: DataFrame, stored: DataFrame, spec: TableSpec) -> tuple[pa.Table, pa.Table]:
+    found = _difference(recomputed, stored, spec).toArrow()
+    is_deleted = found.column(_DELETED)
+    rows = found.filter(pc.invert(is_deleted)).select(spec.schema.names).cast(spec.schema)
+    return found.filter(is_deleted).select(list(spec.key)), rows
 
 
 def _difference(recomputed: DataFrame, stored: DataFrame, spec: TableSpec) -> DataFrame:

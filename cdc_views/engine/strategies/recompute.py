@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views.plan.compiled import CompiledView
@@ -16,14 +17,15 @@ class Recompute:
     """A view to bring to an epoch.
 
     `relations` maps each input to the temporary view of `session` that holds it at the epoch's
-    version; `stored` are the view's rows so far, None for a view that was never built.
+    version. `stored` are the view's rows so far: an Arrow table where view and inputs are small enough
+    for the driver; else a DataFrame, or None for a view that was never built.
     """
 
     view: CompiledView
     spec: TableSpec
     session: SparkSession
     relations: Mapping[str, str]
-    stored: DataFrame | None
+    stored: pa.Table | DataFrame | None
 
 
 Strategy = Callable[[Recompute], Changes | None]
