@@ -68,9 +68,7 @@ def finish_epoch(
     results = views.maintain(tables, commits, intent)  # 5. find, recompute, diff, commit; children after parents
     stages.done("views")
     faults.point("epoch.before_publish")
-    record = publish(
-        control, tables, intent, commits, results, deltas, stages
-    )  # 6. all of it becomes visible, or nothing
+    record = publish(control, tables, intent, commits, results, deltas, stages)  # 6. all of it visible, or nothing
     faults.point("epoch.after_publish")
     tables.advance(record)
     return record

@@ -1,7 +1,8 @@
 """The protocol and the settings of every table of the warehouse, and the check that they still hold.
 
 Reader 3 and writer 7 with deletion vectors and what writer 7 must list of the older features. Every
-further feature locks some reader or writer out (research/spark_delta.md 5).
+further feature locks some reader or writer out: type widening delta-rs, column mapping Polars, row
+tracking and clustering the writers of delta-rs.
 """
 
 from __future__ import annotations

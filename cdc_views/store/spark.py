@@ -27,7 +27,7 @@ from cdc_views.errors import ServiceFailed
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
-# Measured in research/spike_spark.md: without these a commit of a few rows costs twice as much.
+# Without these a commit of a few rows costs about twice as much.
 _FIXED: Final = {
     "spark.app.name": "cdc_views",
     "spark.ui.enabled": "false",
