@@ -27,6 +27,7 @@ FILE_NAME: Final = "cdc-views.yaml"
 ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"
 STACK_FILE: Final = "stack.json"
 
+_SETTINGS_HINT: Final = "docs/settings.md lists every setting"
 _REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
 
 
@@ -90,6 +91,13 @@ class EngineSettings(_Section):
     lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of a dying engine")
 
 
+_SECTIONS: Final[Mapping[str, type[_Section]]] = {
+    "source": SourceSettings,
+    "log": LogSettings,
+    "engine": EngineSettings,
+}
+
+
 class Settings(_Section):
     """Everything a project says."""
 
@@ -132,7 +140,7 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
     try:
         settings = Settings.model_validate(_resolve(values, file))
     except ValidationError as error:
-        raise BadConfig(_describe(error, file), hint="docs/settings.md lists every setting") from None
+        raise BadConfig(_describe(error, file), hint=_SETTINGS_HINT) from None
     return settings.model_copy(
         update={"warehouse": (project / settings.warehouse).absolute(), "views": (project / settings.views).absolute()}
     )
@@ -140,8 +148,13 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
 
 def load_warehouse(project: Path, overrides: Mapping[str, str] | None = None) -> Path:
     """The folder of the Delta tables alone: reading needs no stack and no secrets. Raises BadConfig."""
-    values, _ = _read(project, overrides or {})
-    return (project / str(values.get("warehouse", Settings.model_fields["warehouse"].default))).absolute()
+    values, file = _read(project, overrides or {})
+    if unknown := _unknown_names(values):
+        raise BadConfig(f'settings in "{file}" are not valid: {", ".join(unknown)} unknown', hint=_SETTINGS_HINT)
+    folder = _resolve(values.get("warehouse", str(Settings.model_fields["warehouse"].default)), file)
+    if not isinstance(folder, str):
+        raise BadConfig(f'settings in "{file}" are not valid: warehouse: wanted a folder', hint=_SETTINGS_HINT)
+    return (project / folder).absolute()
 
 
 def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], Path]:
@@ -151,14 +164,25 @@ def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], 
             f'no "{FILE_NAME}" in "{project}"', hint='run "cdc-views init" there, or give the folder with -C'
         )
     try:
-        values = yaml.safe_load(file.read_text()) or {}
-    except yaml.YAMLError as error:
+        values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadConfig(f'"{file}" is not YAML: {_one_line(error)}') from None
     if not isinstance(values, dict):
         raise BadConfig(f'"{file}" holds a {type(values).__name__}, wanted a mapping')
+    for section in _SECTIONS.keys() & values.keys():
+        # A section whose every line is a comment reads as null.
+        values[section] = {} if values[section] is None else values[section]
+        if not isinstance(values[section], dict):
+            raise BadConfig(f'"{section}" in "{file}" is not a mapping', hint=_SETTINGS_HINT)
     for path, value in {**_from_environment(), **overrides}.items():
         _set(values, path, value)
     return values, file
+
+
+def _unknown_names(values: Mapping[str, Any]) -> list[str]:
+    below = [f"{section}.{name}" for section, model in _SECTIONS.items()
+             for name in values.get(section, {}) if name not in model.model_fields]  # fmt: skip
+    return [*(name for name in values if name not in Settings.model_fields), *below]
 
 
 def _from_environment() -> dict[str, str]:
@@ -174,6 +198,8 @@ def _set(values: dict[str, Any], path: str, value: str) -> None:
     *sections, last = path.split(".")
     for section in sections:
         values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise BadConfig(f'"{path}" is no setting: "{section}" has none below it', hint=_SETTINGS_HINT)
     values[last] = value.split(",") if path == "source.tables" else value
 
 

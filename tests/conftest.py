@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.fix_services", "tests.fix_postgres", "tests.fix_kafka", "tests.fix_spark"]
+pytest_plugins = ["tests.fix_services", "tests.fix_postgres", "tests.fix_kafka", "tests.fix_project", "tests.fix_spark"]
 
 SKIPS = Path(__file__).parent / "SKIPS.md"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +16,7 @@ from psycopg import sql
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.slot import drop_slot
 from cdc_views.stack.local import LocalStack
+from cdc_views.stack.postgres import Postgres
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,24 @@ def database(stack: LocalStack) -> Iterator[Database]:
         for (slot,) in slots:
             drop_slot(server, slot)
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+class NotLogical(Postgres):
+    """A server as it comes, without logical WAL."""
+
+    def _command(self) -> Sequence[str]:
+        return [*super()._command(), "-c", "wal_level=replica"]
+
+
+@pytest.fixture
+def not_logical(enterable_folder: Path) -> Iterator[str]:
+    """The DSN of such a server."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    state = enterable_folder / f"not-logical-{port}"
+    state.mkdir()
+    server = NotLogical(state, port, durable=False)
+    server.start()
+    yield server.dsn
+    server.stop()

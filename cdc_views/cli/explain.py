@@ -25,4 +25,4 @@ def explain(project: Project, view: str) -> None:
     views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
     if view not in views:
         raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))
-    click.echo(explained(views[view]))
+    click.echo("\n".join(explained(views[view]).lines()))

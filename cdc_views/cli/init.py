@@ -36,9 +36,14 @@ def init(folder: Path) -> None:
 
     Example: cdc-views init shop
     """
-    if (folder / FILE_NAME).exists():
-        raise BadConfig(f'"{folder / FILE_NAME}" is there already', hint="choose another folder")
-    (folder / "views").mkdir(parents=True, exist_ok=True)
-    (folder / FILE_NAME).write_text(SETTINGS)
-    (folder / "views" / "balances.sql").write_text(VIEW)
-    click.echo(f"made {folder / FILE_NAME} and {folder / 'views' / 'balances.sql'}")
+    settings, view = folder / FILE_NAME, folder / "views" / "balances.sql"
+    for file in (settings, view):
+        if file.exists():
+            raise BadConfig(f'"{file}" is there already', hint="choose another folder")
+    try:
+        view.parent.mkdir(parents=True, exist_ok=True)
+        view.write_text(VIEW)
+        settings.write_text(SETTINGS)
+    except OSError as error:
+        raise BadConfig(f'"{error.filename}" cannot be made: {error.strerror}', hint="choose another folder") from None
+    click.echo(f"made {settings} and {view}")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any
+from datetime import date, datetime, time
+from typing import Any, Final
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 Row = Mapping[str, Any]
+
+_NO_EDGE: Final = 1_000_000
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,10 +35,14 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) ->
         writer.writerow(columns)
         writer.writerows([_text(row[column]) for column in columns] for row in rows)
     else:
-        table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(_text(row[column]) for column in columns))
-        Console(soft_wrap=not sys.stdout.isatty()).print(table)
+        # Values are not markup, and a pipe has no edge to cut them off at.
+        width = None if sys.stdout.isatty() else _NO_EDGE
+        Console(width=width, markup=False, emoji=False).print(table)
 
 
 def _json(value: Any) -> Any:
@@ -44,20 +50,17 @@ def _json(value: Any) -> Any:
         return {str(key): _json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_json(inner) for inner in value]
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, datetime | date):
+    if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()
-    return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)  # JSON has no NaN
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, str | int | float | Decimal):
-        return str(value)
-    if isinstance(value, datetime | date | bytes):
-        return str(_json(value))
-    return json.dumps(_json(value), ensure_ascii=False)
+    plain = _json(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)

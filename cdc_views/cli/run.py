@@ -9,11 +9,14 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.engine.capture import start_capture
+from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.preflight import require_ready
 from cdc_views.engine.target import current_target
 from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
+from cdc_views.stack.java import java_command
 from cdc_views.store.control import ControlRecord
 
 
@@ -29,10 +32,15 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     # The engine can be killed anywhere, so a polite stop needs no more than leaving the loop where it is.
     signal.signal(signal.SIGTERM, _interrupt)
     settings = project.settings()
+    # What can be found wrong without a trace left behind is found first: no topic, slot or connector is made before.
+    java_command()
     require_ready(settings)
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        declare(settings, connection)
+    jars = delta_jars()
     start_capture(settings, on_progress=_show_snapshot)
     until = current_target(settings) if until_caught_up else None
-    with Engine(settings, delta_jars()) as engine:
+    with Engine(settings, jars) as engine:
         click.echo("engine: running", err=True)
         engine.run(once=once, until=until, on_epoch=_report)
 

@@ -82,10 +82,12 @@ class LocalStack:
             fetch.fetch(progress_bar)
             self._kill_helpers()
             before = [service.name for service in self.services if service.pid is not None]
-            self._settle_ports(before)
+            # Refused before they are remembered: a port that was given wrongly once is not wanted again.
+            self._use(choose_ports(self.state, self._wanted_ports))
             for service in self.services:
                 if service.name not in before:
                     service.refuse_taken_ports()
+            self._settle_ports(before)
             try:
                 run(
                     self._starting(on_progress, self.postgres),

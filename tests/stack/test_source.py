@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -21,7 +19,6 @@ from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.service_tables import service_tables_sql
 from cdc_views.source.slot import drop_slot, read_slot
-from cdc_views.stack.postgres import Postgres
 from tests.fix_postgres import Database
 
 ORDERS = TableName("public", "orders")
@@ -147,27 +144,6 @@ def test_connect_with_a_wrong_dsn_is_refused_without_its_password(database: Data
         connect(dsn)
     assert str(password) not in str(error.value)
     assert error.value.exit_status == 2
-
-
-class NotLogical(Postgres):
-    """A server as it comes, without logical WAL."""
-
-    def _command(self) -> Sequence[str]:
-        return [*super()._command(), "-c", "wal_level=replica"]
-
-
-@pytest.fixture
-def not_logical(enterable_folder: Path) -> Iterator[str]:
-    """The DSN of such a server."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    state = enterable_folder / "not-logical"
-    state.mkdir()
-    server = NotLogical(state, port, durable=False)
-    server.start()
-    yield server.dsn
-    server.stop()
 
 
 def test_check_of_a_server_without_logical_wal_says_what_to_do(not_logical: str) -> None:

@@ -1,0 +1,193 @@
+"""What a user meets who gives something that cannot be used: a name, a hint, an exit status, and nothing changed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cdc_views.errors import NothingPublished
+from cdc_views.source.connection import connect
+from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.stack.pins import pins
+from tests.fix_project import ACCOUNTS, BALANCES, Project, assert_refused, files_below
+from tests.waiting import wait_for
+
+CHECK_FIX = '"cdc-views check --fix" does what can be done'
+
+
+@pytest.fixture
+def prepared(project: Project) -> Project:
+    """Postgres is as a run wants it; nothing else is made yet."""
+    fix_source(project.capture.settings, check_source(project.capture.settings))
+    return project
+
+
+@pytest.mark.parametrize(("part", "value"), [("password", "wrong-secret"), ("port", "1"), ("dbname", "nowhere")])
+def test_run_with_a_wrong_dsn_is_refused_without_its_password(project: Project, part: str, value: str) -> None:
+    dsn = psycopg.conninfo.make_conninfo(project.database.dsn, **{part: value})
+    project.configure(dsn)
+    shown = assert_refused(project, "SourceUnreachable", 2, "", "run")
+    assert str(psycopg.conninfo.conninfo_to_dict(dsn)["password"]) not in shown
+
+
+def test_run_on_a_server_without_logical_wal_is_refused(project: Project, not_logical: str) -> None:
+    with connect(not_logical) as connection:
+        for statement in ACCOUNTS:
+            connection.execute(statement.encode())
+    project.configure(not_logical)
+    shown = assert_refused(project, "PreflightFailed", 2, "ALTER SYSTEM SET wal_level = 'logical'", "run")
+    assert 'server setting wal_level: is "replica", wanted "logical"' in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("", "has no primary key"),
+        (", ADD PRIMARY KEY (id) DEFERRABLE", "deferrable primary key"),
+    ],
+)
+def test_run_of_a_table_whose_key_cannot_be_used_is_refused(prepared: Project, change: str, problem: str) -> None:
+    prepared.database.execute(f"ALTER TABLE accounts DROP CONSTRAINT accounts_pkey{change}")
+    shown = assert_refused(prepared, "PreflightFailed", 2, CHECK_FIX, "run")
+    assert '"public.accounts"' in shown
+    assert problem in shown
+
+
+def test_run_of_a_column_without_an_exact_form_is_refused(prepared: Project) -> None:
+    prepared.database.execute("ALTER TABLE accounts ADD COLUMN place point")
+    shown = assert_refused(prepared, "UnsupportedType", 2, "", "run")
+    assert '"place"' in shown
+
+
+@pytest.fixture
+def poor_dsn(prepared: Project) -> Iterator[str]:
+    """The DSN of a role that may only connect."""
+    role = f"{prepared.database.name}_poor"
+    prepared.database.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'poor-secret'")
+    yield prepared.database.as_role(role, "poor-secret")
+    prepared.database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_run_by_a_role_without_rights_is_refused(prepared: Project, poor_dsn: str) -> None:
+    prepared.configure(poor_dsn)
+    shown = assert_refused(prepared, "PreflightFailed", 2, "REPLICATION", "run")
+    assert "may not replicate" in shown
+    assert "the role may not read it" in shown
+    assert "poor-secret" not in shown
+
+
+def test_check_fix_by_a_role_without_rights_is_refused(project: Project) -> None:
+    role = f"{project.database.name}_poor"
+    project.database.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'poor-secret'")
+    project.configure(project.database.as_role(role, "poor-secret"))
+    shown = assert_refused(project, "PreflightFailed", 2, "let a DBA run", "check", "--fix")
+    project.database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+    assert "may not fix the source" in shown
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "error", "place"),
+    [
+        ("FROM accounts", "FROM acounts", "BadView", "3:6"),
+        (" AS\n", " WITH (kind = 'sqll') AS\n", "BadView", "1:"),
+        (" AS\n", " WITH (knid = 'sql') AS\n", "BadView", "1:"),
+        ("GROUP BY", "GROUP BY (", "BadView", ""),
+        ("sum(balance)", "rand()", "UnsupportedView", "2:26"),
+    ],
+)
+def test_run_with_a_typo_in_a_view_is_refused_before_anything_is_made(
+    prepared: Project, right: str, wrong: str, error: str, place: str
+) -> None:
+    prepared.view(BALANCES.replace(right, wrong))
+    shown = assert_refused(prepared, error, 2, "", "run")
+    assert f"{error}: {prepared.folder}/views/balances.sql:{place}" in shown
+
+
+def test_run_with_an_unknown_column_in_a_view_is_refused_by_spark(prepared: Project) -> None:
+    prepared.capture.start()
+    prepared.view(BALANCES.replace("sum(balance)", "sum(blance)"))
+    before = prepared.world()
+    done = prepared.run("run", "--once")
+    assert done.returncode == 2, done.stderr
+    assert f"BadView: {prepared.folder}/views/balances.sql:2:" in done.stderr
+    assert "blance" in done.stderr
+    assert "\nhint: " in done.stderr
+    assert "Traceback" not in done.stderr
+    wait_for(lambda: not prepared.processes(), 60)
+    after = prepared.world()
+    assert (after.topics, after.slots, after.connectors) == (before.topics, before.slots, before.connectors)
+    with pytest.raises(NothingPublished):
+        prepared.published()
+
+
+@pytest.mark.parametrize("name", ["postgres", "kafka", "connect"])
+def test_up_with_a_port_in_use_is_refused(project: Project, state_folder: Path, name: str) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        wanted = ("up", "--port", f"{name}={port}")
+        shown = assert_refused(project, "PortInUse", 1, "stop that process", *wanted, CDC_VIEWS_STATE=str(state_folder))
+    assert f"port {port} for {name} belongs to another process" in shown
+    assert set(files_below(state_folder)) == {"lock"}
+
+
+@pytest.mark.parametrize("name", ["run", "up"])
+def test_command_without_java_is_refused(prepared: Project, state_folder: Path, tmp_path: Path, name: str) -> None:
+    nowhere = {"PATH": str(tmp_path), "JAVA_HOME": "", "CDC_VIEWS_STATE": str(state_folder)}
+    shown = assert_refused(prepared, "JavaMissing", 2, "install Java 17 or later", name, **nowhere)
+    assert "no java on PATH" in shown
+    assert files_below(state_folder) == {}
+
+
+@pytest.mark.parametrize("name", ["run", "up"])
+def test_command_with_a_broken_download_is_refused(
+    prepared: Project, state_folder: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "files").mkdir()
+    for pin in pins():
+        (tmp_path / "files" / pin.file_name).write_bytes(b"broken")
+    broken = {"CDC_VIEWS_FILES": str(tmp_path / "files"), "CDC_VIEWS_CACHE": str(state_folder / "cache"),
+              "CDC_VIEWS_STATE": str(state_folder / "state")}  # fmt: skip
+    shown = assert_refused(prepared, "DownloadFailed", 1, "nothing of it was kept", name, **broken)
+    assert "is not the pinned file: found 6 bytes" in shown
+    assert set(files_below(state_folder)) <= {"cache/lock", "state/lock"}
+
+
+@pytest.fixture
+def small_disk(prepared: Project) -> Iterator[Path]:
+    """The warehouse is a disk of its own, of four megabytes."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    prepared.warehouse.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(prepared.warehouse)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no right to mount a small disk: {mounted.stderr.strip()}")
+    yield prepared.warehouse
+    subprocess.run(["umount", "--lazy", str(prepared.warehouse)], check=True)
+
+
+def test_run_on_a_full_disk_goes_on_once_there_is_space(prepared: Project, small_disk: Path) -> None:
+    prepared.database.execute(
+        "ALTER TABLE accounts ALTER holder TYPE varchar(640)",
+        "INSERT INTO accounts SELECT g, (SELECT string_agg(md5(g::text || p), '') FROM generate_series(1, 20) p), g"
+        " FROM generate_series(10, 20000) g",
+    )
+    full = prepared.run("run", "--until-caught-up")
+    assert full.returncode == 1, full.stderr
+    assert "DiskFull: no space left on the device of table " in full.stderr
+    assert "\nhint: free some space" in full.stderr
+    wait_for(lambda: not prepared.processes(), 60)
+    with pytest.raises(NothingPublished):
+        prepared.published()
+    subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+    again = prepared.run("run", "--until-caught-up")
+    assert again.returncode == 0, again.stderr
+    prepared.assert_equal_to_postgres()

@@ -1,0 +1,77 @@
+"""The engine as a process on real services: equal, killed, alone, and stopped by what it cannot do yet."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from cdc_views.store.control import read_control
+from tests.fix_project import Project, assert_refused
+from tests.waiting import wait_for
+
+LIMIT_S = 120
+TRANSFER = (
+    "BEGIN; UPDATE accounts SET balance = balance - 50 WHERE id = 1;"
+    " UPDATE accounts SET balance = balance + 50 WHERE id = 3; COMMIT"
+)
+
+
+@pytest.fixture
+def ready(project: Project) -> Project:
+    """What `check --fix` can do is done."""
+    done = project.run("check", "--fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project
+
+
+def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project) -> None:
+    done = ready.run("run", "--until-caught-up")
+    assert done.returncode == 0, done.stderr
+    ready.assert_equal_to_postgres()
+    ready.database.execute(TRANSFER)
+    killed = ready.run("run", "--until-caught-up", CDC_VIEWS_FAULT="mirrors.after_first_commit:kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    intent = read_control(ready.warehouse)[-1]
+    assert intent.kind == "intent"
+    wait_for(lambda: not ready.processes(), LIMIT_S)
+    assert ready.run("run", "--until-caught-up").returncode == 0
+    records = read_control(ready.warehouse)
+    assert [record.epoch for record in records if record.kind == "publish"].count(intent.epoch) == 1
+    ready.assert_equal_to_postgres()
+
+
+def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> None:
+    first = ready.start("run")
+    wait_for(ready.has_published, LIMIT_S)
+    second = ready.run("--set", "engine.lock_timeout_s=0.2", "run")
+    assert second.returncode == 1, second.stderr
+    assert f'WarehouseLocked: warehouse "{ready.warehouse}" is locked by process {first.pid}\nhint: ' in second.stderr
+    ready.database.execute(TRANSFER)
+    wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
+    first.send_signal(signal.SIGTERM)
+    _, err = first.communicate(timeout=LIMIT_S)
+    assert (first.returncode, err.splitlines()[-1]) == (130, "interrupted")
+    wait_for(lambda: not ready.processes(), LIMIT_S)
+    ready.database.execute("ALTER TABLE accounts ADD COLUMN note varchar(5)")
+    assert_refused(ready, "SchemaChanged", 1, "start with an empty warehouse", "run", "--once")
+    assert ready.rows("balances") == ready.expected("balances")
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [("ALTER TABLE accounts ADD COLUMN note varchar(5)", "SchemaChanged"), ("TRUNCATE accounts", "TableTruncated")],
+)
+def test_run_during_what_it_cannot_apply_stops_at_the_epoch_before(ready: Project, statement: str, error: str) -> None:
+    expected = {name: ready.expected(name) for name in ("public.accounts", "balances")}
+    engine = ready.start("run")
+    wait_for(ready.has_published, LIMIT_S)
+    ready.database.execute(statement, "INSERT INTO accounts (id, holder, balance) VALUES (9, 'eve', 1)")
+    _, err = engine.communicate(timeout=LIMIT_S)
+    assert engine.returncode == 1, err
+    assert f"\n{error}: " in err
+    assert '"public.accounts"' in err
+    assert "\nhint: " in err
+    wait_for(lambda: not ready.processes(), LIMIT_S)
+    assert {name: ready.rows(name) for name in expected} == expected
+    assert read_control(ready.warehouse)[-1].kind != "intent"

@@ -1,0 +1,363 @@
+"""The command line without services: help, settings, errors, and reading a warehouse."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import inspect
+import io
+import json
+import shlex
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+from deltalake import write_deltalake
+
+from cdc_views.cli import output
+from cdc_views.cli.main import COMMANDS, main
+from cdc_views.config import FILE_NAME, load_settings
+from cdc_views.lsn import Lsn
+from cdc_views.store.control import ControlLog, TableVersion
+from cdc_views.views.definition import read_views
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = """\
+source: {dsn: "postgresql://app:very-secret@nowhere:1/app", tables: [public.orders]}
+log: {bootstrap_servers: "nowhere:1", connect_url: "http://nowhere:1"}
+"""
+MANIFEST = {
+    "public.orders": TableVersion("mirrors/orders", 0, "live"),
+    "totals": TableVersion("views/totals", 0, "live"),
+    "ratio": TableVersion("views/ratio", 0, "failed"),
+}
+
+
+def command(name: str) -> click.Command:
+    found = importlib.import_module(f"cdc_views.cli.{name}")
+    return getattr(found, name)  # type: ignore[no-any-return]
+
+
+def help_lines(command: click.Command) -> list[str]:
+    return inspect.cleandoc(command.help or "").splitlines()
+
+
+def example(name: str) -> list[str]:
+    """The words of the command's example."""
+    [line] = [line for line in help_lines(command(name)) if line.startswith("Example: ")]
+    return shlex.split(line.removeprefix("Example: "))
+
+
+def cdc_views(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(tmp_path / "no-stack"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project without a warehouse."""
+    (tmp_path / FILE_NAME).write_text(SETTINGS)
+    return tmp_path
+
+
+@pytest.fixture
+def published(project: Path) -> Path:
+    """A project with one published epoch (a mirror, a view, a failed view) and an intent above it."""
+    warehouse = project / "warehouse"
+    orders = pa.table({"id": [1, 2], "_cv_hash": ["a", "b"], "note": ["[bold]x[/y]", None]})
+    write_deltalake(str(warehouse / "mirrors/orders"), orders)
+    for view in ("totals", "ratio"):
+        total = pa.table({"total": pa.array([Decimal("10.50")], pa.decimal128(12, 2))})
+        write_deltalake(str(warehouse / "views" / view), total)
+    control = ControlLog.open(warehouse, "engine")
+    control.take_over()
+    control.append(
+        kind="publish", epoch=1, attempt=control.new_attempt(), position=Lsn.parse("0/16"), tables=MANIFEST,
+        committed_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        detail={"changes": {"public.orders": 2}, "failures": {"ratio": "DIVIDE_BY_ZERO"}},
+    )  # fmt: skip
+    control.append(kind="intent", epoch=2, attempt=control.new_attempt(), position=Lsn.parse("0/20"))
+    return project
+
+
+# Help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_help_begins_with_one_line(name: str) -> None:
+    shown = cdc_views(name, "--help")
+    first = help_lines(command(name))[0]
+    assert shown.exit_code == 0
+    assert first.endswith(".")
+    assert first in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_example_is_a_call_of_it(name: str) -> None:
+    program, called, *arguments = example(name)
+    assert (program, called) == ("cdc-views", name)
+    # Parses and does not run: a wrong option or a missing argument is a UsageError.
+    command(name).make_context(name, arguments).close()
+
+
+def test_group_example_calls_known_commands() -> None:
+    line = next(line for line in help_lines(main) if line.startswith("Example: "))
+    calls = [shlex.split(part) for part in line.removeprefix("Example: ").split("&&")]
+    assert {call[1] for call in calls if call[0] == "cdc-views"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_page_of_commands_has_the_help_line(name: str) -> None:
+    first = help_lines(command(name))[0]
+    assert f"| `{name}` | {first} |" in (ROOT / "docs" / "cli.md").read_text()
+
+
+def test_command_that_does_not_exist_is_a_usage_error() -> None:
+    shown = cdc_views("frobnicate")
+    assert shown.exit_code == 2
+    assert "frobnicate" in shown.stderr
+
+
+# init
+
+
+def test_init_makes_settings_and_a_view_that_are_valid(tmp_path: Path) -> None:
+    shown = cdc_views("init", tmp_path / "shop")
+    assert shown.exit_code == 0, shown.stderr
+    addresses = {"source.dsn": "x", "log.bootstrap_servers": "x", "log.connect_url": "x"}
+    settings = load_settings(tmp_path / "shop", addresses)
+    assert [str(table) for table in settings.source.tables] == ["public.accounts"]
+    assert [view.name for view in read_views(settings.views)] == ["balances"]
+
+
+@pytest.mark.parametrize("there", [FILE_NAME, "views/balances.sql"])
+def test_init_where_a_file_is_already_changes_nothing(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).write_text("mine")
+    shown = cdc_views("init", tmp_path)
+    assert shown.exit_code == 2
+    assert shown.stderr == f'BadConfig: "{tmp_path / there}" is there already\nhint: choose another folder\n'
+    files = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.rglob("*") if file.is_file()}
+    assert files == {there: "mine"}
+
+
+def test_init_below_a_file_is_bad_config(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shown = cdc_views("init", tmp_path / "file" / "shop")
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("BadConfig: ")
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (SETTINGS + "warehuose: here\n", "warehuose"),
+        (SETTINGS.replace("tables:", "slott: x, tables:"), "source.slott"),
+        ("source:\nlog:\n", "source.dsn"),
+        ("source: 5\n", '"source"'),
+        ("source: [\n", "is not YAML"),
+        ("- a\n", "holds a list"),
+    ],
+)
+def test_settings_that_are_not_valid_are_named(project: Path, settings: str, named: str) -> None:
+    (project / FILE_NAME).write_text(settings)
+    shown = cdc_views("-C", project, "check")
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("BadConfig: ")
+    assert named in shown.stderr
+    assert "very-secret" not in shown.output
+
+
+@pytest.mark.parametrize("override", ["nosuch=1", "source.nosuch=1", "warehouse.nosuch=1"])
+@pytest.mark.parametrize("name", ["check", "status"])
+def test_set_of_an_unknown_setting_is_refused(published: Path, override: str, name: str) -> None:
+    shown = cdc_views("-C", published, "--set", override, name)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("BadConfig: ")
+    assert override.partition(".nosuch")[0].removesuffix("=1") in shown.stderr
+
+
+def test_set_without_a_value_is_a_usage_error(project: Path) -> None:
+    shown = cdc_views("-C", project, "--set", "warehouse", "status")
+    assert shown.exit_code == 2
+    assert '"warehouse" is not NAME=VALUE' in shown.stderr
+
+
+def test_set_wins_over_environment_and_file(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_SOURCE__DSN", "postgresql://environment:1/app?connect_timeout=1")
+    shown = cdc_views("-C", published, "--set", "source.dsn=host=127.0.0.1 port=1", "check")
+    assert shown.exit_code == 2
+    assert "127.0.0.1" in shown.stderr
+    assert "environment" not in shown.stderr
+
+
+def test_set_of_the_warehouse_is_read_by_readers(published: Path) -> None:
+    (published / "warehouse").rename(published / "elsewhere")
+    assert cdc_views("-C", published, "status").exit_code == 3
+    assert cdc_views("-C", published, "--set", "warehouse=elsewhere", "status").exit_code == 0
+
+
+def test_warehouse_by_reference_is_read_by_readers(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (published / FILE_NAME).write_text(SETTINGS + "warehouse: ${env:WHERE}\n")
+    monkeypatch.setenv("WHERE", "warehouse")
+    assert cdc_views("-C", published, "status").exit_code == 0
+
+
+# Reading
+
+
+def test_query_prints_a_table_as_it_is(published: Path) -> None:
+    shown = cdc_views("-C", published, "query", "SELECT * FROM orders ORDER BY id")
+    assert shown.exit_code == 0, shown.stderr
+    assert [line.split() for line in shown.stdout.splitlines()] == [["id", "note"], ["1", "[bold]x[/y]"], ["2"]]
+    assert shown.stderr.startswith("epoch 1 at 0/16, ")
+
+
+def test_query_as_json_is_one_object_a_row(published: Path) -> None:
+    shown = cdc_views("-C", published, "query", "SELECT * FROM public.orders, totals ORDER BY id", "--json")
+    assert [json.loads(line) for line in shown.stdout.splitlines()] == [
+        {"id": 1, "note": "[bold]x[/y]", "total": "10.50"},
+        {"id": 2, "note": None, "total": "10.50"},
+    ]
+
+
+def test_query_as_csv_has_a_header(published: Path) -> None:
+    shown = cdc_views("-C", published, "query", "SELECT note, id FROM orders ORDER BY id", "--csv")
+    assert list(csv.reader(io.StringIO(shown.stdout))) == [["note", "id"], ["[bold]x[/y]", "1"], ["", "2"]]
+
+
+def test_query_with_two_columns_of_one_name_shows_both(published: Path) -> None:
+    shown = cdc_views("-C", published, "query", "SELECT 1 AS a, 2 AS a, 3 AS a_1", "--json")
+    assert list(json.loads(shown.stdout).values()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]])
+def test_query_of_every_kind_of_value_is_printed(published: Path, form: list[str]) -> None:
+    sql = (
+        "SELECT TIME '10:00' AS t, DATE '2026-01-02' AS d, INTERVAL 1 day AS i, uuid() AS u, 'nan'::float AS f,"
+        " 1::hugeint AS h, {'a': 1} AS s, [TIME '10:00'] AS l, MAP {'k': 1} AS m, 'x'::blob AS b, true AS yes"
+    )
+    shown = cdc_views("-C", published, "query", sql, *form)
+    assert shown.exit_code == 0, shown.output
+    assert "10:00:00" in shown.stdout
+    if form == ["--json"]:
+        assert json.loads(shown.stdout, parse_constant=pytest.fail)["f"] == "nan"
+
+
+def test_rows_into_a_pipe_are_never_cut_off(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_rows([{"a": "x" * 200, "b": time(1), "c": date(2026, 1, 2)}], ["a", "b", "c"], None)
+    assert capsys.readouterr().out.splitlines()[1].split() == ["x" * 200, "01:00:00", "2026-01-02"]
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM ordres", "SELECT nmae FROM orders", "SELEC 1", "; "])
+def test_query_with_a_typo_is_bad_query(published: Path, sql: str) -> None:
+    shown = cdc_views("-C", published, "query", sql)
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("BadQuery: ")
+    assert "\nhint: " in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_query_of_an_unknown_table_names_those_there_are(published: Path) -> None:
+    shown = cdc_views("-C", published, "query", "SELECT * FROM ordres")
+    assert shown.stderr.endswith("hint: tables are public.orders, ratio, totals\n")
+
+
+def test_query_of_a_failed_view_is_view_failed(published: Path) -> None:
+    shown = cdc_views("-C", published, "query", "SELECT * FROM ratio")
+    assert shown.exit_code == 1
+    assert shown.stderr.startswith('ViewFailed: view "ratio" has failed: DIVIDE_BY_ZERO\nhint: its last good rows ')
+
+
+def test_query_beside_a_failed_view_is_answered(published: Path) -> None:
+    assert cdc_views("-C", published, "query", "SELECT * FROM totals").exit_code == 0
+
+
+def test_query_of_a_version_that_is_gone_is_table_unavailable(published: Path) -> None:
+    for file in (published / "warehouse/mirrors/orders").glob("*.parquet"):
+        file.unlink()
+    shown = cdc_views("-C", published, "query", "SELECT count(note) FROM orders")
+    assert shown.exit_code == 1
+    assert shown.stderr.startswith(
+        'TableUnavailable: table "public.orders": version 0 of mirrors/orders cannot be read'
+    )
+
+
+def test_status_as_json_has_every_table(published: Path) -> None:
+    shown = cdc_views("-C", published, "status", "--json")
+    rows = {row["table"]: (row["status"], row["failure"]) for row in map(json.loads, shown.stdout.splitlines())}
+    assert rows == {
+        "public.orders": ("live", None), "totals": ("live", None), "ratio": ("failed", "DIVIDE_BY_ZERO"),
+    }  # fmt: skip
+    assert shown.stderr.startswith("engine: not running\nepoch 1 at 0/16, ")
+
+
+def test_status_prints_a_table_and_csv_with_the_same_cells(published: Path) -> None:
+    table = [line.split() for line in cdc_views("-C", published, "status").stdout.splitlines()]
+    rows = csv.reader(io.StringIO(cdc_views("-C", published, "status", "--csv").stdout))
+    assert table == [[cell for cell in row if cell] for row in rows]
+
+
+def test_epochs_are_the_published_ones(published: Path) -> None:
+    shown = cdc_views("-C", published, "epochs", "--json")
+    [row] = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert row.pop("published_at")
+    assert row == {
+        "epoch": 1, "kind": "publish", "attempt": 2, "position": "0/16",
+        "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "kinds"), [([], ["takeover", "publish", "intent"]), (["--last", "1"], ["intent"])])
+def test_epochs_of_all_kinds_are_in_order(published: Path, options: list[str], kinds: list[str]) -> None:
+    shown = cdc_views("-C", published, "epochs", "--all-kinds", "--csv", *options)
+    assert [row["kind"] for row in csv.DictReader(io.StringIO(shown.stdout))] == kinds
+
+
+def test_epochs_as_a_table_has_a_line_each(published: Path) -> None:
+    assert len(cdc_views("-C", published, "epochs").stdout.splitlines()) == 2
+
+
+# Errors
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["query", "SELECT 1"]])
+def test_reading_before_the_first_epoch_is_nothing_published(project: Path, arguments: list[str]) -> None:
+    shown = cdc_views("-C", project, *arguments)
+    assert (shown.exit_code, shown.stdout) == (3, "")
+    assert "NothingPublished: nothing is published yet in " in shown.stderr
+    assert "\nhint: start the engine" in shown.stderr
+    assert not (project / "warehouse").exists()
+
+
+def test_command_outside_a_project_says_how_to_make_one(tmp_path: Path) -> None:
+    shown = cdc_views("-C", tmp_path, "run")
+    assert shown.exit_code == 2
+    assert "BadConfig: " in shown.stderr
+    assert "cdc-views init" in shown.stderr
+
+
+def test_native_stack_that_is_down_is_not_running(project: Path) -> None:
+    (project / FILE_NAME).write_text("stack: native\nsource: {tables: [public.orders]}\n")
+    shown = cdc_views("-C", project, "run")
+    assert shown.exit_code == 3
+    assert shown.stderr == 'NotRunning: the native stack is not running\nhint: start it with "cdc-views up"\n'
+
+
+def test_debug_shows_the_traceback_and_the_error(project: Path) -> None:
+    plain, debug = cdc_views("-C", project, "status"), cdc_views("-C", project, "--debug", "status")
+    assert "Traceback" not in plain.stderr
+    assert "Traceback (most recent call last)" in debug.stderr
+    assert debug.stderr.splitlines()[-2:] == plain.stderr.splitlines()[-2:]
+    assert debug.exit_code == plain.exit_code == 3
