@@ -38,10 +38,13 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
 def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
     """Every version above the published one carries an attempt that the control log knows."""
     published = control.last_published
-    known = {record.attempt for record in control.records if published is None or record.seq > published.seq}
+    ever = {record.attempt for record in control.records}
+    recent = {record.attempt for record in control.records if published is None or record.seq > published.seq}
     for name, spec in tables.specs.items():
-        # Version 0 is the creation of the table.
-        above = published.tables[name].version if published is not None and tables.is_published(name) else 0
+        # Version 0 is the creation of the table; one that was dropped and declared again has all its versions.
+        above, known = 0, ever
+        if published is not None and tables.is_published(name):
+            above, known = published.tables[name].version, recent
         for version in range(above + 1, tables.version(name) + 1):
             stamp = tables.warehouse.stamp_of(spec.path, version)
             if stamp is None or stamp.attempt not in known:

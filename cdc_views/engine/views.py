@@ -128,7 +128,9 @@ class _EpochOfViews:
         tables, name = self._tables, view.definition.name
         if all(tables.warehouse.is_small(tables.specs[each].path) for each in (name, *view.inputs)):
             return tables.warehouse.rows(tables.specs[name], base)
-        return tables.warehouse.frame(tables.specs[name].path, base, session) if tables.is_published(name) else None
+        # A view that was dropped, or changed and changed back, finds the rows that it had.
+        is_new = tables.warehouse.is_empty(tables.specs[name].path)
+        return None if is_new else tables.warehouse.frame(tables.specs[name].path, base, session)
 
 
 def first_line(error: PySparkException) -> str:

@@ -169,6 +169,10 @@ class Warehouse:
         """A version of a small table, read by delta-rs."""
         return read_table(self._root, spec.path, version).cast(spec.schema)
 
+    def is_empty(self, path: str) -> bool:
+        """Whether the newest version has no file."""
+        return not DeltaTable(str(self._root / path)).file_uris()
+
     def is_small(self, path: str) -> bool:
         """Whether the driver may hold the table."""
         if not self._allow_direct:

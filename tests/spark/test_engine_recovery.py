@@ -34,8 +34,8 @@ ABOVE = "CREATE MATERIALIZED VIEW above (parts) AS SELECT sum(part) FROM ratio"
 class Bank:
     """The engine's parts over one warehouse; `start` is what a process does that finds it."""
 
-    def __init__(self, root: Path, spark: SparkSession, *views: str) -> None:
-        self.root, self.spark, self.log = root, spark, ScriptedLog()
+    def __init__(self, root: Path, spark: SparkSession, *views: str, by_driver: bool = True) -> None:
+        self.root, self.spark, self.log, self.by_driver = root, spark, ScriptedLog(), by_driver
         self.definitions = [parse_view(text, root / f"{text.split()[3]}.sql") for text in views or (TOTAL,)]
 
     def start(self) -> None:
@@ -44,7 +44,9 @@ class Bank:
         columns = {str(name): {"id": "int8", "balance": "int8"} for name in NAMES}
         levels = [[compile_view(view, graph, columns, keys) for view in level] for level in graph.levels]
         self.control = ControlLog.open(self.root, "test")
-        self.tables = Tables(Warehouse(self.root, self.spark), "g1", [bank_table(name) for name in NAMES])
+        self.tables = Tables(
+            Warehouse(self.root, self.spark, allow_direct=self.by_driver), "g1", [bank_table(name) for name in NAMES]
+        )
         declare_views(self.spark, self.tables, [view for level in levels for view in level])
         self.views = ViewRunner(self.spark, levels)
         take_over(self.control, self.tables, {})
@@ -160,6 +162,28 @@ def test_start_after_a_foreign_commit_stops(bank: Bank) -> None:
     bank.tables.warehouse.commit(spec, version, Changes(None, empty, True), Stamp(99, 99, "0/0"))
     with pytest.raises(ForeignCommit, match=name):
         bank.start()
+
+
+@pytest.mark.parametrize("by_driver", [True, False])
+def test_view_that_was_dropped_and_declared_again_has_its_rows_once(
+    tmp_path: Path, spark: SparkSession, by_driver: bool
+) -> None:
+    bank = Bank(tmp_path, spark, TOTAL, RATIO, by_driver=by_driver)
+    bank.start()
+    bank.log.write(("accounts", 1, 10))
+    bank.epoch()
+    declared, bank.definitions = bank.definitions, bank.definitions[:1]
+    bank.start()
+    bank.epoch()
+    assert "ratio" not in read_control(bank.root)[-1].tables
+    bank.log.write(("accounts", 1, 20), ("accounts", 2, 50))
+    bank.definitions = declared
+    bank.start()
+    bank.epoch()
+    view = read_control(bank.root)[-1].tables["ratio"]
+    rows = read_table(bank.root, view.path, view.version).to_pylist()
+    assert sorted(row["id"] for row in rows) == [1, 2]
+    assert {row["id"]: row["part"] for row in rows} == {1: 5.0, 2: 2.0}
 
 
 def test_view_that_fails_is_published_as_failed_and_comes_back(tmp_path: Path, spark: SparkSession) -> None:
