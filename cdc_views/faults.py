@@ -25,6 +25,7 @@ POINTS: Final = frozenset(
         "epoch.before_publish",
         "epoch.after_publish",
         "recovery.after_intent",
+        "abandon.after_first_restore",
     }
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -32,8 +33,18 @@ def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
         arrow_schema(table)  # a type that has no exact form is refused here
     keys = {str(name): table.key for name, table in found.items()}
     columns = {str(name): {c.name: c.type_name for c in table.columns} for name, table in found.items()}
-    levels = []
+    levels: list[list[CompiledView]] = []
     for level in graph.levels:
-        levels.append([compile_view(view, graph, columns, keys) for view in level])
+        compiled = [compile_view(view, graph, columns, keys) for view in level]
+        levels.append([_told_apart_by_parents(view, levels) for view in compiled])
         keys |= {view.definition.name: view.key for view in levels[-1] if view.key is not None}
     return Declared([found[name] for name in settings.source.tables], read_identity(connection), levels)
+
+
+def _told_apart_by_parents(view: CompiledView, above: list[list[CompiledView]]) -> CompiledView:
+    """A view whose parent is another one now has another table: its rows are those of another query."""
+    parents = {parent.definition.name: parent.fingerprint for level in above for parent in level}
+    facts = [view.fingerprint, *(parents[name] for name in view.inputs if name in parents)]
+    if len(facts) == 1:
+        return view
+    return replace(view, fingerprint=hashlib.sha256("\0".join(facts).encode()).hexdigest()[: len(view.fingerprint)])

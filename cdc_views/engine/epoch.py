@@ -50,7 +50,7 @@ def run_epoch(
     cut = log.cut(tables.offsets, tables.position, tables.committed_at)  # 1. a position, offsets that hold all of it
     stages.done("cut")
     faults.point("epoch.after_cut")
-    if not log.has_changes(cut) and views.are_built(tables):
+    if tables.published is not None and not log.has_changes(cut) and views.are_built(tables):
         return move_position(control, cut, tables, idle_interval_s)
     intent = intend(control, cut, tables)  # 2. from here on a crash repeats exactly this
     return finish_epoch(log, tables, views, control, intent, stages)

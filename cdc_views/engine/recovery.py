@@ -19,7 +19,7 @@ from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted
 from cdc_views.log.log import Log
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord
-from cdc_views.store.warehouse import Stamp
+from cdc_views.store.warehouse import Stamp, TableCommit
 
 
 def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> None:
@@ -45,11 +45,10 @@ def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
         above, known = 0, ever
         if published is not None and tables.is_published(name):
             above, known = published.tables[name].version, recent
-        for version in range(above + 1, tables.version(name) + 1):
-            stamp = tables.warehouse.stamp_of(spec.path, version)
-            if stamp is None or stamp.attempt not in known:
+        for commit in tables.warehouse.commits_above(spec.path, above):
+            if commit.stamp is None or commit.stamp.attempt not in known:
                 raise ForeignCommit(
-                    f'table "{name}" has version {version}, which this system did not write; '
+                    f'table "{name}" has version {commit.version}, which this system did not write; '
                     f"wanted {above} and what was written since epoch {published.epoch if published else 0}",
                     hint=f'see DESCRIBE HISTORY of "{spec.path}"; '
                     f"RESTORE it to version {above} once it is clear who writes there",
@@ -62,8 +61,11 @@ def recover(log: Log, tables: Tables, views: ViewRunner, control: ControlLog) ->
     if record is None:
         return None
     old = read_intent(record)
-    done = {**_committed_by(old, tables), **{name: v for name, v in old.done.items() if name in tables.specs}}
-    done = {name: tables.version(name) for name in done}
+    # The fence lies above what was committed; its content is the same.
+    done = {name: tables.version(name) for name in _same_tables(old, tables) if _is_done(name, old, tables)}
+    if any(_was_restored(name, old, tables) for name in done):
+        _abandon(tables, control, old, done)
+        return None
     try:
         log.require_repeatable(old.cut)
         return _finish(log, tables, views, control, old, done)
@@ -72,23 +74,32 @@ def recover(log: Log, tables: Tables, views: ViewRunner, control: ControlLog) ->
         return None
 
 
-def _committed_by(intent: Intent, tables: Tables) -> dict[str, int]:
-    """Tables that carry the intent's attempt: their part of the epoch is done."""
-    committed = {}
-    for name, base in intent.base.items():
-        if name not in tables.specs or tables.specs[name].path != base.path:
-            continue  # a view that was changed or dropped since
-        for version in range(base.version + 1, tables.version(name) + 1):
-            stamp = tables.warehouse.stamp_of(base.path, version)
-            if stamp is not None and stamp.attempt == intent.attempt:
-                committed[name] = version
-    return committed
+def _same_tables(intent: Intent, tables: Tables) -> list[str]:
+    """The intent's tables but for views that were changed or dropped since."""
+    return [name for name, base in intent.base.items() if name in tables.specs and tables.specs[name].path == base.path]
+
+
+def _is_done(name: str, intent: Intent, tables: Tables) -> bool:
+    """Whether this table's part of the epoch is committed, by this attempt or one before."""
+    if name in intent.done:
+        return True
+    stamps = (commit.stamp for commit in _commits_since(name, intent, tables))
+    return any(stamp is not None and stamp.attempt == intent.attempt for stamp in stamps)
+
+
+def _was_restored(name: str, intent: Intent, tables: Tables) -> bool:
+    """Whether taking the attempt back was begun: then it must be ended, whatever the log holds today."""
+    return any(commit.operation == "RESTORE" for commit in _commits_since(name, intent, tables))
+
+
+def _commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommit]:
+    base = intent.base[name]
+    return tables.warehouse.commits_above(base.path, base.version)
 
 
 def _finish(
     log: Log, tables: Tables, views: ViewRunner, control: ControlLog, old: Intent, done: dict[str, int]
 ) -> ControlRecord:
-    # The fence lies above what was committed; its content is the same.
     intent = intend(control, old.cut, tables, done=done, epoch=old.epoch)
     faults.point("recovery.after_intent")
     return finish_epoch(log, tables, views, control, intent, Stages())
@@ -97,14 +108,18 @@ def _finish(
 def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, int]) -> None:
     """Take back what the attempt committed, then say that its epoch will never be published.
 
-    A crash in between repeats both: what cannot be read from the log today cannot be read tomorrow.
+    A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
+    epoch compares it with its query.
     """
     takeover = next(record for record in reversed(control.records) if record.kind == "takeover")
     stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
     published = control.last_published
     for name in done:
+        if name not in tables.sources and not tables.is_published(name):
+            continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
         tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})
+        faults.point("abandon.after_first_restore")
     control.append(
         kind="abandon",
         epoch=old.epoch,

@@ -42,6 +42,7 @@ _FIXED: Final = {
     "spark.default.parallelism": "2",
     # As a LocalRelation rows are part of the plan, and every rule of the optimizer carries them along.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.scheduler.mode": "FAIR",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."

@@ -106,9 +106,10 @@ class Warehouse:
         """Whether the change is held by the driver and small, and the table is one that we can commit to ourselves."""
         if not self._allow_direct or isinstance(changes.rows, DataFrame) or isinstance(changes.deleted, DataFrame):
             return False
-        state = self._states.setdefault(spec.path, TableState())
         changed = changes.rows.num_rows + (changes.deleted.num_rows if changes.deleted is not None else 0)
-        return state.catch_up(self._root / spec.path) and direct.is_possible(state, changed)
+        with self._lock:
+            state = self._states.setdefault(spec.path, TableState())
+            return state.catch_up(self._root / spec.path) and direct.is_possible(spec, state, changed)
 
     def _commit_directly(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
         assert not isinstance(changes.rows, DataFrame)
@@ -177,10 +178,11 @@ class Warehouse:
         """Whether the driver may hold the table."""
         if not self._allow_direct:
             return False
-        state = self._states.setdefault(path, TableState())
-        if not state.catch_up(self._root / path) or state.stored_rows is None:
-            return False
-        return state.stored_rows <= MOST_DRIVER_ROWS and state.stored_bytes <= MOST_DRIVER_BYTES
+        with self._lock:  # views of one level may read the same table
+            state = self._states.setdefault(path, TableState())
+            if not state.catch_up(self._root / path) or state.stored_rows is None:
+                return False
+            return state.stored_rows <= MOST_DRIVER_ROWS and state.stored_bytes <= MOST_DRIVER_BYTES
 
     def lookup(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table:
         """The stored rows whose key is one of `keys`; NULL finds NULL."""

@@ -93,7 +93,7 @@ def _no_faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     faults.forget()
 
 
-@pytest.mark.parametrize("point", sorted(faults.POINTS - {"recovery.after_intent"}))
+@pytest.mark.parametrize("point", sorted(faults.POINTS - {"recovery.after_intent", "abandon.after_first_restore"}))
 def test_crash_at_any_point_leaves_every_epoch_right(bank: Bank, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(point)
     if not point.startswith("takeover"):
@@ -141,6 +141,39 @@ def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, monkeypatch
     assert [record.kind for record in read_control(bank.root)][-1] == "abandon"
     bank.epoch()
     assert bank.assert_every_epoch_is_right() == 2
+
+
+def test_crash_while_taking_back_goes_on_taking_back(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(9)
+    bank.start()
+    bank.transfer(chance)
+    bank.epoch()
+    bank.transfer(chance)
+    monkeypatch.setenv(faults.VARIABLE, "epoch.before_publish:raise")
+    with pytest.raises(faults.InjectedFault):
+        bank.epoch()
+    bank.log.is_repeatable = False
+    monkeypatch.setenv(faults.VARIABLE, "abandon.after_first_restore:raise")
+    with pytest.raises(faults.InjectedFault):
+        bank.start()
+    monkeypatch.delenv(faults.VARIABLE)
+    bank.log.is_repeatable = True
+    bank.start()
+    bank.epoch()
+    assert bank.assert_every_epoch_is_right() == 2
+
+
+def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank.start()
+    bank.log.write(("accounts", 1, 10))
+    for point in ("epoch.before_publish", "recovery.after_intent"):
+        monkeypatch.setenv(faults.VARIABLE, f"{point}:raise")
+        with pytest.raises(faults.InjectedFault):
+            bank.epoch() if point.startswith("epoch") else bank.start()
+    monkeypatch.delenv(faults.VARIABLE)
+    bank.definitions = [parse_view(TOTAL.replace("count(*)", "count(*) + 0"), bank.definitions[0].file)]
+    bank.start()
+    assert bank.assert_every_epoch_is_right() == 1
 
 
 def test_epoch_of_a_writer_that_was_replaced_is_fenced(bank: Bank, spark: SparkSession) -> None:

@@ -137,3 +137,16 @@ def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: 
     assert read_table(tmp_path, "many", version)["id"].to_pylist() == list(range(1, 150_000, 2))
     by_spark = Warehouse(tmp_path, spark, allow_direct=False).frame("many", version)
     assert by_spark.where("id % 2 = 0 OR id > 149990").count() == 5
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())])
+def test_keys_whose_values_have_several_forms_are_left_to_spark(
+    tmp_path: Path, warehouse: Warehouse, kind: pa.DataType
+) -> None:
+    spec = TableSpec("odd", "odd", pa.schema([("id", pa.int64()), ("x", kind), ("n", pa.int64())]), ("id", "x"))
+    value = {"double": float("nan"), "timestamp[us, tz=UTC]": 0}.get(str(kind), ["a", None])
+    version = warehouse.create(spec)
+    for attempt, first in ((1, True), (2, False)):
+        rows = pa.table({"id": [1], "x": pa.array([value], kind), "n": [attempt]}, schema=spec.schema)
+        version = warehouse.commit(spec, version, Changes(None, rows, first), Stamp(1, attempt, "0/1"))
+    assert read_table(tmp_path, "odd", version)["n"].to_pylist() == [2]
