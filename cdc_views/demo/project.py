@@ -16,6 +16,9 @@ from psycopg.conninfo import make_conninfo
 
 from cdc_views.config import FILE_NAME, Settings, load_settings
 from cdc_views.demo.data import SIZES
+from cdc_views.log.connect import Connect
+from cdc_views.source.connection import connect
+from cdc_views.source.slot import drop_slot
 
 VIEWS: Final = Path(__file__).with_name("views")
 
@@ -60,3 +63,13 @@ def make_project(folder: Path, admin_dsn: str) -> DemoProject:
     }
     (folder / FILE_NAME).write_text(yaml.safe_dump(settings, sort_keys=False))
     return DemoProject(folder, name, dsn)
+
+
+def forget_project(folder: Path) -> None:
+    """Free what an earlier project holds of the services that still run: its connector and its slot."""
+    if not (folder / FILE_NAME).exists():
+        return
+    settings = load_settings(folder)
+    Connect(settings.log.connect_url).delete_connector(settings.log.connector)
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        drop_slot(connection, settings.source.slot)

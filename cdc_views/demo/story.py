@@ -14,7 +14,7 @@ from cdc_views.demo.check import require_equal
 from cdc_views.demo.data import create
 from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
 from cdc_views.demo.programs import Program, committed, engine, wait_until, workload
-from cdc_views.demo.project import DemoProject, make_project
+from cdc_views.demo.project import DemoProject, forget_project, make_project
 from cdc_views.demo.show import Show
 from cdc_views.engine.capture import start_capture
 from cdc_views.engine.preflight import fix, require_ready
@@ -79,7 +79,9 @@ class Demo:
         stack = LocalStack(self._state, durable=False)
         engine(self._state / "demo").stop()  # of an earlier run with --keep
         was_running, had_data = stack.is_running(), stack.postgres.folder.exists()
-        if not was_running:
+        if was_running:
+            forget_project(self._state / "demo")
+        else:
             self._leftovers.callback(stack.down, purge=not had_data)
         began = time.monotonic()
         stack.up(self._show.say)
