@@ -42,11 +42,6 @@ class Tables:
         self.specs[spec.name] = spec
         self._versions[spec.name] = self.warehouse.create(spec)
 
-    def forget(self, name: str) -> None:
-        """A view that is no longer declared."""
-        del self.specs[name]
-        del self._versions[name]
-
     def version(self, name: str) -> int:
         """The version that the next epoch starts from."""
         return self._versions[name]

@@ -62,11 +62,6 @@ def create_publication(connection: Connection, name: str, tables: Iterable[Table
         connection.execute(sql.SQL(publication_sql(name, tables, exists=exists)))
 
 
-def drop_publication(connection: Connection, name: str) -> None:
-    """Drop the publication if it is there."""
-    connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
-
-
 def _narrowed(connection: Connection, name: str) -> frozenset[TableName]:
     if connection.info.server_version < 150000:
         return frozenset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,6 +85,22 @@ def bank(tmp_path: Path, spark: SparkSession) -> Bank:
     return Bank(tmp_path, spark)
 
 
+Crash = Callable[[str, Callable[[], None]], None]
+
+
+@pytest.fixture
+def crash(monkeypatch: pytest.MonkeyPatch) -> Crash:
+    """Do something with a fault point armed, which must fire."""
+
+    def crash_at(point: str, action: Callable[[], None]) -> None:
+        monkeypatch.setenv(faults.VARIABLE, f"{point}:raise")
+        with pytest.raises(faults.InjectedFault, match=point):
+            action()
+        monkeypatch.delenv(faults.VARIABLE)
+
+    return crash_at
+
+
 @pytest.fixture(autouse=True)
 def _no_faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(faults.VARIABLE, raising=False)
@@ -94,48 +110,39 @@ def _no_faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("point", sorted(faults.POINTS - {"recovery.after_intent", "abandon.after_first_restore"}))
-def test_crash_at_any_point_leaves_every_epoch_right(bank: Bank, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_at_any_point_leaves_every_epoch_right(bank: Bank, point: str, crash: Crash) -> None:
     chance = random.Random(point)
     if not point.startswith("takeover"):
         bank.start()
         bank.transfer(chance)
         bank.epoch()
         bank.transfer(chance)
-    monkeypatch.setenv(faults.VARIABLE, f"{point}:raise")
-    with pytest.raises(faults.InjectedFault, match=point):
-        bank.epoch() if not point.startswith("takeover") else bank.start()
-    monkeypatch.delenv(faults.VARIABLE)
+    crash(point, bank.start if point.startswith("takeover") else bank.epoch)
     bank.start()
     bank.transfer(chance)
     bank.epoch()
     assert bank.assert_every_epoch_is_right() >= 1
 
 
-def test_crash_while_recovering_is_recovered_again(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_while_recovering_is_recovered_again(bank: Bank, crash: Crash) -> None:
     chance = random.Random(7)
     bank.start()
     bank.transfer(chance)
     bank.epoch()
     bank.transfer(chance)
     for point in ("mirrors.after_first_commit", "recovery.after_intent", "views.after_first_commit"):
-        monkeypatch.setenv(faults.VARIABLE, f"{point}:raise")
-        with pytest.raises(faults.InjectedFault, match=point):
-            bank.epoch() if point.startswith("mirrors") else bank.start()
-    monkeypatch.delenv(faults.VARIABLE)
+        crash(point, bank.epoch if point.startswith("mirrors") else bank.start)
     bank.start()
     assert bank.assert_every_epoch_is_right() == 2
 
 
-def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, crash: Crash) -> None:
     chance = random.Random(8)
     bank.start()
     bank.transfer(chance)
     bank.epoch()
     bank.transfer(chance)
-    monkeypatch.setenv(faults.VARIABLE, "epoch.before_publish:raise")
-    with pytest.raises(faults.InjectedFault):
-        bank.epoch()
-    monkeypatch.delenv(faults.VARIABLE)
+    crash("epoch.before_publish", bank.epoch)
     bank.log.is_repeatable = False
     bank.start()
     assert [record.kind for record in read_control(bank.root)][-1] == "abandon"
@@ -143,34 +150,26 @@ def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, monkeypatch
     assert bank.assert_every_epoch_is_right() == 2
 
 
-def test_crash_while_taking_back_goes_on_taking_back(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_while_taking_back_goes_on_taking_back(bank: Bank, crash: Crash) -> None:
     chance = random.Random(9)
     bank.start()
     bank.transfer(chance)
     bank.epoch()
     bank.transfer(chance)
-    monkeypatch.setenv(faults.VARIABLE, "epoch.before_publish:raise")
-    with pytest.raises(faults.InjectedFault):
-        bank.epoch()
+    crash("epoch.before_publish", bank.epoch)
     bank.log.is_repeatable = False
-    monkeypatch.setenv(faults.VARIABLE, "abandon.after_first_restore:raise")
-    with pytest.raises(faults.InjectedFault):
-        bank.start()
-    monkeypatch.delenv(faults.VARIABLE)
+    crash("abandon.after_first_restore", bank.start)
     bank.log.is_repeatable = True
     bank.start()
     bank.epoch()
     assert bank.assert_every_epoch_is_right() == 2
 
 
-def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank, crash: Crash) -> None:
     bank.start()
     bank.log.write(("accounts", 1, 10))
     for point in ("epoch.before_publish", "recovery.after_intent"):
-        monkeypatch.setenv(faults.VARIABLE, f"{point}:raise")
-        with pytest.raises(faults.InjectedFault):
-            bank.epoch() if point.startswith("epoch") else bank.start()
-    monkeypatch.delenv(faults.VARIABLE)
+        crash(point, bank.epoch if point.startswith("epoch") else bank.start)
     bank.definitions = [parse_view(TOTAL.replace("count(*)", "count(*) + 0"), bank.definitions[0].file)]
     bank.start()
     assert bank.assert_every_epoch_is_right() == 1
