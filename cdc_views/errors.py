@@ -10,6 +10,8 @@ CdcViewsError
 │   ├── BadQuery              SQL given to `query`
 │   ├── PreflightFailed       findings of `check` that stand in the way of a start
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
+│   ├── BadReplay             a rebuild from where the log, or the control log, cannot be replayed
+│   │   └── NotSelfContained  the table's log alone does not say what the table holds
 │   ├── UnknownTable
 │   ├── JavaMissing
 │   └── SourceUnreachable     wrong DSN, wrong password, server not there
@@ -35,6 +37,7 @@ CdcViewsError
 ├── StoreError                Delta tables and the control log
 │   ├── Fenced                another writer has taken over
 │   ├── WarehouseLocked       another engine on this machine
+│   ├── RebuildRunning        another process makes the same tables anew
 │   ├── ForeignCommit         somebody else wrote to a table of ours
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
 │   └── DiskFull
@@ -104,6 +107,14 @@ class PreflightFailed(BadInput):
 
 class UnsupportedType(BadInput):
     """A column whose values have no exact form in Delta."""
+
+
+class BadReplay(BadInput):
+    """A rebuild from a place that cannot be replayed from: it would leave a gap, or is not there."""
+
+
+class NotSelfContained(BadReplay):
+    """The log of a table alone does not say what the table holds."""
 
 
 class UnknownTable(BadInput):
@@ -210,6 +221,12 @@ class Fenced(StoreError):
 
 class WarehouseLocked(StoreError):
     """Another engine on this machine holds the warehouse."""
+
+    retryable = True
+
+
+class RebuildRunning(StoreError):
+    """Another process makes the same tables anew."""
 
     retryable = True
 

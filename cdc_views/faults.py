@@ -26,6 +26,12 @@ POINTS: Final = frozenset(
         "epoch.after_publish",
         "recovery.after_intent",
         "abandon.after_first_restore",
+        "rebuild.after_plan",
+        "rebuild.after_first_mirror",
+        "rebuild.after_mirrors",
+        "rebuild.after_catch_up",
+        "rebuild.after_views",
+        "rebuild.after_comparison",
     }
 )
 

@@ -70,13 +70,13 @@ class Project:
         """The folder of the Delta tables."""
         return self.folder / "warehouse"
 
-    def configure(self, dsn: str | None = None, **engine: object) -> None:
+    def configure(self, dsn: str | None = None, toast: str = "full", **engine: object) -> None:
         """Write cdc-views.yaml; the DSN comes from the environment."""
         settings, log = self.capture.settings.source, self.capture.settings.log
         self.dsn = dsn or self.database.dsn
         values = {
             "source": {"dsn": "${env:PROJECT_DSN}", "tables": [str(table) for table in settings.tables],
-                       "slot": settings.slot, "publication": settings.publication},
+                       "slot": settings.slot, "publication": settings.publication, "toast": toast},
             "log": {name: getattr(log, name) for name in
                     ("bootstrap_servers", "connect_url", "connector", "topic_prefix", "transaction_timeout_ms")},
             "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5, **engine},

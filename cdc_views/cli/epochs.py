@@ -21,7 +21,7 @@ def epochs(project: Project, last: int, all_kinds: bool, form: str | None) -> No
 
     Example: cdc-views epochs --last 5
     """
-    records = [r for r in read_control(project.warehouse()) if all_kinds or r.kind == "publish"]
+    records = [r for r in read_control(project.warehouse()) if all_kinds or r.published_at is not None]
     rows = [
         {
             "epoch": record.epoch,

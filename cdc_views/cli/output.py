@@ -29,7 +29,7 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) ->
     """Print rows in the wanted form."""
     if form == "json":
         for row in rows:
-            click.echo(json.dumps({column: _json(row[column]) for column in columns}, ensure_ascii=False))
+            click.echo(json.dumps({column: json_value(row[column]) for column in columns}, ensure_ascii=False))
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
@@ -45,11 +45,12 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) ->
         Console(width=width, markup=False, emoji=False).print(table)
 
 
-def _json(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A value as JSON can hold it."""
     if isinstance(value, Mapping):
-        return {str(key): _json(inner) for key, inner in value.items()}
+        return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(inner) for inner in value]
+        return [json_value(inner) for inner in value]
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -62,5 +63,5 @@ def _json(value: Any) -> Any:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    plain = _json(value)
+    plain = json_value(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)

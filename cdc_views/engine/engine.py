@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Final, Self
 from uuid import uuid4
 
+from pyspark.sql import SparkSession
+
 from cdc_views.config import Settings
 from cdc_views.engine.declared import Declared, declare
-from cdc_views.engine.epoch import run_epoch
+from cdc_views.engine.epoch import Swap, run_epoch
 from cdc_views.engine.generation import generation_facts, generation_name, require_same_generation, require_same_tables
 from cdc_views.engine.recovery import recover, take_over
-from cdc_views.engine.tables import Tables
+from cdc_views.engine.requests import Requests
+from cdc_views.engine.swap import SwapRequest, find_swap, plan_swap, publish_swap
+from cdc_views.engine.tables import Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
+from cdc_views.errors import CdcViewsError
 from cdc_views.log.log import Log
+from cdc_views.log.markers import MarkerWriter
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
@@ -34,9 +40,23 @@ OnEpoch = Callable[[ControlRecord], None]
 class Engine:
     """Use as a context manager: entering takes the warehouse over, leaving stops Spark and frees it."""
 
-    def __init__(self, settings: Settings, jars: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        jars: Sequence[Path],
+        *,
+        spark: SparkSession | None = None,
+        request: SwapRequest | None = None,
+    ) -> None:
+        """Without `spark` it starts a session of its own.
+
+        With `request` it does only that: the tables to be replaced are not looked at, whatever somebody else may
+        have written to them.
+        """
         self._settings = settings
         self._jars = jars
+        self._spark = spark
+        self._request = request
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -61,22 +81,28 @@ class Engine:
         known = next((record for record in reversed(control.records) if record.kind == "takeover"), None)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         self._log = self._resources.enter_context(
-            closing(_open_log(settings, declared, Marker(self._source, writer), known))
+            closing(open_log(settings, declared, Marker(self._source, writer), known))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
-        spark = start_session(settings.engine, self._jars)
-        self._resources.callback(spark.stop)
+        spark = self._spark
+        if spark is None:
+            spark = start_session(settings.engine, self._jars)
+            self._resources.callback(spark.stop)
         lock.hold_in_jvm(spark)
         self._tables = Tables(
             Warehouse(settings.warehouse, spark),
             (known.generation if known else None) or generation_name(facts),
             declared.sources,
             settings.engine.parallel_commits,
+            self._place(control),
         )
+        if self._request is not None:
+            self._tables.replaced = frozenset(self._request.tables)
         declare_views(spark, self._tables, [view for level in declared.levels for view in level])
         self._views = ViewRunner(spark, declared.levels)
         self._control = control
+        self._requests = Requests(settings.warehouse)
         take_over(control, self._tables, {"source": facts})
         if self._tables.published is None:
             self._tables.skip(self._log.begin())
@@ -88,6 +114,7 @@ class Engine:
             on_epoch(recovered)
         idle_interval_s = self._settings.engine.idle_epoch_interval_s if until is None and not once else 0
         while not (once and recovered) and not self._holds(until):
+            self._serve_requests(on_epoch)
             record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
             if record is None:
                 time.sleep(IDLE_WAIT_S)
@@ -96,12 +123,43 @@ class Engine:
             if once:
                 return
 
+    def swap(self) -> ControlRecord:
+        """Publish the tables of the request that this engine was made for. Raises UnknownView, BadReplay, LogGap."""
+        assert self._request is not None
+        recover(self._log, self._tables, self._views, self._control)
+        done = find_swap(self._control.records, self._request.id)
+        if done is not None:
+            return done
+        swap = plan_swap(self._log, self._tables, self._control, self._request)
+        return self._publish_swap(self._request, swap)
+
+    def _serve_requests(self, on_epoch: OnEpoch) -> None:
+        while (request := self._requests.take()) is not None:
+            try:
+                if find_swap(self._control.records, request.id) is None:
+                    swap = plan_swap(self._log, self._tables, self._control, request)
+                    on_epoch(self._publish_swap(request, swap))
+                self._requests.answer(request)
+            except CdcViewsError as error:
+                self._requests.answer(request, error)
+                if self._tables.replaced:
+                    raise
+
+    def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:
+        return publish_swap(self._log, self._tables, self._views, self._control, request, swap)
+
+    def _place(self, control: ControlLog) -> Place:
+        published = where_published(control.last_published)
+        requested = self._request.tables if self._request is not None else {}
+        return lambda name, path: requested[name].path if name in requested else published(name, path)
+
     def _holds(self, until: Lsn | None) -> bool:
         published = self._tables.published
         return until is not None and published is not None and (published.complete_to or Lsn(0)) >= until
 
 
-def _open_log(settings: Settings, declared: Declared, marker: Marker, known: ControlRecord | None) -> Log:
+def open_log(settings: Settings, declared: Declared, marker: MarkerWriter, known: ControlRecord | None) -> Log:
+    """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
     looked_up = [
         table.name
         for table in declared.sources

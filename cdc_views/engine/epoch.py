@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any, Final, Literal
 
 from cdc_views import faults
 from cdc_views.engine.deltas import MirrorDelta, read_deltas
@@ -21,13 +22,27 @@ from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.warehouse import Stamp
 
+SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
+
+
+@dataclass(frozen=True)
+class Swap:
+    """How an epoch differs in which rebuilt tables are published in the place of others.
+
+    Their part of the log is read again from `start`; `detail` goes into the published record.
+    """
+
+    kind: Literal["swap", "rollback"]
+    start: Offsets
+    detail: Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class Intent:
     """What this attempt will do; a crash repeats exactly this.
 
     `base` are the versions that the epoch starts from, `done` those that an earlier attempt at the
-    same epoch has committed already.
+    same epoch has committed already. `swap` is set where the epoch puts rebuilt tables in place.
     """
 
     epoch: int
@@ -35,6 +50,7 @@ class Intent:
     cut: Cut
     base: dict[str, TableVersion]
     done: dict[str, int] = field(default_factory=dict)
+    swap: Swap | None = None
 
     @property
     def stamp(self) -> Stamp:
@@ -56,6 +72,15 @@ def run_epoch(
     return finish_epoch(log, tables, views, control, intent, stages)
 
 
+def run_swap(log: Log, tables: Tables, views: ViewRunner, control: ControlLog, swap: Swap) -> ControlRecord:
+    """Run the epoch that publishes `tables.replaced`. After a crash it is abandoned, not repeated."""
+    stages = Stages()
+    cut = log.cut(tables.offsets, tables.position, tables.committed_at)
+    stages.done("cut")
+    intent = intend(control, replace(cut, start={**cut.start, **swap.start}), tables, swap=swap)
+    return finish_epoch(log, tables, views, control, intent, stages)
+
+
 def finish_epoch(
     log: Log, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
 ) -> ControlRecord:
@@ -65,7 +90,8 @@ def finish_epoch(
     commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
     stages.done("mirrors")
     faults.point("epoch.after_mirrors")
-    results = views.maintain(tables, commits, intent)  # 5. find, recompute, diff, commit; children after parents
+    changed = tables.replaced_mirrors() | commits
+    results = views.maintain(tables, changed, intent)  # 5. find, recompute, diff, commit; children after parents
     stages.done("views")
     faults.point("epoch.before_publish")
     record = publish(control, tables, intent, commits, results, deltas, stages)  # 6. all of it visible, or nothing
@@ -99,9 +125,9 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
 
 
 def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
-           epoch: int | None = None) -> Intent:  # fmt: skip
+           epoch: int | None = None, swap: Swap | None = None) -> Intent:  # fmt: skip
     """Write down what the next attempt will do. A recovery keeps the `epoch` and names what is `done`."""
-    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {})
+    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap)
     control.append(
         kind="intent",
         epoch=intent.epoch,
@@ -112,7 +138,7 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
         committed_at=cut.committed_at,
         offsets=_offsets_by_name(cut.end),
         tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
-        detail={"start": _offsets_by_name(cut.start)},
+        detail={"start": _offsets_by_name(cut.start), **({SWAPS: swap.kind} if swap else {})},
     )
     faults.point("epoch.after_intent")
     return intent
@@ -121,18 +147,17 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
 def read_intent(record: ControlRecord) -> Intent:
     """The intent that a record of kind `intent` wrote down."""
     assert record.kind == "intent"
+    cut = cut_of(record, _offsets_by_partition(record.detail["start"]), _offsets_by_partition(record.offsets))
+    done = {name: table.version for name, table in record.tables.items() if table.status == "done"}
+    return Intent(record.epoch, record.attempt, cut, dict(record.tables), done)
+
+
+def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
+    """The cut of a record that has one, or a part of it."""
     assert record.position is not None
     assert record.complete_to is not None
     assert record.committed_at is not None
-    cut = Cut(
-        position=record.position,
-        complete_to=record.complete_to,
-        committed_at=record.committed_at,
-        start=_offsets_by_partition(record.detail["start"]),
-        end=_offsets_by_partition(record.offsets),
-    )
-    done = {name: table.version for name, table in record.tables.items() if table.status == "done"}
-    return Intent(record.epoch, record.attempt, cut, dict(record.tables), done)
+    return Cut(record.position, record.complete_to, record.committed_at, start, end)
 
 
 def publish(
@@ -152,7 +177,7 @@ def publish(
         manifest[name] = replace(manifest[name], version=result.version, status=result.status)
     stages.done("publish")
     return control.append(
-        kind="publish",
+        kind=intent.swap.kind if intent.swap else "publish",
         epoch=intent.epoch,
         attempt=intent.attempt,
         generation=tables.generation,
@@ -166,8 +191,14 @@ def publish(
             "snapshot_rows": {name: delta.snapshot_rows for name, delta in deltas.items() if delta.snapshot_rows},
             "failures": {name: result.failure for name, result in results.items() if result.failure},
             "stage_ms": stages.milliseconds(),
+            **(intent.swap.detail if intent.swap else {}),
         },
     )
+
+
+def read_offsets(record: ControlRecord) -> Offsets:
+    """Up to before which offset of each partition a published record holds the log."""
+    return _offsets_by_partition(record.offsets)
 
 
 def _intended(base: TableVersion, done: int | None) -> TableVersion:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture import confirmed_flush
+from cdc_views.engine.self_contained import check_self_contained
 from cdc_views.errors import PreflightFailed
 from cdc_views.findings import Finding
 from cdc_views.log.preflight import check_log
+from cdc_views.source.catalog import read_tables
+from cdc_views.source.connection import connect
 from cdc_views.source.preflight import check_source, fix_source
 
 
 def findings(settings: Settings) -> list[Finding]:
     """What is missing or unwise, errors first."""
     found = [*check_source(settings), *check_log(settings, confirmed_flush(settings))]
+    if not any(finding.severity == "error" for finding in found):
+        with connect(settings.source.dsn.get_secret_value()) as connection:
+            tables = read_tables(connection, settings.source.tables)
+        found += check_self_contained(settings, list(tables.values()))
     return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
 
 

@@ -11,8 +11,10 @@ A crash in any of these steps leaves a state that the same steps start from agai
 
 from __future__ import annotations
 
+from typing import Final
+
 from cdc_views import faults
-from cdc_views.engine.epoch import Intent, finish_epoch, intend, read_intent
+from cdc_views.engine.epoch import SWAPS, Intent, finish_epoch, intend, read_intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted
@@ -20,6 +22,8 @@ from cdc_views.log.log import Log
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord
 from cdc_views.store.warehouse import Stamp, TableCommit
+
+UNREADABLE: Final = "the intended part of the log can no longer be read as it was"
 
 
 def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> None:
@@ -63,14 +67,17 @@ def recover(log: Log, tables: Tables, views: ViewRunner, control: ControlLog) ->
     old = read_intent(record)
     # The fence lies above what was committed; its content is the same.
     done = {name: tables.version(name) for name in _same_tables(old, tables) if _is_done(name, old, tables)}
+    if SWAPS in record.detail or tables.replaced:
+        _abandon(tables, control, old, done, "a swap is asked for again, and nothing is published before it")
+        return None
     if any(_was_restored(name, old, tables) for name in done):
-        _abandon(tables, control, old, done)
+        _abandon(tables, control, old, done, UNREADABLE)
         return None
     try:
         log.require_repeatable(old.cut)
         return _finish(log, tables, views, control, old, done)
     except (LogGap, OffsetCompacted):
-        _abandon(tables, control, old, done)
+        _abandon(tables, control, old, done, UNREADABLE)
         return None
 
 
@@ -105,17 +112,17 @@ def _finish(
     return finish_epoch(log, tables, views, control, intent, Stages())
 
 
-def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, int]) -> None:
+def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, int], reason: str) -> None:
     """Take back what the attempt committed, then say that its epoch will never be published.
 
     A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
-    epoch compares it with its query.
+    epoch compares it with its query. So is a table that is to replace another: its swap sees to it.
     """
     takeover = next(record for record in reversed(control.records) if record.kind == "takeover")
     stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
     published = control.last_published
     for name in done:
-        if name not in tables.sources and not tables.is_published(name):
+        if name in tables.replaced or (name not in tables.sources and not tables.is_published(name)):
             continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
         tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})
@@ -128,5 +135,5 @@ def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, i
         position=old.cut.position,
         complete_to=old.cut.complete_to,
         committed_at=old.cut.committed_at,
-        detail={"reason": "the intended part of the log can no longer be read as it was"},
+        detail={"reason": reason},
     )

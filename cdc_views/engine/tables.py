@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control import ControlRecord, TableVersion
+from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
 from cdc_views.store.warehouse import TableSpec, Warehouse
+
+Place = Callable[[str, str], str]
+"""Of a table's name and the path that its definition gives it, the path at which it is."""
+
+
+def as_defined(name: str, path: str) -> str:
+    """Where a table is that no rebuild has replaced."""
+    return path
+
+
+def where_published(published: ControlRecord | None) -> Place:
+    """Where the manifest says: a rebuild makes a table anew at its path with a suffix."""
+
+    def place(name: str, path: str) -> str:
+        table = published.tables.get(name) if published is not None else None
+        return table.path if table is not None and table.path.startswith(f"{path}{REBUILT}") else path
+
+    return place
+
+
+REBUILT: Final = "-"
 
 
 class Tables:
     """Mirrors and views by their name in the manifest: `schema.table` and `view`.
 
     The versions are those of the last published epoch, moved up by fences only, so their content
-    is what readers see.
+    is what readers see. `replaced` are tables that the next epoch publishes at another path.
     """
 
     def __init__(
-        self, warehouse: Warehouse, generation: str, sources: Iterable[SourceTable], parallel_commits: int = 2
+        self,
+        warehouse: Warehouse,
+        generation: str,
+        sources: Iterable[SourceTable],
+        parallel_commits: int = 2,
+        place: Place = as_defined,
     ) -> None:
         self.warehouse = warehouse
+        self.replaced: frozenset[str] = frozenset()
+        self._place = place
         self.parallel_commits = parallel_commits
         self.generation = generation
         self.sources = {str(source.name): source for source in sources}
@@ -39,8 +69,20 @@ class Tables:
 
     def add(self, spec: TableSpec) -> None:
         """Know this table; it is created if it does not exist."""
+        spec = replace(spec, path=self._place(spec.name, spec.path))
         self.specs[spec.name] = spec
         self._versions[spec.name] = self.warehouse.create(spec)
+
+    def replace(self, paths: Mapping[str, str]) -> None:
+        """Let the tables at these paths take the place of those of the same names, with the next epoch."""
+        for name, path in paths.items():
+            self.specs[name] = replace(self.specs[name], path=path)
+            self._versions[name] = self.warehouse.create(self.specs[name])
+        self.replaced |= paths.keys()
+
+    def replaced_mirrors(self) -> dict[str, int]:
+        """The mirrors among `replaced`, and their versions: what reads them is to be computed anew."""
+        return {name: self._versions[name] for name in self.replaced & self.sources.keys()}
 
     def version(self, name: str) -> int:
         """The version that the next epoch starts from."""
@@ -56,8 +98,9 @@ class Tables:
 
     def advance(self, record: ControlRecord) -> None:
         """Stand where this published record says."""
-        assert record.kind == "publish"
+        assert record.kind in PUBLISHING
         self.published = record
+        self.replaced = frozenset()
         self.position = record.position
         self.committed_at = record.committed_at
         self.offsets = {TopicPartition.parse(name): offset for name, offset in record.offsets.items()}

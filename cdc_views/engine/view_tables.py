@@ -59,7 +59,12 @@ def _spec(spark: SparkSession, tables: Tables, view: CompiledView) -> TableSpec:
         arrow = arrow.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
     arrow = pa.schema([field.with_nullable(True) for field in arrow])
     name = view.definition.name
-    return TableSpec(name, f"views/{name}/{view.fingerprint}", arrow, key)
+    return TableSpec(name, view_path(view), arrow, key)
+
+
+def view_path(view: CompiledView) -> str:
+    """The folder of a view's table, below the warehouse; a rebuild adds a suffix."""
+    return f"views/{view.definition.name}/{view.fingerprint}"
 
 
 def _check(view: CompiledView, schema: T.StructType) -> None:

@@ -27,8 +27,8 @@ class Freshness:
         self.validity_s = _less_margin(keeps_s)
         limits = [topic.min_compaction_lag_ms + topic.delete_retention_ms for topic in mirrored]
         limits += [topic.min_compaction_lag_ms for topic in every_version]
-        self._limit_s = _less_margin(min(limits, default=0) / 1000)
-        self._interval_s = min(self._limit_s / 4, 600.0)
+        self.limit_s = _less_margin(min(limits, default=0) / 1000)
+        self._interval_s = min(self.limit_s / 4, 600.0)
         self._caught_up_s: float | None = None
         self._looked_s = 0.0
 
@@ -45,13 +45,18 @@ class Freshness:
 
     def caught_up(self, now_s: float) -> None:
         """Everything that was in the log at this time has been read. Raises LogGap."""
-        if self._caught_up_s is not None and now_s - self._caught_up_s > self._limit_s:
+        if self._caught_up_s is not None:
+            self.require_gapless(self._caught_up_s, now_s)
+        self._caught_up_s = now_s
+
+    def require_gapless(self, since_s: float, now_s: float) -> None:
+        """What was deleted after `since_s` is still told by the log. Raises LogGap."""
+        if now_s - since_s > self.limit_s:
             raise LogGap(
-                f"the log was last read to its end {now_s - self._caught_up_s:.0f} s ago, and keeps what was deleted "
-                f"for {self._limit_s:.0f} s",
+                f"the log was last read to its end {now_s - since_s:.0f} s ago, and keeps what was deleted "
+                f"for {self.limit_s:.0f} s",
                 hint="changes may have been compacted away; start with an empty warehouse and a new snapshot",
             )
-        self._caught_up_s = now_s
 
 
 def _less_margin(seconds: float) -> float:

@@ -18,11 +18,12 @@ from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.cut import Cut, Held
 from cdc_views.log.freshness import Freshness
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker
-from cdc_views.log.ranges import read_range, require_readable
+from cdc_views.log.ranges import is_end, read_range, require_readable
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
 from cdc_views.log.stops import Stop, first_stop
 from cdc_views.log.topics import (
+    Topic,
     admin_client,
     begin_offsets,
     describe_topics,
@@ -39,6 +40,7 @@ _WATCH_INTERVAL_S: Final = 2.0
 _TOPICS_INTERVAL_S: Final = 30.0
 # A worker that is starting may take questions long before it answers them.
 _WATCH_TIMEOUT_S: Final = 1.0
+_BEYOND_LIMIT_S: Final = 30.0
 
 
 class Log:
@@ -140,14 +142,28 @@ class Log:
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
-        require_readable(begin_offsets(self._admin, cut.start), cut.start, end_offsets(self._admin, cut.end), cut.end)
+        ends = end_offsets(self._admin, cut.end)
+        require_readable(begin_offsets(self._admin, cut.start), cut.start, ends, cut.end)
         age_s = (datetime.now(UTC) - cut.committed_at).total_seconds()
-        if age_s > self._freshness.validity_s:
+        # Only a later version of a row makes the cleaner remove an earlier one.
+        if age_s > self._freshness.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
             raise LogGap(
                 f"the cut at position {cut.position} is {age_s:.0f} s old, and after "
                 f"{self._freshness.validity_s:.0f} s its rows may have been compacted away",
                 hint="a later cut holds all of it",
             )
+
+    def require_gapless(self, since: datetime) -> None:
+        """Raise LogGap unless the log still tells of everything that was deleted since then."""
+        self._freshness.require_gapless(since.timestamp(), time.time())
+
+    def topic_of(self, table: TableName) -> Topic:
+        """Give the topic of a table."""
+        return next(self._topics[name] for name, known in self._tables.items() if known == table)
+
+    def partitions_of(self, tables: Collection[TableName]) -> list[TopicPartition]:
+        """Give the partitions of these tables' topics."""
+        return self._partitions_of(lambda table: table in tables)
 
     def close(self) -> None:
         """Let the consumer go."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
@@ -13,6 +14,7 @@ from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
 
 _WAIT_S: Final = 0.05
+_SILENCE_LIMIT_S: Final = 60.0
 
 
 def require_readable(begin: Offsets, start: Offsets, available: Offsets, end: Offsets) -> None:
@@ -31,6 +33,37 @@ def require_readable(begin: Offsets, start: Offsets, available: Offsets, end: Of
                 f"wanted {wanted}",
                 hint="the topic lost records or was made anew; start with a new slot and new topics",
             )
+
+
+def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: float) -> bool:
+    """Whether the partitions hold no record from these offsets on: only marks of transactions, or nothing."""
+    deadline = time.monotonic() + limit_s
+    behind = {partition: offset for partition, offset in available.items() if offset > end[partition]}
+    if not behind:
+        return True
+    with closing(Reader(settings)) as reader:
+        reader.assign({partition: end[partition] for partition in behind})
+        while not reader.reached(behind):
+            if reader.read(_WAIT_S) or time.monotonic() > deadline:
+                return False
+    return True
+
+
+def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[Record]:
+    """Yield the records of one partition from `start` to before `end`, with bounded memory. Raises LogGap."""
+    with closing(Reader(settings)) as reader:
+        reader.assign({partition: start})
+        heard_s = time.monotonic()
+        while not reader.reached({partition: end}):
+            records = parse_records(reader.read(_WAIT_S))
+            if records:
+                heard_s = time.monotonic()
+            elif time.monotonic() - heard_s > _SILENCE_LIMIT_S:
+                raise LogGap(
+                    f'partition "{partition}" could not be read to offset {end}, only to {reader.next[partition]}',
+                    hint="see the log of the brokers, or of Connect: a transaction may be open until its timeout",
+                )
+            yield from (record for record in records if record.offset < end)
 
 
 def read_range(settings: LogSettings, cut: Cut, limit_s: float) -> dict[TopicPartition, list[Record]]:

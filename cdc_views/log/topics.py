@@ -173,6 +173,11 @@ def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Topic]) ->
             )
 
 
+def partitions_of(topic: Topic) -> list[TopicPartition]:
+    """Give the partitions of a topic."""
+    return [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+
+
 def end_offsets(
     admin: AdminClient, partitions: Iterable[TopicPartition], *, committed: bool = False
 ) -> dict[TopicPartition, int]:

@@ -23,7 +23,7 @@ from cdc_views.lsn import Lsn
 from cdc_views.store.entries import commit_info, disk_full, newest_version, read_entry
 from cdc_views.store.records import KINDS, PUBLISHING, SCHEMA, ControlRecord, Kind, TableVersion, record_of
 
-__all__ = ["ControlLog", "ControlRecord", "Kind", "TableVersion", "last_published", "read_control"]
+__all__ = ["PUBLISHING", "ControlLog", "ControlRecord", "Kind", "TableVersion", "last_published", "read_control"]
 
 FOLDER: Final = "_epochs"
 
@@ -123,7 +123,7 @@ class ControlLog:
     def open_intent(self) -> ControlRecord | None:
         """The last intent, unless its epoch was published or abandoned since."""
         for record in reversed(self.records):
-            if record.kind in ("publish", "abandon"):
+            if record.kind in PUBLISHING or record.kind == "abandon":
                 return None
             if record.kind == "intent":
                 return record

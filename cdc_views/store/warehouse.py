@@ -11,6 +11,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import orjson
 import pyarrow as pa
@@ -52,11 +53,16 @@ _REMEDY = (
 class Warehouse:
     """The Delta tables below `root`; methods may be called from several threads, one per table."""
 
-    def __init__(self, root: Path, spark: SparkSession, *, allow_direct: bool = True) -> None:
-        """`allow_direct=False` leaves every read and commit to Spark."""
+    def __init__(self, root: Path, spark: SparkSession, *, allow_direct: bool = True, is_writer: bool = True) -> None:
+        """`allow_direct=False` leaves every read and commit to Spark.
+
+        `is_writer=False` is for a process that makes tables nobody else has yet: its commits have a transaction of
+        their own each, so that none is taken for a replay of what the engine has done there or will do.
+        """
         self._root = root
         self._spark = spark
         self._allow_direct = allow_direct
+        self._is_writer = is_writer
         self._states: dict[str, TableState] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
@@ -95,9 +101,9 @@ class Warehouse:
         table, session = self._root / spec.path, self._session(spec.path)
         try:
             if changes.all_new and changes.deleted is None:
-                spark_commit.append(session, table, spec.path, changes.rows, stamp)
+                spark_commit.append(session, table, self._app(spec), changes.rows, stamp)
             else:
-                spark_commit.merge(session, table, spec.path, spec, changes, stamp)
+                spark_commit.merge(session, table, self._app(spec), spec, changes, stamp)
         except Conflict as conflict:
             raise self._overtaken(spec.name, spec.path, stamp, base) from conflict
         return self._verified(spec.name, spec.path, base, stamp)
@@ -115,11 +121,12 @@ class Warehouse:
         assert not isinstance(changes.rows, DataFrame)
         assert not isinstance(changes.deleted, DataFrame)
         state, rows = self._states[spec.path], changes.rows.select(spec.schema.names).cast(spec.schema)
-        if state.version != base or state.transactions.get(spec.path, -1) >= stamp.attempt:
+        app = self._app(spec)
+        if state.version != base or state.transactions.get(app, -1) >= stamp.attempt:
             raise self._overtaken(spec.name, spec.path, stamp, base)
         gone = [] if changes.all_new else [table for table in (rows, changes.deleted) if table is not None]
         try:
-            direct.commit(self._root / spec.path, spec.path, spec, state, direct.keys_of(gone, spec), rows, stamp)
+            direct.commit(self._root / spec.path, app, spec, state, direct.keys_of(gone, spec), rows, stamp)
         except VersionTaken as taken:
             raise self._overtaken(spec.name, spec.path, stamp, base) from taken
         return state.version
@@ -217,6 +224,9 @@ class Warehouse:
             if found.changes_content
             and (found.stamp is None or (attempts is not None and found.stamp.attempt not in attempts))
         ]
+
+    def _app(self, spec: TableSpec) -> str:
+        return spec.path if self._is_writer else f"{spec.path}/{uuid4()}"
 
     def _session(self, path: str) -> SparkSession:
         with self._lock:

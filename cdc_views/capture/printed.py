@@ -1,0 +1,95 @@
+"""A column's values as Postgres prints them, as the mirror holds them.
+
+For rows that are read from the source itself. What it makes of a row is what the decoder of events
+(types.py) makes of its event; a test holds the two together for every type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from cdc_views.capture.types import ColumnType, InexactValueError
+from cdc_views.errors import UnsupportedType
+
+Parse = Callable[[str], Any]
+
+_OUT_OF_RANGE: Final = re.compile(r"BC$|infinity|^\d{5,}")
+_ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def printed_array(kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
+    """The column's values as Arrow. Raises UnsupportedType for one that has no exact form in Delta."""
+    parse = _parser(kind.arrow)
+    try:
+        values = [None if text is None else parse(text) for text in texts]
+    except InexactValueError as error:
+        raise UnsupportedType(
+            f'table "{kind.table}": column "{kind.column}" holds {error}, which has no exact form in Delta',
+            hint="change the value at the source, or make the column a text there",
+        ) from None
+    return kind.array(values)
+
+
+def _parser(arrow: pa.DataType) -> Parse:
+    if pa.types.is_list(arrow):
+        element = _parser(arrow.value_type)
+        return lambda text: [None if each is None else element(each) for each in _elements(text)]
+    if pa.types.is_integer(arrow):
+        return int
+    if pa.types.is_floating(arrow):
+        return _float
+    if pa.types.is_decimal(arrow):
+        return _decimal
+    if pa.types.is_boolean(arrow):
+        return lambda text: text == "t"
+    if pa.types.is_date(arrow):
+        return _date
+    if pa.types.is_timestamp(arrow):
+        return _timestamp
+    if pa.types.is_binary(arrow):
+        return lambda text: bytes.fromhex(text.removeprefix("\\x"))
+    return str
+
+
+def _float(text: str) -> float:
+    if text in ("NaN", "Infinity", "-Infinity"):
+        raise InexactValueError("not a number or an infinity")
+    return float(text)
+
+
+def _decimal(text: str) -> Decimal:
+    if text in ("NaN", "Infinity", "-Infinity"):
+        raise InexactValueError("not a number or an infinity")
+    return Decimal(text)
+
+
+def _date(text: str) -> date:
+    if _OUT_OF_RANGE.search(text):
+        raise InexactValueError("a date outside of the years 1 to 9999, or an infinity")
+    return date.fromisoformat(text)
+
+
+def _timestamp(text: str) -> datetime:
+    if _OUT_OF_RANGE.search(text):
+        raise InexactValueError("a time outside of the years 1 to 9999, or an infinity")
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _elements(text: str) -> Iterator[str | None]:
+    """The elements of an array literal of one dimension."""
+    body = text.partition("={")[2] if text.startswith("[") else text.removeprefix("{")
+    if "{" in _ELEMENT.sub("", body):
+        raise InexactValueError("an array of more than one dimension")
+    for quoted, plain in _ELEMENT.findall(body.removesuffix("}")):
+        if plain:
+            yield None if plain == "NULL" else plain
+        else:
+            yield _ESCAPED.sub(r"\1", quoted)

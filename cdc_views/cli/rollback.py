@@ -1,0 +1,26 @@
+"""`cdc-views rollback`."""
+
+from __future__ import annotations
+
+import click
+
+from cdc_views.cli.main import Project
+from cdc_views.engine.swap import REPLACED
+from cdc_views.replay.rollback import rollback as roll_back
+from cdc_views.stack.fetch import delta_jars
+from cdc_views.stack.java import java_command
+
+
+@click.command()
+@click.argument("name", metavar="VIEW|TABLE")
+@click.pass_obj
+def rollback(project: Project, name: str) -> None:
+    """Undo the last swap of a view or table, with all tables that it put in place, brought up to date.
+
+    Example: cdc-views rollback order_totals
+    """
+    settings = project.settings()
+    java_command()
+    record = roll_back(settings, delta_jars(), name)
+    tables = ", ".join(sorted(record.detail[REPLACED]))
+    click.echo(f"rolled back in epoch {record.epoch} at {record.position}: {tables}", err=True)

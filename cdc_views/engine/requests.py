@@ -1,0 +1,94 @@
+"""What other processes ask of the running engine: one file a request, answered by another.
+
+A request is put whole, taken by renaming it, which only one can, and answered between two epochs.
+Files, not a port: they need nothing but the warehouse, and are there after either side was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from cdc_views import errors
+from cdc_views.engine.swap import SwapRequest
+
+_FOLDER: Final = ".requests"
+_PUT: Final = ".json"
+_TAKEN: Final = ".taken"
+_ANSWER: Final = ".answer"
+_POLL_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a request; `error` is the name of one of our errors."""
+
+    error: str | None = None
+    message: str = ""
+    hint: str | None = None
+
+    def raise_error(self) -> None:
+        """Raise the error, if it is one, as if it had happened here."""
+        if self.error is not None:
+            raise getattr(errors, self.error)(self.message, hint=self.hint)
+
+
+class Requests:
+    """The requests of one warehouse, for both sides."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self._folder = warehouse / _FOLDER
+
+    def ask(self, request: SwapRequest, is_running: Callable[[], bool]) -> Answer | None:
+        """Put the request and wait for its answer; None if the engine has ended without one."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._remove(request.id)
+        self._write(self._file(request.id, _PUT), request.text().encode())
+        try:
+            while is_running():
+                if (answer := self._answer_of(request.id)) is not None:
+                    return answer
+                time.sleep(_POLL_S)
+            return self._answer_of(request.id)
+        finally:
+            self._remove(request.id)
+
+    def take(self) -> SwapRequest | None:
+        """The next request, which nobody else gets any more."""
+        for file in sorted(self._folder.glob(f"*{_PUT}")):
+            taken = file.with_suffix(_TAKEN)
+            try:
+                file.rename(taken)
+            except FileNotFoundError:
+                continue  # withdrawn
+            return SwapRequest.parse(taken.read_bytes())
+        return None
+
+    def answer(self, request: SwapRequest, error: errors.CdcViewsError | None = None) -> None:
+        """Say what became of a request that was taken."""
+        answer = Answer() if error is None else Answer(type(error).__name__, error.message, error.hint)
+        self._write(self._file(request.id, _ANSWER), orjson.dumps(answer))
+
+    def _answer_of(self, request: str) -> Answer | None:
+        try:
+            return Answer(**orjson.loads(self._file(request, _ANSWER).read_bytes()))
+        except FileNotFoundError:
+            return None
+
+    def _remove(self, request: str) -> None:
+        for kind in (_PUT, _TAKEN, _ANSWER):
+            self._file(request, kind).unlink(missing_ok=True)
+
+    def _file(self, request: str, kind: str) -> Path:
+        return self._folder / f"{request}{kind}"
+
+    def _write(self, file: Path, content: bytes) -> None:
+        draft = file.with_suffix(".draft")
+        draft.write_bytes(content)
+        os.replace(draft, file)

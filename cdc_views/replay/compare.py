@@ -1,0 +1,147 @@
+"""What differs between two versions of a table, row by row, counted and with a few samples; by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from cdc_views.engine.tables import Tables
+from cdc_views.store.control import ControlRecord, TableVersion, read_control
+from cdc_views.store.reading import scan
+from cdc_views.store.warehouse import TableSpec, Warehouse
+
+SAMPLES: Final = 5
+_HIDDEN: Final = "_cv_"
+_THERE: Final = "_cv_there"
+_BOTH: Final = "NOT only_old AND NOT only_new"
+# Sums of floats depend on the order of their rows.
+_TOLERANCE: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class TableDifference:
+    """How the live table (old) and the one that was made anew (new) differ at one epoch.
+
+    `only_old`, `only_new` and `different` count rows by key; `columns` says in how many of the different rows a
+    column differs. `samples` are a few rows of each kind, as JSON would have them. `note` tells of what somebody else
+    has written to the live table.
+    """
+
+    table: str
+    old: TableVersion
+    new: TableVersion
+    only_old: int
+    only_new: int
+    different: int
+    columns: dict[str, int] = field(default_factory=dict)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    note: str | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every row of either is in the other."""
+        return not (self.only_old or self.only_new or self.different)
+
+
+def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> list[TableDifference]:
+    """Compare every shadow with the live table of its name, as of the published epoch that the shadows hold."""
+    found = []
+    for name, spec in shadows.specs.items():
+        live = published.tables[name]
+        version, note = _as_it_stands(shadows.warehouse, root, name, live)
+        old = TableVersion(live.path, version, live.status)
+        new = TableVersion(spec.path, shadows.warehouse.latest_version(spec.path), "shadow")
+        found.append(compare_versions(root, spec, old, new, note))
+    return found
+
+
+def _as_it_stands(warehouse: Warehouse, root: Path, name: str, live: TableVersion) -> tuple[int, str | None]:
+    """The live version, or what somebody else has made of it: that is what a reader of the newest version sees."""
+    commits = warehouse.commits_above(live.path, live.version)
+    # Attempts are in the control log before any table carries them.
+    ours = {record.attempt for record in read_control(root)}
+    foreign = [
+        commit
+        for commit in commits
+        if commit.changes_content and (commit.stamp is None or commit.stamp.attempt not in ours)
+    ]
+    if not foreign:
+        return live.version, None
+    return foreign[-1].version, f"version {foreign[-1].version} was written by somebody else ({foreign[-1].operation})"
+
+
+def compare_versions(
+    root: Path, spec: TableSpec, old: TableVersion, new: TableVersion, note: str | None
+) -> TableDifference:
+    """Compare two versions by the key and columns of `spec`. Raises TableUnavailable."""
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        for side, table in (("old", old), ("new", new)):
+            database.register(f"stored_{side}", scan(root, table.path, table.version))
+            database.execute(f"CREATE VIEW {side} AS SELECT *, 1 AS {_THERE} FROM stored_{side}")
+        others = [column for column in spec.schema.names if column not in spec.key]
+        database.execute(_pairs(spec, others))
+        only_old, only_new, different = _row(database, "FILTER (only_old)", "FILTER (only_new)", f"FILTER ({_BOTH})")
+        in_columns = _row(database, *(f"FILTER ({_BOTH} AND {_name('differs', column)})" for column in others))
+        samples = [
+            _sample(kind, row, spec, others)
+            for kind, where in (("only_old", "only_old"), ("only_new", "only_new"), ("different", _BOTH))
+            for row in database.sql(f"SELECT * FROM pairs WHERE {where} LIMIT {SAMPLES}").to_arrow_table().to_pylist()
+        ]
+    columns = {column: count for column, count in zip(others, in_columns, strict=True) if count}
+    return TableDifference(spec.name, old, new, only_old, only_new, different, columns, samples, note)
+
+
+def _pairs(spec: TableSpec, others: Sequence[str]) -> str:
+    """The statement that puts the unequal rows of both sides together by key."""
+    # A constant on both sides: the key may be empty, and DuckDB wants an equality for a full join.
+    same_key = [f"old.{_THERE} = new.{_THERE}", *(_same(column) for column in spec.key)]
+    differs = {column: f"NOT ({_equal(spec, column)})" for column in others}
+    shown = [f"old.{_THERE} IS NULL AS only_new", f"new.{_THERE} IS NULL AS only_old"]
+    for column in spec.schema.names:
+        shown += [f"{side}.{_name(column)} AS {_name(side, column)}" for side in ("old", "new")]
+    shown += [f"{condition} AS {_name('differs', column)}" for column, condition in differs.items()]
+    unequal = [f"old.{_THERE} IS NULL", f"new.{_THERE} IS NULL", *differs.values()]
+    return (
+        f"CREATE TEMP TABLE pairs AS SELECT {', '.join(shown)} FROM old FULL JOIN new ON {' AND '.join(same_key)} "
+        f"WHERE {' OR '.join(unequal)}"
+    )
+
+
+def _sample(kind: str, row: dict[str, Any], spec: TableSpec, others: Sequence[str]) -> dict[str, Any]:
+    def values(side: str, columns: Sequence[str]) -> dict[str, Any]:
+        return {column: row[f"{side} {column}"] for column in columns if not column.startswith(_HIDDEN)}
+
+    if kind != "different":
+        return {"kind": kind, "row": values(kind.removeprefix("only_"), spec.schema.names)}
+    changed = [column for column in others if row[f"differs {column}"]]
+    return {"kind": kind, "key": values("old", spec.key), "old": values("old", changed), "new": values("new", changed)}
+
+
+def _row(database: duckdb.DuckDBPyConnection, *filters: str) -> tuple[int, ...]:
+    if not filters:
+        return ()
+    [row] = database.execute(f"SELECT {', '.join(f'count(*) {each}' for each in filters)} FROM pairs").fetchall()
+    return tuple(row)
+
+
+def _equal(spec: TableSpec, column: str) -> str:
+    if "." in spec.name or not pa.types.is_floating(spec.schema.field(column).type):
+        return _same(column)
+    old, new = f"old.{_name(column)}", f"new.{_name(column)}"
+    return (
+        f"({_same(column)} OR coalesce(abs({old} - {new}) <= {_TOLERANCE} * greatest(abs({old}), abs({new})), false))"
+    )
+
+
+def _same(column: str) -> str:
+    return f"old.{_name(column)} IS NOT DISTINCT FROM new.{_name(column)}"
+
+
+def _name(*parts: str) -> str:
+    return '"' + " ".join(parts).replace('"', '""') + '"'

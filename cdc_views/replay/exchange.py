@@ -1,0 +1,52 @@
+"""Having tables published in the place of others: by the running engine, or in its place where none runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from cdc_views.config import Settings
+from cdc_views.engine.capture import start_capture
+from cdc_views.engine.engine import Engine
+from cdc_views.engine.requests import Requests
+from cdc_views.engine.swap import SwapRequest, find_swap
+from cdc_views.errors import StoreError, WarehouseLocked
+from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.lock import holder
+
+TRIES: Final = 3
+
+
+def exchange(settings: Settings, jars: Sequence[Path], spark: SparkSession, request: SwapRequest) -> ControlRecord:
+    """Have the request published and return its record. Raises what the engine answers, or raises itself."""
+    for last in (number == TRIES for number in range(1, TRIES + 1)):
+        if holder(settings.warehouse) is not None:
+            answer = Requests(settings.warehouse).ask(request, lambda: holder(settings.warehouse) is not None)
+            if answer is not None:
+                answer.raise_error()
+        else:
+            try:
+                with in_place_of_the_engine(settings, jars, spark, request) as engine:
+                    engine.swap()
+            except WarehouseLocked:
+                if last:
+                    raise
+        # Whoever did it, and whether or not it lived to say so.
+        done = find_swap(read_control(settings.warehouse), request.id)
+        if done is not None:
+            return done
+    raise StoreError(f"the engine has ended {TRIES} times without an answer", hint="see what it has printed")
+
+
+@contextmanager
+def in_place_of_the_engine(
+    settings: Settings, jars: Sequence[Path], spark: SparkSession, request: SwapRequest | None = None
+) -> Iterator[Engine]:
+    """An engine in this process, where none runs. Raises WarehouseLocked, and what a start raises."""
+    start_capture(settings, on_progress=lambda progress: None)
+    with Engine(settings, jars, spark=spark, request=request) as engine:
+        yield engine

@@ -1,0 +1,63 @@
+"""From where a rebuild reads the log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cdc_views.errors import BadReplay
+from cdc_views.log.record import TopicPartition
+
+_EPOCH: Final = re.compile(r"epoch:(\d+)")
+_OFFSET: Final = re.compile(r"offset:([^/\s]+)/(\d+)/(\d+)")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a rebuild begins.
+
+    earliest    with nothing, at the first offset of each topic
+    snapshot    with the rows that Postgres holds now
+    epoch       with the mirrors of `epoch`, at the offsets up to which that epoch holds the log
+    offset      as epoch, but in `partition` at `offset`
+    """
+
+    kind: Literal["earliest", "snapshot", "epoch", "offset"]
+    epoch: int | None = None
+    partition: TopicPartition | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "epoch":
+            return f"epoch:{self.epoch}"
+        if self.kind == "offset":
+            return f"offset:{self.partition}/{self.offset} onto epoch:{self.epoch}"
+        return self.kind
+
+
+def parse_origin(start: str, onto: str | None = None) -> Origin:
+    """Read `--from` and `--onto`. Raises BadReplay."""
+    if offset := _OFFSET.fullmatch(start):
+        if onto is None:
+            raise BadReplay(
+                f'"{start}" without an epoch to replay it onto',
+                hint="what comes before an offset is in no other place than an epoch: add --onto epoch:N",
+            )
+        partition = TopicPartition(offset[1], int(offset[2]))
+        return Origin("offset", _epoch(onto, "--onto"), partition, int(offset[3]))
+    if onto is not None:
+        raise BadReplay(f'--onto "{onto}" with --from "{start}"', hint="--onto goes with --from offset:... only")
+    if start in ("earliest", "snapshot"):
+        return Origin(start)  # type: ignore[arg-type]
+    return Origin("epoch", _epoch(start, "--from"))
+
+
+def _epoch(text: str, option: str) -> int:
+    found = _EPOCH.fullmatch(text)
+    if found is None:
+        raise BadReplay(
+            f'{option} is "{text}", which is no place to rebuild from',
+            hint="wanted earliest, snapshot, epoch:N or offset:TOPIC/PARTITION/OFFSET with --onto epoch:N",
+        )
+    return int(found[1])

@@ -1,0 +1,127 @@
+"""What a rebuild makes anew, and whether it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cdc_views.engine.declared import Declared
+from cdc_views.engine.self_contained import FROM_SNAPSHOT, why_not_self_contained
+from cdc_views.engine.swap import published_epoch
+from cdc_views.errors import BadReplay, LogGap, NotSelfContained, UnknownView
+from cdc_views.log.log import Log
+from cdc_views.log.record import Offsets
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.replay.origin import Origin
+from cdc_views.source.catalog import SourceTable
+from cdc_views.store.control import ControlRecord
+
+
+@dataclass(frozen=True)
+class RebuildPlan:
+    """Mirrors and views to make anew, parents before children.
+
+    A view needs every table below it, read again too: one that was made of the live mirrors would only prove that
+    they have not changed since.
+    """
+
+    origin: Origin
+    sources: Sequence[SourceTable]
+    levels: Sequence[Sequence[CompiledView]]
+
+    @property
+    def views(self) -> list[CompiledView]:
+        """All views, parents before children."""
+        return [view for level in self.levels for view in level]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every table to be made anew, as the manifest names it."""
+        return (*(str(source.name) for source in self.sources), *(view.definition.name for view in self.views))
+
+
+def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin) -> RebuildPlan:
+    """Find out what the named tables and views need; None stands for all. Raises UnknownView."""
+    sources = {str(source.name): source for source in declared.sources}
+    views = {view.definition.name: view for level in declared.levels for view in level}
+    wanted: set[str] = set()
+    pending = [_known(name, sources, views) for name in names] if names is not None else [*sources, *views]
+    while pending:
+        name = pending.pop()
+        wanted.add(name)
+        if name in views:
+            pending += [source for source in views[name].inputs if source not in wanted]
+    levels = [[view for view in level if view.definition.name in wanted] for level in declared.levels]
+    return RebuildPlan(origin, [sources[name] for name in sources if name in wanted], [one for one in levels if one])
+
+
+def start_offsets(plan: RebuildPlan, log: Log, records: list[ControlRecord]) -> Offsets:
+    """Where the log of each table to be made anew is read from.
+
+    Raises NotSelfContained, BadReplay for an epoch that was not published, LogGap where it would leave a gap.
+    """
+    partitions = log.partitions_of([source.name for source in plan.sources])
+    if plan.origin.kind == "earliest":
+        begin = log.begin()
+        for source in plan.sources:
+            _require_self_contained(source, log, begin)
+        return {each: begin[each] for each in partitions}
+    if plan.origin.kind == "snapshot":
+        last = max((record for record in records if record.published_at), key=lambda record: record.seq)
+        return {each: last.offsets[str(each)] for each in partitions}
+    assert plan.origin.epoch is not None
+    epoch = published_epoch(records, plan.origin.epoch)
+    assert epoch.committed_at is not None
+    _require_mirrors(plan, epoch, records)
+    log.require_gapless(epoch.committed_at)
+    start = {each: epoch.offsets[str(each)] for each in partitions}
+    if plan.origin.kind == "offset":
+        _move(start, plan.origin, log.begin())
+    return start
+
+
+def _known(name: str, sources: Iterable[str], views: Iterable[str]) -> str:
+    for known in (name, f"public.{name}"):
+        if known in sources or known in views:
+            return known
+    raise UnknownView(
+        f'this project has no table or view "{name}"', hint="it has " + ", ".join(sorted([*sources, *views]))
+    )
+
+
+def _require_self_contained(source: SourceTable, log: Log, begin: Offsets) -> None:
+    reasons = why_not_self_contained(source, log.topic_of(source.name), begin)
+    if reasons:
+        raise NotSelfContained(
+            f'table "{source.name}" cannot be made anew from its log alone: {"; ".join(reasons)}', hint=FROM_SNAPSHOT
+        )
+
+
+def _require_mirrors(plan: RebuildPlan, epoch: ControlRecord, records: list[ControlRecord]) -> None:
+    generation = next((record.generation for record in reversed(records) if record.kind == "takeover"), None)
+    for source in plan.sources:
+        if epoch.generation != generation or str(source.name) not in epoch.tables:
+            raise BadReplay(
+                f'epoch {epoch.epoch} has no table "{source.name}" of this generation',
+                hint='choose a later epoch; "cdc-views epochs" lists them',
+            )
+
+
+def _move(start: dict, origin: Origin, begin: Offsets) -> None:  # type: ignore[type-arg]
+    partition, offset = origin.partition, origin.offset
+    assert partition is not None
+    assert offset is not None
+    if partition not in start:
+        raise BadReplay(
+            f'partition "{partition}" is of no table that is to be made anew',
+            hint="they are " + ", ".join(map(str, sorted(start))),
+        )
+    if offset > start[partition]:
+        raise LogGap(
+            f'partition "{partition}": offset {offset} leaves a gap after epoch {origin.epoch}, '
+            f"which holds the log up to offset {start[partition]}",
+            hint=f"replay from offset {start[partition]} or one before it, or onto a later epoch",
+        )
+    if offset < begin[partition]:
+        raise BadReplay(f'partition "{partition}" begins at offset {begin[partition]}, wanted {offset}')
+    start[partition] = offset

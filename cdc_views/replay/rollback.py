@@ -1,0 +1,59 @@
+"""Back to the tables that a swap has replaced, brought up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from cdc_views.config import Settings
+from cdc_views.engine.swap import REPLACED, Standby, SwapRequest, read_standbys
+from cdc_views.engine.tables import REBUILT
+from cdc_views.errors import BadReplay
+from cdc_views.replay.exchange import exchange
+from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.copying import copy_table
+from cdc_views.store.spark import start_session
+from cdc_views.store.warehouse import Warehouse
+
+
+def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlRecord:
+    """Undo the last swap of a table or view, with all tables that it has put in place.
+
+    What was replaced first takes in what has happened since. Raises BadReplay, LogGap.
+    """
+    swapped = _last_swap(read_control(settings.warehouse), name)
+    with ExitStack() as resources:
+        spark = start_session(settings.engine, jars)
+        resources.callback(spark.stop)
+        tables = read_standbys(swapped.detail[REPLACED])
+        request = SwapRequest(uuid4().hex[:8], "rollback", _clean(settings.warehouse, spark, tables))
+        return exchange(settings, jars, spark, request)
+
+
+def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
+    for record in reversed(records):
+        replaced = record.detail.get(REPLACED, {})
+        if name in replaced or f"public.{name}" in replaced:
+            return record
+    raise BadReplay(
+        f'no swap has replaced "{name}"', hint='"cdc-views epochs" lists swaps; "cdc-views rebuild --swap" makes one'
+    )
+
+
+def _clean(root: Path, spark: SparkSession, tables: dict[str, Standby]) -> dict[str, Standby]:
+    """The tables, those that somebody else has written to replaced by copies of the published version."""
+    warehouse, records = Warehouse(root, spark), read_control(root)
+    ours = {record.attempt for record in records}
+    clean = {}
+    for name, table in tables.items():
+        clean[name] = table
+        if warehouse.unknown_commits(table.path, table.version, ours):
+            path = f"{table.path}{REBUILT}{uuid4().hex[:8]}"
+            copy_table(root, table.path, table.version, path)
+            clean[name] = replace(table, path=path)
+    return clean

@@ -1,0 +1,134 @@
+"""Shadow tables: mirrors and views made anew beside the live ones, which no reader sees.
+
+What a shadow mirror holds is told by its own Delta log: a version whose stamp is that of a published
+epoch holds the table's log up to the end of that epoch. So a killed rebuild finds what it had done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from cdc_views.engine.deltas import read_deltas
+from cdc_views.engine.epoch import Intent, cut_of, read_offsets
+from cdc_views.engine.mirrors import commit_mirrors
+from cdc_views.engine.tables import REBUILT, Tables
+from cdc_views.engine.view_tables import declare_views
+from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.errors import ViewFailed
+from cdc_views.log.log import Log
+from cdc_views.log.record import Offsets
+from cdc_views.lsn import Lsn
+from cdc_views.replay.plan import RebuildPlan
+from cdc_views.store.commit import Rows
+from cdc_views.store.control import ControlRecord
+from cdc_views.store.warehouse import Changes, Stamp, TableCommit, Warehouse
+
+# Of one step of catching up, which the driver holds in memory.
+MOST_OFFSETS: Final = 200_000
+
+
+@dataclass(frozen=True)
+class Held:
+    """A mirror holds the log up to the end of `epoch`, and may hold some of what follows, up to `position`."""
+
+    epoch: ControlRecord
+    position: Lsn
+
+
+class Shadows:
+    """The shadow tables of one rebuild."""
+
+    def __init__(
+        self, spark: SparkSession, warehouse: Warehouse, generation: str, plan: RebuildPlan, rebuild: str
+    ) -> None:
+        self.plan = plan
+        self.tables = Tables(warehouse, generation, plan.sources, place=lambda name, path: f"{path}{REBUILT}{rebuild}")
+        # They have rows though no epoch was published with them: a change of them is no first build.
+        self.tables.replaced = frozenset(self.tables.sources)
+        declare_views(spark, self.tables, plan.views)
+        self._views = ViewRunner(spark, plan.levels)
+
+    def found(self, name: str, epochs: Mapping[int, ControlRecord]) -> Held | None:
+        """What a mirror holds; None if nothing yet.
+
+        What a swap that was given up has committed to it is taken back: it is of after that epoch.
+        """
+        warehouse, path = self.tables.warehouse, self.tables.specs[name].path
+        above: list[TableCommit] = []
+        for commit in reversed(warehouse.commits_above(path, 0)):
+            epoch = epochs.get(commit.stamp.epoch) if commit.stamp is not None else None
+            # A fence names the last epoch too, under the attempt of its takeover.
+            if epoch is not None and commit.stamp is not None and commit.stamp.attempt == epoch.attempt:
+                if any(later.changes_content for later in above):
+                    warehouse.restore(path, commit.version, commit.stamp)
+                return Held(epoch, Lsn.parse(commit.stamp.position))
+            above.append(commit)
+        return None
+
+    def fill(self, name: str, rows: Rows, stamp: Stamp) -> None:
+        """Give an empty mirror its first rows, in one commit; what a killed rebuild has left there is taken back."""
+        warehouse, spec = self.tables.warehouse, self.tables.specs[name]
+        if warehouse.commits_above(spec.path, 0):
+            warehouse.restore(spec.path, 0, stamp)
+        changes = Changes(deleted=None, rows=rows, all_new=True)
+        self.tables.stand_at({name: warehouse.commit(spec, self.standing(name), changes, stamp)})
+
+    def standing(self, name: str) -> int:
+        """The newest version of a shadow."""
+        return self.tables.warehouse.latest_version(self.tables.specs[name].path)
+
+    def catch_up(self, log: Log, name: str, start: Offsets, to: ControlRecord, at: ControlRecord) -> None:
+        """Bring a mirror to a published epoch, its log read from `start`, on the way to the epoch `at`.
+
+        Only that one must be exact: of an earlier one rows may be missing that were compacted away since, and
+        whose later versions are read next.
+        """
+        partitions = log.partitions_of([self.tables.sources[name].name])
+        ends = read_offsets(to)
+        cut = cut_of(at, {each: start[each] for each in partitions}, {each: ends[each] for each in partitions})
+        self.tables.stand_at({name: self.standing(name)})
+        intent = Intent(to.epoch, to.attempt, cut, self.tables.versions())
+        deltas = read_deltas(log, intent, self.tables)
+        commits = commit_mirrors(self.tables, deltas, intent)
+        if not commits:
+            # Nothing of this table: an empty version says how far it is.
+            commits = {name: self.tables.warehouse.fence(self.tables.specs[name].path, intent.stamp)}
+        self.tables.stand_at(commits)
+
+    def compute_views(self, at: ControlRecord) -> dict[str, ViewResult]:
+        """Compute the views over the shadow mirrors, which hold the epoch `at`. Raises ViewFailed."""
+        self.tables.stand_at({name: self.standing(name) for name in self.tables.specs})
+        intent = Intent(at.epoch, at.attempt, cut_of(at, {}, {}), self.tables.versions())
+        results = self._views.maintain(self.tables, {}, intent)
+        for name, result in results.items():
+            if result.status == "failed":
+                raise ViewFailed(f'view "{name}" fails over the tables that were made anew: {result.failure}')
+        self.tables.stand_at({name: result.version for name, result in results.items()})
+        return results
+
+
+def stamp_of(epoch: ControlRecord, position: Lsn | None = None) -> Stamp:
+    """What a version carries that holds the log up to the end of an epoch, and rows of up to `position`."""
+    return Stamp(epoch.epoch, epoch.attempt, str(position if position is not None else epoch.position))
+
+
+def steps(epochs: Sequence[ControlRecord], since: ControlRecord, to: ControlRecord) -> Iterator[ControlRecord]:
+    """Yield epochs between two, `to` last, with at most so much log between them as the driver may hold."""
+    last, candidate = since, None
+    for epoch in epochs:
+        if not since.seq < epoch.seq <= to.seq:
+            continue
+        if candidate is not None and _distance(last, epoch) > MOST_OFFSETS:
+            yield candidate
+            last = candidate
+        candidate = epoch
+    if candidate is not None:
+        yield candidate
+
+
+def _distance(one: ControlRecord, other: ControlRecord) -> int:
+    return sum(offset - one.offsets.get(partition, 0) for partition, offset in other.offsets.items())

@@ -1,0 +1,47 @@
+"""A table's rows from Postgres itself, as of one position of the log.
+
+They go through a Parquet file, so that a table of any size is one Delta commit.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cdc_views.capture.printed import printed_array
+from cdc_views.capture.types import column_types
+from cdc_views.source.catalog import SourceTable
+from cdc_views.source.exported import ExportedSnapshot
+
+_BATCH_ROWS: Final = 50_000
+
+
+@contextmanager
+def snapshot_rows(snapshot: ExportedSnapshot, spark: SparkSession, table: SourceTable) -> Iterator[DataFrame]:
+    """The rows of a table, for the time of the context. Raises UnsupportedType."""
+    with tempfile.TemporaryDirectory(prefix="cdc-views-") as folder:
+        file = Path(folder) / "rows.parquet"
+        _write(snapshot, table, file)
+        types = column_types(table)
+        schema = from_arrow_schema(pa.schema([(name, kind.arrow) for name, kind in types.items()]))
+        yield spark.read.schema(schema).parquet(str(file))
+
+
+def _write(snapshot: ExportedSnapshot, table: SourceTable, file: Path) -> None:
+    types = column_types(table)
+    schema = pa.schema([(name, kind.arrow) for name, kind in types.items()])
+    rows = snapshot.rows(table.name, list(types))
+    with pq.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(rows, _BATCH_ROWS)):
+            columns = zip(*batch, strict=True)
+            arrays = [printed_array(kind, texts) for kind, texts in zip(types.values(), columns, strict=True)]
+            writer.write_table(pa.table(arrays, schema=schema))

@@ -1,0 +1,27 @@
+"""A copy of one version of a table: its files, and its log up to that version."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from cdc_views.store.entries import LOG_FOLDER
+
+_VERSION: Final = re.compile(r"^(\d{20})\.")
+
+
+def copy_table(root: Path, path: str, version: int, to: str) -> None:
+    """Copy a version, with all before it, to another path below the warehouse. The copy is complete or not there."""
+    draft = root / f"{to}.draft"
+    shutil.rmtree(draft, ignore_errors=True)
+
+    def later(folder: str, names: list[str]) -> set[str]:
+        if Path(folder).name != LOG_FOLDER:
+            return set()
+        # Without the name of the last checkpoint readers list the log, which is shorter now.
+        return {name for name in names if not (found := _VERSION.match(name)) or int(found[1]) > version}
+
+    shutil.copytree(root / path, draft, ignore=later)
+    draft.rename(root / to)

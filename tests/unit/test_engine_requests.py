@@ -1,0 +1,42 @@
+"""Requests to the running engine: taken once, answered, withdrawn."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from cdc_views.engine.requests import Answer, Requests
+from cdc_views.engine.swap import Standby, SwapRequest
+from cdc_views.errors import LogGap
+from tests.waiting import wait_for
+
+REQUEST = SwapRequest("ab12", "swap", {"public.t": Standby("mirrors/public/t/g-ab12", 4, 7)})
+
+
+def test_request_is_taken_once_and_its_answer_comes_back(tmp_path: Path) -> None:
+    requests, answers = Requests(tmp_path), list[Answer | None]()
+    asking = threading.Thread(target=lambda: answers.append(Requests(tmp_path).ask(REQUEST, lambda: True)))
+    asking.start()
+    taken: list[SwapRequest] = []
+    wait_for(lambda: bool(taken.extend(found for found in [requests.take()] if found) or taken), 10)
+    assert taken == [REQUEST]
+    assert requests.take() is None
+    requests.answer(REQUEST, LogGap("too late", hint="be early"))
+    asking.join(10)
+    [answer] = answers
+    assert answer is not None
+    with pytest.raises(LogGap, match=r"too late\nhint: be early"):
+        answer.raise_error()
+    assert list((tmp_path / ".requests").iterdir()) == []
+
+
+def test_request_to_an_engine_that_has_ended_is_withdrawn(tmp_path: Path) -> None:
+    requests = Requests(tmp_path)
+    assert requests.ask(REQUEST, lambda: False) is None
+    assert requests.take() is None
+
+
+def test_answer_without_an_error_raises_nothing() -> None:
+    Answer().raise_error()
