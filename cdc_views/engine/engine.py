@@ -21,6 +21,7 @@ from cdc_views.log.log import Log
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
+from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.spark import start_session
@@ -79,6 +80,7 @@ class Engine:
         self._control = control
         take_over(control, self._tables, {"source": facts})
         if self._tables.published is None:
+            require_dates_of_snapshot(self._source, declared.sources)
             self._tables.skip(self._log.begin())
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
