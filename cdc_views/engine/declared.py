@@ -32,7 +32,7 @@ def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
     for table in found.values():
         arrow_schema(table)  # a type that has no exact form is refused here
     keys = {str(name): table.key for name, table in found.items()}
-    columns = {str(name): {c.name: c.type_name for c in table.columns} for name, table in found.items()}
+    columns = {str(name): {c.name: c.mirrored_type for c in table.columns} for name, table in found.items()}
     levels: list[list[CompiledView]] = []
     for level in graph.levels:
         compiled = [compile_view(view, graph, columns, keys) for view in level]

@@ -82,6 +82,11 @@ class Column:
     domain: bool = False
     as_text: bool = False
 
+    @property
+    def mirrored_type(self) -> str:
+        """The type that views see: `type_name`, or `text`."""
+        return "text" if self.as_text else self.type_name
+
 
 @dataclass(frozen=True)
 class SourceTable:

@@ -82,7 +82,8 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
         return
     yield from _check_key(subject, table)
     yield from _check_columns(subject, table, source, facts.checks, server_version)
-    yield from _check_identity(subject, table, source)
+    if not facts.generated:  # with full identity, an UPDATE of a table with unpublished columns fails
+        yield from _check_identity(subject, table, source)
 
 
 def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Finding]:

@@ -127,6 +127,16 @@ def test_check_of_a_publication_without_generated_columns_is_mended(prepared: Da
     assert errors(check_source(settings(prepared.dsn))) == []
 
 
+def test_fix_leaves_a_table_with_virtual_columns_usable(database: Database) -> None:
+    twice = "twice int GENERATED ALWAYS AS (id * 2) VIRTUAL"
+    database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, note text, {twice})", "INSERT INTO orders VALUES (1, 'x')"
+    )
+    fix_source(settings(database.dsn), check_source(settings(database.dsn)))
+    database.execute("UPDATE orders SET note = 'y'")
+    assert any("virtual" in error for error in errors(check_source(settings(database.dsn))))
+
+
 def test_check_of_text_columns_that_are_not_there_says_so(prepared: Database) -> None:
     known = settings(prepared.dsn)
     names = ("orders.total", "others.total", "orders.note")

@@ -69,6 +69,10 @@ def test_mirror_fingerprint_changes_with_the_columns_that_are_texts() -> None:
     assert text.mirror_fingerprint() != ORDERS.mirror_fingerprint()
 
 
+def test_column_that_is_a_text_is_one_for_views_too() -> None:
+    assert (ID.mirrored_type, replace(ID, type_name="date", as_text=True).mirrored_type) == ("int4", "text")
+
+
 def test_description_of_a_dsn_has_no_password() -> None:
     described = describe_dsn("postgresql://app:secret@db.test:6432/shop")
     assert described == 'database "shop" at db.test:6432 as "app"'

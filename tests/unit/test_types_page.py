@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from cdc_views.source.catalog import Column
@@ -28,9 +29,9 @@ def parts() -> dict[str, str]:
             ("Postgres", "Delta", "form"), [(f"`{case.type}`", f"`{case.delta}`", case.form) for case in known]
         ),
         "stops": table(
-            ("type", "value", "stops with", "`source.text_columns`"),
-            [(f"`{stop.type}`", f"`{stop.value}`", f"holds {stop.problem}", "flows" if stop.flows else "")
-             for stop in STOPS],
+            ("type", "value", "the column holds", "with `source.text_columns`"),
+            [(f"`{type_}`", ", ".join(f"`{stop.value}`" for stop in stops), problem, "flows" if flows else "")
+             for (type_, problem, flows), stops in groupby(STOPS, lambda stop: (stop.type, stop.problem, stop.flows))],
         ),
         "refusals": table(
             ("column", "why"),
