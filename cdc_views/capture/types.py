@@ -13,7 +13,7 @@ import re
 import struct
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -34,7 +34,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 _LAST_DAY: Final = (date.max - _EPOCH.date()).days
 _DAY_US: Final = 86_400_000_000
-
 
 Decode = Callable[[Any], Any]
 
@@ -75,7 +74,7 @@ class ColumnType:
                 f'table "{self.table}": column "{self.column}" holds {error}, which has no exact form in Delta',
                 hint=_stop_hint(self.table, self.column) if self.has_text else "change the value at the source",
             ) from None
-        except (TypeError, ValueError, InvalidOperation, OverflowError):
+        except (TypeError, ValueError, LookupError, InvalidOperation, OverflowError, struct.error):
             raise self._other_shape() from None
 
     def array(self, values: Sequence[Any]) -> pa.Array:
@@ -132,9 +131,11 @@ def column_types(table: SourceTable) -> dict[str, ColumnType]:
     """The types of all columns, in the table's order. Raises UnsupportedType."""
     types = {column.name: column_type(table.name, column) for column in table.columns}
     for column in table.columns:
-        if column.name in table.key and (reason := key_refusal(column)):
-            hint = "make another unique column the primary key"
-            raise UnsupportedType(f'table "{table.name}": key column "{column.name}" {reason}', hint=hint)
+        if column.name in table.key:
+            if reason := key_refusal(column):
+                hint = "make another unique column the primary key"
+                raise UnsupportedType(f'table "{table.name}": key column "{column.name}" {reason}', hint=hint)
+            types[column.name] = replace(types[column.name], has_text=False)
     return types
 
 
@@ -150,9 +151,7 @@ def _list_of(decode: Decode | None, json: frozenset[type]) -> Decode:
     def decoded(values: list[Any]) -> list[Any]:
         found = set(map(type, values))
         # Debezium writes an array of arrays as NULLs, or as Java prints an array: "[Ljava.lang.String;@1b2c3d".
-        if found == {_NULL} or (
-            str in found and any(isinstance(value, str) and _JAVA_ARRAY.match(value) for value in values)
-        ):
+        if found == {_NULL} or (str in found and any(map(_is_java_array, values))):
             raise InexactValueError("an array of more than one dimension, or one of NULLs alone, which look the same")
         if not found <= json and (decode is None or found - json != {str}):
             raise OtherShapeError

@@ -162,7 +162,9 @@ def test_decode_array_of_brackets_is_no_array_of_java() -> None:
 @pytest.mark.parametrize(
     ("type_name", "raw"),
     [("int4", 1.5), ("int4", "1"), ("int4", True), ("text", 1), ("bool", 1), ("date", "x"), ("bytea", "_"),
-     ("timestamptz", "nonsense"), ("timestamptz", 5), ("time", -1), ("text", {"a": 1})],
+     ("timestamptz", "nonsense"), ("timestamptz", 5), ("time", -1), ("text", {"a": 1}), ("point", {"x": 1.0}),
+     ("path", {"wkb": "AQ=="}), ("box", {"wkb": "AQIAAAAAAAAA"}), ("interval", "P1D"), ("hstore", "[]"),
+     ("timetz", "12:00"), ("float8", "nonsense"), ("pg_lsn", "_")],
 )  # fmt: skip
 def test_decode_json_of_another_shape_is_a_bad_event(type_name: str, raw: Any) -> None:
     with pytest.raises(BadEvent, match='column "c" has JSON of another shape'):
