@@ -21,12 +21,13 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from cdc_views.errors import BadConfig, NotRunning
-from cdc_views.names import TableName
+from cdc_views.names import ColumnName, TableName
 
 FILE_NAME: Final = "cdc-views.yaml"
 ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"
 STACK_FILE: Final = "stack.json"
 
+_LISTS: Final = ("source.tables", "source.text_columns")
 _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
 _REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
 
@@ -40,7 +41,17 @@ def _table_name(value: object) -> object:
     return name
 
 
+def _column_name(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    name = ColumnName.parse(value)
+    if not name.table.schema or not name.table.table or not name.column:
+        raise ValueError("a column is schema.table.column or table.column")
+    return name
+
+
 ConfiguredTable = Annotated[TableName, BeforeValidator(_table_name)]
+ConfiguredColumn = Annotated[ColumnName, BeforeValidator(_column_name)]
 
 
 class _Section(BaseModel):
@@ -52,6 +63,11 @@ class SourceSettings(_Section):
 
     dsn: SecretStr = Field(description="libpq connection string or URL of the database")
     tables: tuple[ConfiguredTable, ...] = Field(min_length=1, description="tables to mirror, as schema.table")
+    text_columns: tuple[ConfiguredColumn, ...] = Field(
+        (),
+        description="numbers and times to mirror as the text that Postgres prints, as schema.table.column: "
+        "for NaN, infinities and years outside of 1 to 9999",
+    )
     slot: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="replication slot of the connector")
     publication: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="publication of the connector")
     toast: Literal["full", "lookup"] = Field(
@@ -200,7 +216,7 @@ def _set(values: dict[str, Any], path: str, value: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise BadConfig(f'"{path}" is no setting: "{section}" has none below it', hint=_SETTINGS_HINT)
-    values[last] = value.split(",") if path == "source.tables" else value
+    values[last] = value.split(",") if path in _LISTS else value
 
 
 def _fill_addresses(values: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Names of source tables."""
+"""Names of source tables and of their columns."""
 
 from __future__ import annotations
 
@@ -20,3 +20,20 @@ class TableName:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class ColumnName:
+    """A column of a source table, unquoted and case-sensitive."""
+
+    table: TableName
+    column: str
+
+    @classmethod
+    def parse(cls, text: str) -> ColumnName:
+        """Read `schema.table.column`, or `table.column` for a table of schema `public`."""
+        table, _, column = text.rpartition(".")
+        return cls(TableName.parse(table), column)
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from uuid import uuid4
 
 import pytest
@@ -55,7 +55,7 @@ class Capture:
     def tables(self) -> dict[TableName, SourceTable]:
         """The tables as the catalog describes them now."""
         with closing(self._source()) as connection:
-            return read_tables(connection, self.settings.source.tables)
+            return read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
 
     def log(self, fingerprints: Mapping[TableName, str] | None = None) -> Log:
         """A Log with a marker of its own; closed at the end of the test."""
@@ -79,15 +79,21 @@ class Capture:
 CaptureOf = Callable[..., Capture]
 
 
-@pytest.fixture
-def capture(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
+@contextmanager
+def captures(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
     """Make the Capture of the named tables; connector, slot and topics are gone afterwards."""
     made: list[Capture] = []
     with ExitStack() as resources:
 
-        def make(*tables: str, dsn: str | None = None, toast: str = "full", **log: object) -> Capture:
+        def make(
+            *tables: str | TableName,
+            dsn: str | None = None,
+            toast: str = "full",
+            text_columns: Sequence[str] = (),
+            **log: object,
+        ) -> Capture:
             source = {"dsn": SecretStr(dsn or database.dsn), "tables": tables, "toast": toast,
-                      "slot": database.name, "publication": database.name}  # fmt: skip
+                      "text_columns": text_columns, "slot": database.name, "publication": database.name}  # fmt: skip
             settings = {"bootstrap_servers": stack.addresses.bootstrap_servers,
                         "connect_url": stack.addresses.connect_url, "connector": database.name,
                         "topic_prefix": database.name, "transaction_timeout_ms": 5000, **log}  # fmt: skip
@@ -105,3 +111,10 @@ def capture(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
         with closing(database.connect()) as connection:
             drop_slot(connection, each.settings.source.slot)
         delete_topics(each.settings.log, {table for one in made for table in one.settings.source.tables})
+
+
+@pytest.fixture
+def capture(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
+    """Make the Capture of the named tables of the test's database."""
+    with captures(stack, database) as make:
+        yield make

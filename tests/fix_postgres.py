@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,8 @@ def database_dsn(stack_dsn: str, name: str) -> str:
     return psycopg.conninfo.make_conninfo(stack_dsn, dbname=name)
 
 
-@pytest.fixture
-def database(stack: LocalStack) -> Iterator[Database]:
+@contextmanager
+def new_database(stack: LocalStack) -> Iterator[Database]:
     """An empty database; its slots and itself are gone afterwards."""
     name = f"t_{uuid4().hex[:12]}"
     with connect(stack.addresses.dsn) as server:
@@ -59,6 +60,13 @@ def database(stack: LocalStack) -> Iterator[Database]:
         for (slot,) in slots:
             drop_slot(server, slot)
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def database(stack: LocalStack) -> Iterator[Database]:
+    """An empty database of the test's own."""
+    with new_database(stack) as database:
+        yield database
 
 
 class NotLogical(Postgres):

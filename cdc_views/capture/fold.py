@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from cdc_views.capture.envelope import Change, Envelope, Key, bad_event
 from cdc_views.capture.types import column_types
-from cdc_views.capture.unchanged import unchangeable
+from cdc_views.capture.unchanged import unchangeable, unmarked
 from cdc_views.errors import UnresolvedToast
 from cdc_views.log.record import Order, Record
 from cdc_views.source.catalog import SourceTable
@@ -61,8 +61,8 @@ Stored = Mapping[Key, Mapping[str, Any]]  # rows of the mirror, by decoded key
 class Fold:
     """Folds the records of one table in one epoch.
 
-    Records of one partition come in offset order, partitions in any order. Raises BadEvent from `add`,
-    UnsupportedType, BadEvent and UnresolvedToast from `finish`.
+    Records of one partition come in offset order, partitions in any order. Raises BadEvent and UnresolvedToast
+    from `add`, these and UnsupportedType from `finish`.
     """
 
     def __init__(self, table: SourceTable) -> None:
@@ -76,6 +76,7 @@ class Fold:
         self._departed: dict[tuple[Key, Order | None], _Row] = {}
         self._decoded_keys: dict[Key, Key] = {}
         self._unchangeable = unchangeable(table)
+        self._unmarked = unmarked(table)
         self._has_full_identity = table.replica_identity == "full"
 
     def add(self, record: Record) -> None:
@@ -90,7 +91,7 @@ class Fold:
             self._delete(change)
         else:
             self.events += 1
-            if self._unchangeable and (op == "u" or change.old_key is not None):
+            if (self._unchangeable or self._unmarked) and (op == "u" or change.old_key is not None):
                 self._rows[key] = self._completed(change, record)
             else:
                 # An insert holds every value: one that equals the placeholder is real.
@@ -138,6 +139,9 @@ class Fold:
         # placeholder. An update without an old row is from before the identity was changed to full.
         if self._has_full_identity and (change.old_key is not None or _has_old_row(record)):
             return after
+        for name in self._unmarked:
+            if after[name] is None:  # or a value that was left unchanged, which Debezium gives no mark
+                raise self._unresolved(name)
         missing = [name for name, values in self._unchangeable.items() if after[name] in values]
         if not missing:
             return after

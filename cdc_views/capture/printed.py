@@ -14,26 +14,25 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from cdc_views.capture.types import ColumnType, InexactValueError
-from cdc_views.errors import UnsupportedType
+from cdc_views.capture.inexact import InexactValueError
+from cdc_views.capture.types import ColumnType
+from cdc_views.source.catalog import Column
 
 Parse = Callable[[str], Any]
 
 _OUT_OF_RANGE: Final = re.compile(r"BC$|infinity|^\d{5,}")
 _ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+_POINT: Final = re.compile(r"\([^()]+\)")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-def printed_array(kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
+def printed_array(column: Column, kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
     """The column's values as Arrow. Raises UnsupportedType for one that has no exact form in Delta."""
-    parse = _parser(kind.arrow)
+    parse = _polygon if column.type_name == "polygon" else _parser(kind.arrow)
     try:
         values = [None if text is None else parse(text) for text in texts]
     except InexactValueError as error:
-        raise UnsupportedType(
-            f'table "{kind.table}": column "{kind.column}" holds {error}, which has no exact form in Delta',
-            hint="change the value at the source, or make the column a text there",
-        ) from None
+        raise kind.inexact(error) from None
     return kind.array(values)
 
 
@@ -81,6 +80,12 @@ def _timestamp(text: str) -> datetime:
         raise InexactValueError("a time outside of the years 1 to 9999, or an infinity")
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _polygon(text: str) -> str:
+    """Without a last point that repeats the first, which Debezium's events do not tell from one that does not."""
+    points = _POINT.findall(text)
+    return f"({','.join(points[:-1])})" if len(points) > 1 and points[0] == points[-1] else text
 
 
 def _elements(text: str) -> Iterator[str | None]:

@@ -1,47 +1,39 @@
 """The type of every mirror column: what Arrow holds, and how Debezium's JSON becomes it.
 
 Assumes the connector settings that say what the JSON looks like: decimals and intervals as strings,
-times in microseconds, hstore as JSON, bytea as base64, no schemas in the values. To add a type, add a
-line to one of the tables below: a type is canonical text unless Delta has it exactly.
-
-Texts without a type of their own in Delta, as readers see them:
-  time, timetz            as Postgres prints them; timetz in UTC, since Debezium drops the zone
-  interval                ISO 8601, as Debezium writes it
-  numeric beyond decimal  plain digits, never an exponent; NaN as `NaN`
-  json, xml               as written; jsonb, ranges, inet, hstore and the rest as Postgres prints them
+times in microseconds, hstore as JSON, bytea as base64, no schemas in the values, and a type that Debezium
+does not know as the base64 of what Postgres prints. To add a type, add a line to one of the tables
+below: a type is the text that Postgres prints unless Delta has it exactly. docs/types.md lists every type;
+it is made from the cases that tests/stack/test_types.py compares with a real server.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
 
+from cdc_views.capture import texts
+from cdc_views.capture.inexact import InexactValueError, OtherShapeError
 from cdc_views.errors import BadEvent, UnsupportedType
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.refusals import TEXT_TYPES, key_refusal, refusal
 
 MAX_DECIMAL_DIGITS: Final = 38
+REFUSED_HINT: Final = "leave the table out, or give it a column of another type"
 _NULL: Final[type] = type(None)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 _LAST_DAY: Final = (date.max - _EPOCH.date()).days
 _DAY_US: Final = 86_400_000_000
-
-
-class InexactValueError(ValueError):
-    """A value that the column's type in Delta cannot hold exactly; says why, never the value."""
-
-
-class _OtherShapeError(ValueError):
-    """JSON of another shape than Debezium writes for the type."""
-
 
 Decode = Callable[[Any], Any]
 
@@ -51,7 +43,8 @@ class ColumnType:
     """What a column is in the mirror.
 
     `decode` takes Debezium's JSON value, not null, and gives what `pa.array` takes and `to_pylist` gives
-    back; None where they are the same. `json` are the Python types that the JSON value may have.
+    back; None where they are the same. `json` are the Python types that the JSON value may have; `has_text`
+    says that source.text_columns gives the column another form, which holds every value.
     """
 
     arrow: pa.DataType
@@ -59,6 +52,7 @@ class ColumnType:
     json: frozenset[type]
     table: TableName
     column: str
+    has_text: bool = False
 
     def value(self, raw: Any) -> Any:
         """One value decoded. Raises UnsupportedType, BadEvent."""
@@ -76,11 +70,8 @@ class ColumnType:
         try:
             return [None if value is None else decode(value) for value in raw]
         except InexactValueError as error:
-            raise UnsupportedType(
-                f'table "{self.table}": column "{self.column}" holds {error}, which has no exact form in Delta',
-                hint="change the value at the source, or make the column a text there",
-            ) from None
-        except (TypeError, ValueError, InvalidOperation, OverflowError):
+            raise self.inexact(error) from None
+        except (TypeError, ValueError, LookupError, InvalidOperation, OverflowError, struct.error):
             raise self._other_shape() from None
 
     def array(self, values: Sequence[Any]) -> pa.Array:
@@ -94,6 +85,13 @@ class ColumnType:
                 hint="the column's type may have changed since the mirror was made",
             ) from None
 
+    def inexact(self, error: InexactValueError) -> UnsupportedType:
+        """Make the error of a value that the column cannot hold."""
+        return UnsupportedType(
+            f'table "{self.table}": column "{self.column}" holds {error}, which has no exact form in Delta',
+            hint=_stop_hint(self.table, self.column) if self.has_text else "change the value at the source",
+        )
+
     def _other_shape(self) -> BadEvent:
         return BadEvent(
             f'table "{self.table}": column "{self.column}" has JSON of another shape than its type has',
@@ -103,27 +101,45 @@ class ColumnType:
 
 def column_type(table: TableName, column: Column) -> ColumnType:
     """The mirror's type of a column. Raises UnsupportedType naming table, column and type."""
-    name = column.type_name if column.element is None else column.element
-    found = _numeric(column.typmod) if name == "numeric" else _TYPES.get(name)
-    if found is None:
-        raise UnsupportedType(
-            f'table "{table}": column "{column.name}" has type "{name}", which has no form in a mirror',
-            hint="leave the table out, or give it a column of another type",
-        )
-    arrow, decode, json = found
-    if column.element is not None:
-        arrow, decode, json = pa.list_(arrow), _list_of(decode, json), frozenset({list, _NULL})
-    return ColumnType(arrow, decode, json, table, column.name)
+    if reason := refusal(column):
+        raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_HINT)
+    has_text = False
+    if column.as_text:
+        decode, json = _TEXT_FORMS[column.type_name]
+        form: _Form = (pa.string(), decode, json)
+    elif column.element is not None:
+        arrow, decode_one, json = _form(column.element, column.typmod)
+        form = (pa.list_(arrow), _list_of(decode_one, json), frozenset({list, _NULL}))
+    else:
+        form = _form(column.type_name, column.typmod)
+        has_text = column.type_name in TEXT_TYPES
+    return ColumnType(*form, table, column.name, has_text)
+
+
+def _form(name: str, typmod: int) -> _Form:
+    if name == "numeric":
+        return _numeric(typmod)
+    if name == "bit":
+        return (pa.string(), _bit, _BOOL) if typmod == 1 else (pa.string(), texts.bits(typmod), _TEXT)
+    return _TYPES.get(name, _UNKNOWN)
+
+
+def _stop_hint(table: TableName, column: str) -> str:
+    return (
+        f'change the value at the source, or list "{table}.{column}" in source.text_columns and begin with an '
+        "empty warehouse: the column is then mirrored as the text that Postgres prints"
+    )
 
 
 def column_types(table: SourceTable) -> dict[str, ColumnType]:
     """The types of all columns, in the table's order. Raises UnsupportedType."""
     types = {column.name: column_type(table.name, column) for column in table.columns}
-    for name in table.key:
-        if pa.types.is_list(types[name].arrow):
-            raise UnsupportedType(
-                f'table "{table.name}": key column "{name}" is an array', hint="name another unique key of the table"
-            )
+    for column in table.columns:
+        if column.name in table.key:
+            if reason := key_refusal(column):
+                hint = "make another unique column the primary key"
+                raise UnsupportedType(f'table "{table.name}": key column "{column.name}" {reason}', hint=hint)
+            types[column.name] = replace(types[column.name], has_text=False)
     return types
 
 
@@ -137,49 +153,51 @@ def arrow_schema(table: SourceTable) -> pa.Schema:
 
 def _list_of(decode: Decode | None, json: frozenset[type]) -> Decode:
     def decoded(values: list[Any]) -> list[Any]:
-        if list in set(map(type, values)):
-            raise InexactValueError("an array of more than one dimension")
+        found = set(map(type, values))
+        # Debezium writes an array of arrays as NULLs, or as Java prints an array: "[Ljava.lang.String;@1b2c3d".
+        if found == {_NULL} or (str in found and any(map(_is_java_array, values))):
+            raise InexactValueError("an array of more than one dimension, or one of NULLs alone, which look the same")
+        if not found <= json and (decode is None or found - json != {str}):
+            raise OtherShapeError
         if decode is None:
-            if not json.issuperset(map(type, values)):
-                raise _OtherShapeError
             return values
         return [None if value is None else decode(value) for value in values]
 
     return decoded
 
 
-def _numeric(typmod: int) -> tuple[pa.DataType, Decode, frozenset[type]]:
+def _is_java_array(value: Any) -> bool:
+    return isinstance(value, str) and _JAVA_ARRAY.match(value) is not None
+
+
+def _numeric(typmod: int) -> _Form:
     """numeric(precision, scale) of a type modifier; the scale is a signed number of 11 bits."""
-    if typmod >= 4:
-        precision = ((typmod - 4) >> 16) & 0xFFFF
-        scale = (((typmod - 4) & 0x7FF) ^ 0x400) - 0x400
-        # numeric(3,-2) holds up to 99900; numeric(2,4) up to 0.0099: Delta wants 0 <= scale <= precision.
-        digits, scale = (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
-        if digits <= MAX_DECIMAL_DIGITS:
-            return pa.decimal128(digits, scale), _decimal, _TEXT
-    return pa.string(), _numeric_text, _TEXT
+    if typmod < 4:
+        return pa.string(), texts.numeric, _TEXT
+    precision = ((typmod - 4) >> 16) & 0xFFFF
+    scale = (((typmod - 4) & 0x7FF) ^ 0x400) - 0x400
+    # numeric(3,-2) holds up to 99900; numeric(2,4) up to 0.0099: Delta wants 0 <= scale <= precision.
+    digits, places = (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
+    if digits <= MAX_DECIMAL_DIGITS:
+        return pa.decimal128(digits, places), _decimal if scale >= 0 else _whole, _TEXT
+    return pa.string(), texts.numeric if scale >= 0 else texts.whole_numeric, _TEXT
 
 
 def _decimal(text: str) -> Decimal:
-    value = Decimal(text)
-    if not value.is_finite():
+    if text in texts.SPECIAL_NUMERICS:
         raise InexactValueError("not a number or an infinity")
-    return value
+    return Decimal(text)
 
 
-def _numeric_text(text: str) -> str:
-    if "E" not in text and "N" not in text and "n" not in text:
-        return text
-    value = Decimal(text)  # Java prints 0.0000000001 as 1E-10
-    if value.is_nan():
-        return "NaN"
-    if value.is_infinite():
-        return "-Infinity" if value < 0 else "Infinity"
-    return format(value, "f")
+def _whole(text: str) -> Decimal:
+    # Debezium takes a negative scale for a large one, and writes some two thousand zeros after the point.
+    return _decimal(text).to_integral_value()
 
 
 def _float64(value: Any) -> float:
     if isinstance(value, str):
+        if value not in texts.SPECIAL_FLOATS:
+            raise OtherShapeError
         raise InexactValueError("not a number or an infinity")
     return float(value)
 
@@ -202,48 +220,50 @@ def _timestamp(microseconds: int) -> datetime:
 
 
 def _timestamptz(text: str) -> datetime:
-    if text[:1] in "+-i" or text.endswith("BC"):
+    if text[:1] in "+-i" or text.startswith("0000") or text.endswith("BC"):
         raise InexactValueError("a time outside of the years 1 to 9999, or an infinity")
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
         return moment
     if moment.tzinfo is None:
-        raise _OtherShapeError
+        raise OtherShapeError
     try:
         return moment.astimezone(UTC)
     except OverflowError:
         raise InexactValueError("a time outside of the years 1 to 9999, or an infinity") from None
 
 
-def _time(microseconds: int) -> str:
-    if not 0 <= microseconds <= _DAY_US:
-        raise _OtherShapeError
-    seconds, fraction = divmod(microseconds, 1_000_000)
-    minutes, second = divmod(seconds, 60)
-    text = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}"
-    return f"{text}.{fraction:06}".rstrip("0") if fraction else text
-
-
-def _timetz(text: str) -> str:
-    return text.removesuffix("Z") + "+00" if text.endswith("Z") else text
-
-
 def _bytes(text: str) -> bytes:
     return b64decode(text, validate=True)
 
 
+def _bit(value: bool) -> str:
+    return "1" if value else "0"
+
+
+def _printed(text: str) -> str:
+    """Of a type that Debezium does not know: what Postgres prints."""
+    return b64decode(text, validate=True).decode()
+
+
+_Form = tuple[pa.DataType, Decode | None, frozenset[type]]
+
+_JAVA_ARRAY: Final = re.compile(r"\[+Ljava\.[A-Za-z.]+;@[0-9a-f]+$")
 _INT: Final[frozenset[type]] = frozenset({int, _NULL})
 _BOOL: Final[frozenset[type]] = frozenset({bool, _NULL})
 _FLOAT: Final[frozenset[type]] = frozenset({float, int, _NULL})
 _TEXT: Final[frozenset[type]] = frozenset({str, _NULL})
+_OBJECT: Final[frozenset[type]] = frozenset({dict, _NULL})
 
 _TEXT_TYPES: Final = (
-    *("text", "varchar", "bpchar", "char", "name", "citext", "enum", "uuid", "money", "interval"),
-    *("json", "jsonb", "xml", "hstore", "ltree", "tsvector", "inet", "cidr", "macaddr", "macaddr8"),
-    *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"),
+    *("text", "varchar", "bpchar", "char", "name", "citext", "enum", "uuid", "money", "json", "jsonb", "xml"),
+    *("ltree", "tsvector", "inet", "cidr", "macaddr", "macaddr8", "isbn"),
+    *("int4range", "int8range", "numrange", "tsrange", "daterange"),
 )
 
-_TYPES: Final[Mapping[str, tuple[pa.DataType, Decode | None, frozenset[type]]]] = {
+_UNKNOWN: Final[_Form] = (pa.string(), _printed, _TEXT)
+
+_TYPES: Final[Mapping[str, _Form]] = {
     "int2": (pa.int16(), None, _INT),
     "int4": (pa.int32(), None, _INT),
     "int8": (pa.int64(), None, _INT),
@@ -254,8 +274,29 @@ _TYPES: Final[Mapping[str, tuple[pa.DataType, Decode | None, frozenset[type]]]] 
     "date": (pa.date32(), _date, _INT),
     "timestamp": (pa.timestamp("us", tz="UTC"), _timestamp, _INT),
     "timestamptz": (pa.timestamp("us", tz="UTC"), _timestamptz, _TEXT),
-    "time": (pa.string(), _time, _INT),
-    "timetz": (pa.string(), _timetz, _TEXT),
+    "time": (pa.string(), texts.time, _INT),
+    "timetz": (pa.string(), texts.timetz, _TEXT),
+    "interval": (pa.string(), texts.interval, _TEXT),
     "bytea": (pa.binary(), _bytes, _TEXT),
+    "hstore": (pa.string(), texts.hstore, _TEXT),
+    "tstzrange": (pa.string(), texts.at_utc, _TEXT),
+    "tstzmultirange": (pa.string(), lambda text: texts.at_utc(_printed(text)), _TEXT),
+    "point": (pa.string(), texts.point, _OBJECT),
+    "line": (pa.string(), texts.line, _OBJECT),
+    "lseg": (pa.string(), texts.lseg, _OBJECT),
+    "box": (pa.string(), texts.box, _OBJECT),
+    "path": (pa.string(), texts.path, _OBJECT),
+    "polygon": (pa.string(), texts.polygon, _OBJECT),
+    "circle": (pa.string(), texts.circle, _OBJECT),
     **{name: (pa.string(), None, _TEXT) for name in _TEXT_TYPES},
+}
+
+# What source.text_columns makes of a type: the text that Postgres prints.
+_TEXT_FORMS: Final[Mapping[str, tuple[Decode, frozenset[type]]]] = {
+    "numeric": (texts.numeric, _TEXT),
+    "float4": (texts.float4, _FLOAT | _TEXT),
+    "float8": (texts.float8, _FLOAT | _TEXT),
+    "date": (texts.date, _INT),
+    "timestamp": (texts.timestamp, _INT),
+    "timestamptz": (texts.timestamptz, _TEXT),
 }

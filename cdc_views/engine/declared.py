@@ -28,11 +28,11 @@ def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
     """Read the source's catalog and the view files. Raises BadView, UnknownTable, UnsupportedType."""
     definitions = read_views(settings.views)
     graph = ViewGraph(definitions, settings.source.tables)
-    found = read_tables(connection, settings.source.tables)
+    found = read_tables(connection, settings.source.tables, settings.source.text_columns)
     for table in found.values():
         arrow_schema(table)  # a type that has no exact form is refused here
     keys = {str(name): table.key for name, table in found.items()}
-    columns = {str(name): {c.name: c.type_name for c in table.columns} for name, table in found.items()}
+    columns = {str(name): {c.name: c.mirrored_type for c in table.columns} for name, table in found.items()}
     levels: list[list[CompiledView]] = []
     for level in graph.levels:
         compiled = [compile_view(view, graph, columns, keys) for view in level]

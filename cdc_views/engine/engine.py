@@ -27,6 +27,7 @@ from cdc_views.log.markers import MarkerWriter
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
+from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.spark import start_session
@@ -105,6 +106,7 @@ class Engine:
         self._requests = Requests(settings.warehouse)
         take_over(control, self._tables, {"source": facts})
         if self._tables.published is None:
+            require_dates_of_snapshot(self._source, declared.sources)
             self._tables.skip(self._log.begin())
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:

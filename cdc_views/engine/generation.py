@@ -27,7 +27,7 @@ def generation_facts(
         "timeline": identity.timeline,
         "slot": slot,
         "topics": topics,
-        "tables": {str(source.name): source.fingerprint() for source in sources},
+        "tables": {str(source.name): source.mirror_fingerprint() for source in sources},
     }
 
 
@@ -62,5 +62,8 @@ def require_same_tables(known: dict[str, Any] | None, sources: Sequence[SourceTa
                 f'table "{source.name}" was not in this project when its warehouse was made',
                 hint=f"adding a table is not built yet; {REBUILD}",
             )
-        if fingerprint != source.fingerprint():
-            raise SchemaChanged(f'table "{source.name}" was changed since its mirror was made', hint=f"{REBUILD}")
+        if fingerprint != source.mirror_fingerprint():
+            raise SchemaChanged(
+                f'table "{source.name}" was changed since its mirror was made, or what source.text_columns says of it',
+                hint=f"{REBUILD}",
+            )

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cdc_views.config import Settings
 from cdc_views.engine.capture import confirmed_flush
 from cdc_views.engine.self_contained import check_self_contained
-from cdc_views.errors import PreflightFailed
+from cdc_views.errors import PreflightFailed, UnknownTable, UnsupportedType
 from cdc_views.findings import Finding
 from cdc_views.log.preflight import check_log
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect
 from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.store.schema import require_column_names
 
 
 def findings(settings: Settings) -> list[Finding]:
     """What is missing or unwise, errors first."""
-    found = [*check_source(settings), *check_log(settings, confirmed_flush(settings))]
+    found = [*check_source(settings), *_check_names(settings), *check_log(settings, confirmed_flush(settings))]
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
             tables = read_tables(connection, settings.source.tables)
         found += check_self_contained(settings, list(tables.values()))
     return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
+
+
+def _check_names(settings: Settings) -> Iterator[Finding]:
+    """Columns whose names a mirror cannot have."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        for name in settings.source.tables:
+            try:
+                table = read_tables(connection, [name])[name]
+                require_column_names(str(name), [column.name for column in table.columns])
+            except UnknownTable:
+                continue  # check_source has said so
+            except UnsupportedType as error:
+                subject = f'table "{name}"'
+                problem = error.message.removeprefix(f"{subject}: ")
+                yield Finding("error", subject, problem, error.hint or "rename the column")
 
 
 def fix(settings: Settings) -> list[Finding]:

@@ -39,9 +39,12 @@ def snapshot_rows(snapshot: ExportedSnapshot, spark: SparkSession, table: Source
 def _write(snapshot: ExportedSnapshot, table: SourceTable, file: Path) -> None:
     types = column_types(table)
     schema = pa.schema([(name, kind.arrow) for name, kind in types.items()])
-    rows = snapshot.rows(table.name, list(types))
+    rows = snapshot.rows(table)
     with pq.ParquetWriter(file, schema) as writer:
         while batch := list(islice(rows, _BATCH_ROWS)):
-            columns = zip(*batch, strict=True)
-            arrays = [printed_array(kind, texts) for kind, texts in zip(types.values(), columns, strict=True)]
+            values = zip(*batch, strict=True)
+            arrays = [
+                printed_array(column, types[column.name], texts)
+                for column, texts in zip(table.columns, values, strict=True)
+            ]
             writer.write_table(pa.table(arrays, schema=schema))

@@ -8,12 +8,12 @@ so that both have the same fingerprint.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from cdc_views.errors import UnknownTable
-from cdc_views.names import TableName
+from cdc_views.names import ColumnName, TableName
 from cdc_views.source.connection import Connection
 
 ReplicaIdentity = Literal["default", "full", "nothing", "index"]
@@ -28,7 +28,8 @@ SELECT a.attname::text AS name, a.attnum::int AS attnum,
        CASE WHEN base.typcategory <> 'A' THEN NULL
             WHEN element.typtype = 'e' THEN 'enum' ELSE element.typname::text END AS element,
        a.attnotnull AS not_null,
-       a.attstorage <> 'p' AND (c.reltoastrelid <> 0 OR c.relkind = 'p') AS toastable
+       a.attstorage <> 'p' AND (c.reltoastrelid <> 0 OR c.relkind = 'p') AS toastable,
+       a.atttypid <> base.type AS domain
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 CROSS JOIN LATERAL (
@@ -38,7 +39,7 @@ CROSS JOIN LATERAL (
         SELECT d.typbasetype, CASE WHEN resolved.typmod = -1 THEN d.typtypmod ELSE resolved.typmod END
         FROM resolved JOIN pg_catalog.pg_type d ON d.oid = resolved.type AND d.typtype = 'd'
     )
-    SELECT t.typname, t.typtype, t.typcategory, t.typelem, resolved.typmod
+    SELECT t.oid AS type, t.typname, t.typtype, t.typcategory, t.typelem, resolved.typmod
     FROM resolved JOIN pg_catalog.pg_type t ON t.oid = resolved.type AND t.typtype <> 'd'
 ) base
 LEFT JOIN pg_catalog.pg_type element ON element.oid = base.typelem
@@ -66,7 +67,10 @@ LINE_SEPARATOR: Final = "\x1e"
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `type_name` is pg_type.typname of its base type, `element` that of an array's elements."""
+    """A column; `type_name` is pg_type.typname of its base type, `element` that of an array's elements.
+
+    `domain` says that the column's own type is a domain over it, `as_text` that source.text_columns names it.
+    """
 
     name: str
     attnum: int
@@ -75,6 +79,13 @@ class Column:
     element: str | None
     not_null: bool
     toastable: bool
+    domain: bool = False
+    as_text: bool = False
+
+    @property
+    def mirrored_type(self) -> str:
+        """The type that views see: `type_name`, or `text`."""
+        return "text" if self.as_text else self.type_name
 
 
 @dataclass(frozen=True)
@@ -99,9 +110,21 @@ class SourceTable:
         lines.append(FIELD_SEPARATOR.join(self.key))
         return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
 
+    def mirror_fingerprint(self) -> str:
+        """Hash what decides the columns of the mirror: the fingerprint, and which of them are texts by a setting."""
+        texts = [str(column.attnum) for column in self.columns if column.as_text]
+        if not texts:
+            return self.fingerprint()
+        return hashlib.sha256(LINE_SEPARATOR.join((self.fingerprint(), *texts)).encode()).hexdigest()
 
-def read_tables(connection: Connection, names: Iterable[TableName]) -> dict[TableName, SourceTable]:
-    """Describe the named tables. Raises UnknownTable for the first that is no ordinary or partitioned table."""
+
+def read_tables(
+    connection: Connection, names: Iterable[TableName], text_columns: Collection[ColumnName] = ()
+) -> dict[TableName, SourceTable]:
+    """Describe the named tables; `text_columns` are those of source.text_columns.
+
+    Raises UnknownTable for the first that is no ordinary or partitioned table.
+    """
     wanted = list(names)
     rows = connection.execute(
         _TABLES_SQL, ([name.schema for name in wanted], [name.table for name in wanted])
@@ -113,16 +136,20 @@ def read_tables(connection: Connection, names: Iterable[TableName]) -> dict[Tabl
                 f'table "{name}" does not exist in the source',
                 hint="names are case-sensitive and without quotes; only tables can be mirrored, not views",
             )
-    return {name: _read_table(connection, name, *found[name]) for name in wanted}
+    return {name: _read_table(connection, name, *found[name], text_columns) for name in wanted}
 
 
-def _read_table(connection: Connection, name: TableName, oid: int, identity: str) -> SourceTable:
+def _read_table(
+    connection: Connection, name: TableName, oid: int, identity: str, text_columns: Collection[ColumnName]
+) -> SourceTable:
     columns = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
     key = connection.execute(KEY_SQL.format(relation="%s::oid"), (oid,)).fetchall()
     return SourceTable(
         name=name,
         oid=oid,
-        columns=tuple(Column(*column) for column in columns),
+        columns=tuple(
+            replace(Column(*column), as_text=ColumnName(name, column[0]) in text_columns) for column in columns
+        ),
         key=tuple(part for part, _, _ in key),
         key_deferrable=any(deferrable for _, deferrable, _ in key),
         replica_identity=_REPLICA_IDENTITY[identity],

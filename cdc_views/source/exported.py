@@ -17,17 +17,25 @@ import psycopg
 from psycopg import sql
 
 from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.source.catalog import Column, SourceTable
 from cdc_views.source.connection import Connection, connect
+from cdc_views.source.service_tables import identifier
 
 # Texts as every version of Postgres prints them, whatever the role's own settings.
 _FORMS: Final = (
     "SET LOCAL TimeZone = 'UTC'",
     "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL IntervalStyle = 'iso_8601'",
+    "SET LOCAL IntervalStyle = 'postgres'",
     "SET LOCAL extra_float_digits = 1",
     "SET LOCAL bytea_output = 'hex'",
 )
+
+# Types whose text in a mirror is another than Postgres prints of them (docs/types.md).
+_FORMS_OF_TYPES: Final = {
+    "money": "{0}::numeric",
+    "timetz": "({0} AT TIME ZONE 'UTC')",
+    "hstore": "hstore_to_json({0})",
+}
 
 TextRow = tuple[str | None, ...]
 
@@ -39,12 +47,26 @@ class ExportedSnapshot:
     position: Lsn
     connection: Connection
 
-    def rows(self, table: TableName, columns: list[str]) -> Iterator[TextRow]:
-        """Yield a table's rows, its values as Postgres prints them, in no particular order."""
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(names, sql.Identifier(table.schema, table.table))
+    def rows(self, table: SourceTable) -> Iterator[TextRow]:
+        """Yield a table's rows in no particular order: its columns, as Postgres prints what the mirror holds."""
+        columns = sql.SQL(", ").join(map(_printed, table.columns))
+        query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(columns, identifier(table.name))
         with self.connection.cursor().copy(query) as copy:
             yield from copy.rows()
+
+
+def _printed(column: Column) -> sql.Composable:
+    name = sql.Identifier(column.name)
+    if column.element is None:
+        return sql.SQL(_FORMS_OF_TYPES.get(column.type_name, "{0}")).format(name)
+    form = _FORMS_OF_TYPES.get(column.element)
+    if form is None:
+        return name
+    each = sql.SQL(form).format(sql.Identifier("x"))
+    # Of NULL, an array of nothing would come.
+    return sql.SQL(
+        "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT {1} FROM unnest({0}) WITH ORDINALITY AS e(x, n) ORDER BY n) END"
+    ).format(name, each)
 
 
 @contextmanager

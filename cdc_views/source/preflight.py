@@ -12,7 +12,7 @@ from cdc_views.config import Settings, SourceSettings
 from cdc_views.errors import PreflightFailed
 from cdc_views.findings import Finding
 from cdc_views.source.connection import Connection, connect
-from cdc_views.source.publication import create_publication, publication_sql, read_publication
+from cdc_views.source.publication import FIRST_GENERATED, create_publication, publication_sql, read_publication
 from cdc_views.source.service_tables import (
     SERVICE_TABLES,
     create_service_tables,
@@ -65,13 +65,19 @@ def fix_source(settings: Settings, findings: Sequence[Finding]) -> None:
     subjects = {finding.subject for finding in findings if finding.fix}
     with connect(source.dsn.get_secret_value()) as connection:
         try:
-            for finding in findings:
-                if finding.fix and finding.subject not in (SERVICE_SUBJECT, PUBLICATION_SUBJECT):
-                    connection.execute(sql.SQL(finding.fix))
             if SERVICE_SUBJECT in subjects:
                 create_service_tables(connection, source.publication, source.tables)
             if PUBLICATION_SUBJECT in subjects:
                 create_publication(connection, source.publication, source.tables)
+            # Last: with REPLICA IDENTITY FULL an UPDATE fails while generated columns are not published.
+            for finding in findings:
+                if finding.fix and finding.subject not in (SERVICE_SUBJECT, PUBLICATION_SUBJECT):
+                    connection.execute(sql.SQL(finding.fix))
+        except psycopg.errors.CheckViolation as error:
+            raise PreflightFailed(
+                f"the source holds values that cannot be mirrored: {error.diag.message_primary}",
+                hint="change them, or leave the table out",
+            ) from None
         except psycopg.errors.InsufficientPrivilege as error:
             raise PreflightFailed(
                 f"the role may not fix the source: {error.diag.message_primary}",
@@ -94,6 +100,11 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             f'is "{level}", wanted "logical"',
             "run \"ALTER SYSTEM SET wal_level = 'logical'\" as a superuser and restart Postgres",
         )
+    # Of the role in this database: the connector's sessions have it too, and Debezium reads what they print.
+    style = _value(connection, "SELECT current_setting('IntervalStyle')")
+    if style != "postgres":
+        remedy = f'run "ALTER ROLE {sql.Identifier(connection.info.user).as_string(None)} SET IntervalStyle = postgres"'
+        yield Finding("error", "setting IntervalStyle", f'is "{style}", wanted "postgres"', remedy)
     kept = _value(connection, "SELECT current_setting('max_slot_wal_keep_size')")
     if kept == "-1":
         yield Finding(
@@ -164,13 +175,17 @@ def _check_publication(connection: Connection, source: SourceSettings) -> Iterat
             problems.append("does not publish inserts, updates and deletes")
         if not publication.via_root:
             problems.append("publishes partitions under their own names")
+        if not publication.generated and connection.info.server_version >= FIRST_GENERATED:
+            problems.append("does not publish stored generated columns")
     if problems:
         yield Finding(
             "error",
             PUBLICATION_SUBJECT,
             "; ".join(problems),
             '"cdc-views check --fix" sets it; or the owner of the tables runs the SQL of this finding',
-            publication_sql(source.publication, source.tables, exists=publication is not None),
+            publication_sql(
+                source.publication, source.tables, connection.info.server_version, exists=publication is not None
+            ),
         )
 
 

@@ -13,17 +13,25 @@ from cdc_views.source.connection import Connection
 from cdc_views.source.service_tables import SERVICE_TABLES, identifier
 
 # No truncate: a compacted topic takes no record without a key, and the trigger tells us of it.
-_OPTIONS: Final = sql.SQL("publish = 'insert, update, delete', publish_via_partition_root = true")
+_OPTIONS: Final = "publish = 'insert, update, delete', publish_via_partition_root = true"
+# Stored ones; virtual ones are not in the WAL.
+_GENERATED: Final = "publish_generated_columns = stored"
+FIRST_GENERATED: Final = 180000  # server version
 
 
 @dataclass(frozen=True)
 class Publication:
-    """A publication as the catalog describes it; `narrowed` names tables with a row filter or a column list."""
+    """A publication as the catalog describes it.
+
+    `narrowed` names tables with a row filter or a column list; `generated` says that stored generated columns
+    are published.
+    """
 
     tables: frozenset[TableName]
     complete: bool
     via_root: bool
     narrowed: frozenset[TableName]
+    generated: bool
 
 
 def read_publication(connection: Connection, name: str) -> Publication | None:
@@ -42,24 +50,35 @@ def read_publication(connection: Connection, name: str) -> Publication | None:
         complete=row[0],
         via_root=row[1],
         narrowed=_narrowed(connection, name),
+        generated=_publishes_generated(connection, name),
     )
 
 
-def publication_sql(name: str, tables: Iterable[TableName], *, exists: bool) -> str:
+def publication_sql(name: str, tables: Iterable[TableName], server_version: int, *, exists: bool) -> str:
     """Give the SQL that makes the publication what it should be."""
+    options = sql.SQL(_OPTIONS if server_version < FIRST_GENERATED else f"{_OPTIONS}, {_GENERATED}")
     listed = sql.SQL(", ").join(identifier(table) for table in (*tables, *SERVICE_TABLES))
     if not exists:
         create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});")
-        return create.format(sql.Identifier(name), listed, _OPTIONS).as_string(None)
+        return create.format(sql.Identifier(name), listed, options).as_string(None)
     alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1}; ALTER PUBLICATION {0} SET ({2});")
-    return alter.format(sql.Identifier(name), listed, _OPTIONS).as_string(None)
+    return alter.format(sql.Identifier(name), listed, options).as_string(None)
 
 
 def create_publication(connection: Connection, name: str, tables: Iterable[TableName]) -> None:
     """Create the publication, or set an existing one to exactly these tables."""
     exists = read_publication(connection, name) is not None
     with connection.transaction():
-        connection.execute(sql.SQL(publication_sql(name, tables, exists=exists)))
+        connection.execute(sql.SQL(publication_sql(name, tables, connection.info.server_version, exists=exists)))
+
+
+def _publishes_generated(connection: Connection, name: str) -> bool:
+    if connection.info.server_version < FIRST_GENERATED:
+        return False
+    row: Any = connection.execute(
+        "SELECT pubgencols = 's' FROM pg_catalog.pg_publication WHERE pubname = %s", (name,)
+    ).fetchone()
+    return bool(row[0])
 
 
 def _narrowed(connection: Connection, name: str) -> frozenset[TableName]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
+
+from psycopg import sql
 
 from cdc_views.config import SourceSettings
 from cdc_views.errors import UnknownTable
@@ -13,6 +15,8 @@ from cdc_views.names import TableName
 from cdc_views.service_schema import SCHEMA
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection
+from cdc_views.source.publication import FIRST_GENERATED
+from cdc_views.source.refusals import guard, has_placeholder, key_refusal, refusal
 from cdc_views.source.service_tables import quoted
 
 _FACTS_SQL: Final = """
@@ -21,7 +25,10 @@ SELECT c.relkind::text, c.relpersistence::text, has_schema_privilege(n.oid, 'USA
        row_security_active(c.oid),
        c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-             WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND NOT a.attisdropped),
+             WHERE a.attrelid = c.oid AND NOT a.attisdropped
+               AND (a.attgenerated = 'v' OR a.attgenerated = 's' AND %s)),
+       ARRAY(SELECT con.conname::text FROM pg_catalog.pg_constraint con
+             WHERE con.conrelid = c.oid AND con.contype = 'c' AND con.convalidated),
        ARRAY(SELECT o.relname::text FROM pg_catalog.pg_class o WHERE o.relnamespace = c.relnamespace
              AND o.oid <> c.oid AND o.relkind IN ('r', 'p') AND lower(o.relname) = lower(c.relname))
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -38,18 +45,24 @@ class _Facts:
     row_security: bool
     inherited: bool
     generated: list[str]
+    checks: list[str]
     twins: list[str]
 
 
 def check_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
     """Check each table; one that does not exist is a finding too."""
+    for column in source.text_columns:
+        if column.table not in source.tables:
+            problem = f'names column "{column}", whose table is not in source.tables'
+            yield Finding("error", "setting source.text_columns", problem, "correct it; names are case-sensitive")
     for name in source.tables:
         yield from _check_table(connection, name, source)
 
 
 def _check_table(connection: Connection, name: TableName, source: SourceSettings) -> Iterator[Finding]:
     subject = f'table "{name}"'
-    row = connection.execute(_FACTS_SQL, (name.schema, name.table)).fetchone()
+    server_version = connection.info.server_version
+    row = connection.execute(_FACTS_SQL, (server_version < FIRST_GENERATED, name.schema, name.table)).fetchone()
     if row is None:
         yield Finding("error", subject, "does not exist", "correct source.tables; names are case-sensitive")
         return
@@ -63,12 +76,14 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
         return
     yield from _check_facts(subject, name, facts)
     try:
-        table = read_tables(connection, [name])[name]
+        table = read_tables(connection, [name], source.text_columns)[name]
     except UnknownTable:  # dropped a moment ago
         yield Finding("error", subject, "does not exist", "correct source.tables")
         return
     yield from _check_key(subject, table)
-    yield from _check_identity(subject, table, source)
+    yield from _check_columns(subject, table, source, facts.checks, server_version)
+    if not facts.generated:  # with full identity, an UPDATE of a table with unpublished columns fails
+        yield from _check_identity(subject, table, source)
 
 
 def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Finding]:
@@ -85,7 +100,8 @@ def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Findi
     if facts.generated:
         listed = ", ".join(f'"{column}"' for column in facts.generated)
         remedy = "compute them in a view instead, or leave the table out"
-        yield Finding("error", subject, f"generated columns are not in the stream: {listed}", remedy)
+        problem = f"generated columns that Postgres does not publish (virtual, or before version 18): {listed}"
+        yield Finding("error", subject, problem, remedy)
     if facts.twins:
         remedy = "rename one: Debezium matches names without case"
         yield Finding("error", subject, f'differs only by case from "{facts.twins[0]}"', remedy)
@@ -103,13 +119,39 @@ def _check_key(subject: str, table: SourceTable) -> Iterator[Finding]:
         yield Finding("error", subject, problem, "make the key NOT DEFERRABLE")
 
 
+def _check_columns(
+    subject: str, table: SourceTable, source: SourceSettings, checks: Collection[str], server_version: int
+) -> Iterator[Finding]:
+    for column in table.columns:
+        if reason := refusal(column):
+            remedy = "leave the table out, or give it a column of another type"
+            yield Finding("error", subject, f'column "{column.name}" {reason}', remedy)
+        if column.name in table.key and (reason := key_refusal(column)):
+            remedy = "make another unique column the primary key"
+            yield Finding("error", subject, f'key column "{column.name}" {reason}', remedy)
+        constraint = f"cdc_views_{column.attnum}"
+        if (found := guard(column, server_version)) and constraint not in checks:
+            problem, condition = found
+            check = condition.format(column=sql.Identifier(column.name).as_string(None))
+            fix = f"ALTER TABLE {quoted(table.name)} ADD CONSTRAINT {constraint} CHECK ({check})"
+            remedy = f'keep them out: run "{fix}"'
+            yield Finding("error", subject, f'column "{column.name}": {problem}', remedy, f"{fix};")
+    names = {column.name for column in table.columns}
+    for name in source.text_columns:
+        if name.table == table.name and name.column not in names:
+            problem = f'has no column "{name.column}", which source.text_columns names'
+            yield Finding("error", subject, problem, "correct source.text_columns; names are case-sensitive")
+
+
 def _check_identity(subject: str, table: SourceTable, source: SourceSettings) -> Iterator[Finding]:
     fix = f"ALTER TABLE {quoted(table.name)} REPLICA IDENTITY FULL;"
-    toastable = [column.name for column in table.columns if column.toastable]
+    toastable = [column for column in table.columns if column.toastable]
+    # Of an unchanged value of some types an event says nothing that could be looked up.
+    needing = toastable if source.toast == "full" else [each for each in toastable if not has_placeholder(each)]
     if table.replica_identity == "full":
         return
-    if toastable and source.toast == "full":
-        listed = ", ".join(f'"{column}"' for column in toastable)
+    if needing:
+        listed = ", ".join(f'"{column.name}"' for column in needing)
         problem = f'replica identity is "{table.replica_identity}", wanted "full" for columns that can be TOASTed: '
         yield Finding("error", subject, problem + listed, f'run "{fix.removesuffix(";")}"', fix)
     elif table.replica_identity in ("nothing", "index"):

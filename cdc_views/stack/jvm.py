@@ -9,8 +9,9 @@ from typing import Final
 from cdc_views.stack.fetch import kafka_class_path
 from cdc_views.stack.java import java_command
 
-# With -server heaps of this size both run for days; a JVM that is out of memory is better dead.
-_FLAGS: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError")
+# With -server heaps of this size both run for days; a JVM that is out of memory is better dead. Debezium moves
+# the times in arrays by way of Java's zone, in which some of them may not exist.
+_FLAGS: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Duser.timezone=UTC")
 
 # Everything to the console, which is the service's log file. What is quieter here repeats itself for
 # ever in a stack that works.

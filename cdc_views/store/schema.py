@@ -51,7 +51,7 @@ class TableSpec:
 
 def delta_schema(spec: TableSpec) -> str:
     """The schema as the JSON text of Delta's metadata. Raises UnsupportedType."""
-    _check_names(spec)
+    require_column_names(spec.name, spec.schema.names)
     fields = [
         {"name": field.name, "type": _delta_type(spec, field.name, field.type), "nullable": field.nullable,
          "metadata": {}} for field in spec.schema
@@ -70,22 +70,23 @@ def quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-def _check_names(spec: TableSpec) -> None:
+def require_column_names(table: str, names: Sequence[str]) -> None:
+    """Raises UnsupportedType for a name that Delta takes only with column mapping, or that Spark confuses."""
     seen: dict[str, str] = {}
-    for name in spec.schema.names:
+    for name in names:
         if not name or any(character in _FORBIDDEN for character in name):
             raise UnsupportedType(
-                f'table "{spec.name}": column "{name}" has a character that Delta does not take in a name',
+                f'table "{table}": column "{name}" has a character that Delta does not take in a name',
                 hint=f"these are {', '.join(repr(character) for character in _FORBIDDEN)}; rename the column",
             )
         other = seen.setdefault(name.lower(), name)
         if other != name:
             raise UnsupportedType(
-                f'table "{spec.name}": columns "{other}" and "{name}" differ by case only',
+                f'table "{table}": columns "{other}" and "{name}" differ by case only',
                 hint="Spark cannot tell them apart; rename one of them",
             )
-    if len(seen) != len(spec.schema.names):
-        raise UnsupportedType(f'table "{spec.name}": a column name is there twice')
+    if len(seen) != len(names):
+        raise UnsupportedType(f'table "{table}": a column name is there twice')
 
 
 def _delta_type(spec: TableSpec, column: str, kind: pa.DataType) -> str | dict[str, Any]:

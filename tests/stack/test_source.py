@@ -79,7 +79,7 @@ def test_sql_for_a_dba_does_what_fix_does(database: Database) -> None:
         ("CREATE UNLOGGED TABLE orders (id int PRIMARY KEY)", "is not logged"),
         ("CREATE VIEW orders AS SELECT 1 AS id", "is a view"),
         ("CREATE TABLE other (id int)", "does not exist"),
-        ("CREATE TABLE orders (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)", "generated"),
+        ("CREATE TABLE orders (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) VIRTUAL)", "generated"),
         ('CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE "Orders" (id int)', "differs only by case"),
         ("CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE more () INHERITS (orders)", "inheriting"),
     ],
@@ -95,6 +95,63 @@ def test_check_of_a_table_that_cannot_be_mirrored_says_why(database: Database, d
 def test_check_with_lookup_of_toast_asks_for_no_full_identity(database: Database) -> None:
     database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
     assert not [e for e in errors(check_source(settings(database.dsn, toast="lookup"))) if "identity" in e]
+
+
+def test_check_with_lookup_asks_for_full_identity_where_events_have_no_mark(database: Database) -> None:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text, scan bytea)")
+    (problem,) = [e for e in errors(check_source(settings(database.dsn, toast="lookup"))) if "identity" in e]
+    assert problem.endswith(': "scan"')
+
+
+def test_fix_keeps_out_values_that_debezium_writes_as_others(database: Database) -> None:
+    database.execute('CREATE TABLE orders (id int PRIMARY KEY, "a day" date[], span interval)')
+    fix_source(settings(database.dsn), check_source(settings(database.dsn)))
+    assert errors(check_source(settings(database.dsn))) == []
+    for value in ("'{0044-03-15 BC}', '1 day'", "'{}', 'infinity'"):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            database.execute(f"INSERT INTO orders VALUES (1, {value})")
+    database.execute("INSERT INTO orders VALUES (1, '{2024-01-01,NULL}', '1 day'), (2, NULL, NULL)")
+
+
+def test_fix_that_finds_such_values_says_so(database: Database) -> None:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, span interval)",
+                     "INSERT INTO orders VALUES (1, 'infinity')")  # fmt: skip
+    with pytest.raises(PreflightFailed, match="holds values that cannot be mirrored"):
+        fix_source(settings(database.dsn), check_source(settings(database.dsn)))
+
+
+def test_check_of_a_publication_without_generated_columns_is_mended(prepared: Database) -> None:
+    prepared.execute("ALTER PUBLICATION cdc_views SET (publish_generated_columns = none)")
+    assert any("stored generated columns" in error for error in errors(check_source(settings(prepared.dsn))))
+    fix_source(settings(prepared.dsn), check_source(settings(prepared.dsn)))
+    assert errors(check_source(settings(prepared.dsn))) == []
+
+
+def test_fix_leaves_a_table_with_virtual_columns_usable(database: Database) -> None:
+    twice = "twice int GENERATED ALWAYS AS (id * 2) VIRTUAL"
+    database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, note text, {twice})", "INSERT INTO orders VALUES (1, 'x')"
+    )
+    fix_source(settings(database.dsn), check_source(settings(database.dsn)))
+    database.execute("UPDATE orders SET note = 'y'")
+    assert any("virtual" in error for error in errors(check_source(settings(database.dsn))))
+
+
+def test_check_of_text_columns_that_are_not_there_says_so(prepared: Database) -> None:
+    known = settings(prepared.dsn)
+    names = ("orders.total", "others.total", "orders.note")
+    source = SourceSettings.model_validate({**known.source.model_dump(), "text_columns": names})
+    found = errors(check_source(known.model_copy(update={"source": source})))
+    assert [e for e in found if 'has no column "total"' in e]
+    assert [e for e in found if 'column "public.others.total", whose table' in e]
+    assert [e for e in found if 'column "note" has type "varchar", and source.text_columns takes' in e]
+
+
+def test_check_of_an_interval_style_that_debezium_misreads_says_so(prepared: Database) -> None:
+    prepared.execute(f"ALTER DATABASE {prepared.name} SET IntervalStyle = sql_standard")
+    assert any(
+        'setting IntervalStyle is "sql_standard"' in error for error in errors(check_source(settings(prepared.dsn)))
+    )
 
 
 def test_check_of_identity_nothing_is_mended(prepared: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any
 
 import pytest
@@ -205,7 +206,7 @@ def test_fold_circle_of_references_stops() -> None:
 @pytest.mark.parametrize(
     ("type_name", "element", "raw", "stored"),
     [
-        ("bytea", None, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==", b"long"),
+        ("_date", "date", list(PLACEHOLDER.encode()), [date(2026, 1, 2)]),
         ("jsonb", None, PLACEHOLDER, "{}"),
         ("numeric", None, PLACEHOLDER, "1.5"),
         ("_text", "text", [PLACEHOLDER], ["long"]),
@@ -222,6 +223,20 @@ def test_fold_unchanged_value_of_each_type_comes_from_the_mirror(
     update = Topic().write("u", 1, row(1, 2, "x") | {"x": raw})
     upserts, _, _ = folded([update], {1: row(1, 1, "x") | {"x": stored}}, source)
     assert upserts[1]["x"] == stored
+
+
+def test_add_null_of_a_type_without_a_placeholder_stops_unless_the_old_row_is_there() -> None:
+    source = table("default", Column("x", 4, "bytea", -1, None, False, True))
+    topic = Topic()
+    topic.write("c", 1, row(1, 1, "x") | {"x": None})
+    assert (
+        folded([topic.write("u", 1, row(1, 2, "x") | {"x": "AA=="})], {1: row(1, 1, "x")}, source)[0][1]["x"] == b"\0"
+    )
+    with pytest.raises(UnresolvedToast, match='column "x"'):
+        folded([topic.write("u", 1, row(1, 2, "x") | {"x": None})], source=source)
+    full = table("full", Column("x", 4, "bytea", -1, None, False, True))
+    update = topic.write("u", 1, row(1, 2, "x") | {"x": None}, before=row(1, 1, "x"))
+    assert folded([update], source=full)[0][1]["x"] is None
 
 
 def test_fold_key_of_lookups_is_decoded() -> None:

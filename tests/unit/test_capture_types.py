@@ -27,6 +27,10 @@ def type_of(type_name: str, typmod: int = -1, element: str | None = None) -> Col
     return column_type(TABLE, Column("c", 1, type_name, typmod, element, False, False))
 
 
+def text_of(type_name: str) -> ColumnType:
+    return column_type(TABLE, Column("c", 1, type_name, -1, None, False, False, as_text=True))
+
+
 def roundtrip(kind: ColumnType, raw: Sequence[Any]) -> list[Any]:
     return kind.array(kind.values(raw)).to_pylist()
 
@@ -142,15 +146,25 @@ def test_decode_decimal_not_a_number_is_refused() -> None:
         type_of("numeric", numeric_typmod(5, 2)).value("NAN")
 
 
-def test_decode_array_of_two_dimensions_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("element", "raw"),
+    [("int4", [None, None]), ("text", ["[Ljava.lang.String;@31aa4611"]), ("uuid", ["[[Ljava.util.UUID;@652ec951"])],
+)
+def test_decode_array_of_two_dimensions_is_refused(element: str, raw: list[Any]) -> None:
     with pytest.raises(UnsupportedType, match="more than one dimension"):
-        type_of("_int4", element="int4").value([[1], [2]])
+        type_of(f"_{element}", element=element).value(raw)
+
+
+def test_decode_array_of_brackets_is_no_array_of_java() -> None:
+    assert type_of("_text", element="text").value(["[Ljava.lang.String;@x", "[L"]) == ["[Ljava.lang.String;@x", "[L"]
 
 
 @pytest.mark.parametrize(
     ("type_name", "raw"),
     [("int4", 1.5), ("int4", "1"), ("int4", True), ("text", 1), ("bool", 1), ("date", "x"), ("bytea", "_"),
-     ("timestamptz", "nonsense"), ("timestamptz", 5), ("time", -1), ("text", {"a": 1})],
+     ("timestamptz", "nonsense"), ("timestamptz", 5), ("time", -1), ("text", {"a": 1}), ("point", {"x": 1.0}),
+     ("path", {"wkb": "AQ=="}), ("box", {"wkb": "AQIAAAAAAAAA"}), ("interval", "P1D"), ("hstore", "[]"),
+     ("timetz", "12:00"), ("float8", "nonsense"), ("pg_lsn", "_")],
 )  # fmt: skip
 def test_decode_json_of_another_shape_is_a_bad_event(type_name: str, raw: Any) -> None:
     with pytest.raises(BadEvent, match='column "c" has JSON of another shape'):
@@ -164,9 +178,74 @@ def test_array_value_beyond_the_type_is_refused_without_showing_it() -> None:
     assert "98765" not in str(caught.value)
 
 
-def test_column_type_unknown_names_table_column_and_type() -> None:
-    with pytest.raises(UnsupportedType, match=r'table "public\.t": column "c" has type "point"'):
-        type_of("point")
+def test_column_type_unknown_to_debezium_is_the_text_that_postgres_prints() -> None:
+    assert type_of("pair").value("KDEs4piDKQ==") == "(1,☃)"
+
+
+@pytest.mark.parametrize(
+    ("type_name", "element"), [("varbit", None), ("bit", None), ("geometry", None), ("_time", "time"), ("_x", "x")]
+)
+def test_column_type_refused_names_table_column_and_type(type_name: str, element: str | None) -> None:
+    with pytest.raises(UnsupportedType, match=rf'table "public\.t": column "c" .* "{element or type_name}"'):
+        type_of(type_name, element=element)
+
+
+@pytest.mark.parametrize("type_name", ["text", "int4", "interval"])
+def test_column_type_as_text_of_another_type_is_refused(type_name: str) -> None:
+    with pytest.raises(UnsupportedType, match=r"source\.text_columns takes date, float4, float8"):
+        text_of(type_name)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "raw", "text"),
+    [
+        ("numeric", "NAN", "NaN"),
+        ("numeric", "NEGATIVE_INFINITY", "-Infinity"),
+        ("float8", "NaN", "NaN"),
+        ("float8", 1e15, "1e+15"),
+        ("float8", 123456789012345.0, "123456789012345"),
+        ("float8", -0.0, "-0"),
+        ("float8", 1.25e-7, "1.25e-07"),
+        ("float4", 1.4e-45, "1e-45"),
+        ("float4", 999999, "999999"),
+        ("float4", 1e6, "1e+06"),
+        ("date", 2146033979, "infinity"),
+        ("date", -625821272, "-infinity"),
+        ("date", -719163, "0001-12-31 BC"),
+        ("date", 2932897, "10000-01-01"),
+        ("timestamp", -62135596800000001, "0001-12-31 23:59:59.999999 BC"),
+        ("timestamp", 2**63 - 1, "infinity"),
+        ("timestamptz", "-0043-03-15T12:34:56.780000Z", "0044-03-15 12:34:56.78+00 BC"),
+        ("timestamptz", "+10000-01-01T00:00:00Z", "10000-01-01 00:00:00+00"),
+        ("timestamptz", "-infinity", "-infinity"),
+    ],
+)
+def test_text_form_of_a_value_is_what_postgres_prints(type_name: str, raw: Any, text: str) -> None:
+    assert text_of(type_name).value(raw) == text
+
+
+def test_text_form_of_a_time_that_overflowed_stops() -> None:
+    with pytest.raises(UnsupportedType, match="year 294247"):
+        text_of("timestamp").value(-9223372036853775810)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ('["2024-01-01 01:00:00.5+01",)', '["2024-01-01 00:00:00.5+00",)'),
+        ('(,"2024-07-01 02:00:00+05:30")', '(,"2024-06-30 20:30:00+00")'),
+        ("empty", "empty"),
+        ("(,infinity]", "(,infinity]"),
+        ('["0044-03-15 00:00:00+00 BC",)', '["0044-03-15 00:00:00+00 BC",)'),
+    ],
+)
+def test_decode_range_of_times_is_at_utc(raw: str, text: str) -> None:
+    assert type_of("tstzrange").value(raw) == text
+
+
+def test_decode_range_of_times_bc_in_another_zone_stops() -> None:
+    with pytest.raises(UnsupportedType, match="another zone than UTC"):
+        type_of("tstzrange").value('["0044-03-15 00:00:00+01 BC",)')
 
 
 def test_arrow_schema_keeps_the_tables_order() -> None:
@@ -175,7 +254,15 @@ def test_arrow_schema_keeps_the_tables_order() -> None:
     assert arrow_schema(table) == pa.schema([pa.field("b", pa.int64()), pa.field("a", pa.list_(pa.string()))])
 
 
-def test_arrow_schema_with_an_array_in_the_key_is_refused() -> None:
-    table = SourceTable(TABLE, 1, (Column("a", 1, "_text", -1, "text", True, False),), ("a",), False, "default")
-    with pytest.raises(UnsupportedType, match='key column "a" is an array'):
-        arrow_schema(table)
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        (Column("a", 1, "_text", -1, "text", True, False), "is an array"),
+        (Column("a", 1, "float8", -1, None, True, False), "is a float"),
+        (Column("a", 1, "timetz", -1, None, True, False), "is a time with time zone"),
+        (Column("a", 1, "date", -1, None, True, False, as_text=True), r"is in source\.text_columns"),
+    ],
+)
+def test_arrow_schema_with_a_key_that_tells_no_rows_apart_is_refused(column: Column, problem: str) -> None:
+    with pytest.raises(UnsupportedType, match=f'key column "a" {problem}'):
+        arrow_schema(SourceTable(TABLE, 1, (column,), ("a",), False, "default"))

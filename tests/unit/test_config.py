@@ -81,6 +81,13 @@ def test_warehouse_is_known_without_secrets_and_stack(project: Path, monkeypatch
     assert load_warehouse(project) == project / "warehouse"
 
 
+def test_text_columns_are_read_with_their_tables(project: Path) -> None:
+    settings = load_settings(project, {"source.text_columns": "orders.at,sales.orders.total"})
+    assert [str(column) for column in settings.source.text_columns] == ["public.orders.at", "sales.orders.total"]
+    with pytest.raises(BadConfig, match=r"a column is schema\.table\.column"):
+        load_settings(project, {"source.text_columns": "total"})
+
+
 def test_docs_describe_every_setting() -> None:
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
 

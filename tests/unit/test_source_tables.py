@@ -53,8 +53,24 @@ def test_printed_sql_quotes_names() -> None:
 
 
 def test_publication_has_the_service_tables_too() -> None:
-    created = publication_sql("pub", [ORDERS.name], exists=False)
+    created = publication_sql("pub", [ORDERS.name], 140000, exists=False)
     assert created.startswith('CREATE PUBLICATION "pub" FOR TABLE "public"."orders", "cdc_views"."heartbeat"')
+
+
+@pytest.mark.parametrize(("server_version", "published"), [(170000, False), (180000, True)])
+def test_publication_has_generated_columns_where_postgres_can(server_version: int, published: bool) -> None:
+    created = publication_sql("pub", [ORDERS.name], server_version, exists=True)
+    assert ("publish_generated_columns = stored" in created) is published
+
+
+def test_mirror_fingerprint_changes_with_the_columns_that_are_texts() -> None:
+    text = replace(ORDERS, columns=(ID, replace(NOTE, as_text=True)))
+    assert ORDERS.mirror_fingerprint() == ORDERS.fingerprint() == text.fingerprint()
+    assert text.mirror_fingerprint() != ORDERS.mirror_fingerprint()
+
+
+def test_column_that_is_a_text_is_one_for_views_too() -> None:
+    assert (ID.mirrored_type, replace(ID, type_name="date", as_text=True).mirrored_type) == ("int4", "text")
 
 
 def test_description_of_a_dsn_has_no_password() -> None:

@@ -1,0 +1,102 @@
+"""Columns that cannot be mirrored, because of what Debezium 3.7 makes of their types.
+
+All of it was measured against a real server (tests/stack/test_types.py); docs/types.md is the table of it.
+Debezium takes a type that it does not know as the text that Postgres prints
+(`include.unknown.datatypes`), so what is refused here are types that it does know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from cdc_views.source.catalog import Column
+
+REFUSED: Final[Mapping[str, str]] = {
+    "varbit": "of which Debezium drops leading zeros",
+    "bit": "of no fixed length, of which Debezium drops leading zeros",
+    "int2vector": "of which Debezium writes an empty array",
+    "oidvector": "of which Debezium writes an empty array",
+    "refcursor": "which Debezium's snapshot takes for an open cursor",
+    **dict.fromkeys(("geometry", "geography"), "whose events were never compared with Postgres"),
+    **dict.fromkeys(("vector", "halfvec", "sparsevec"), "whose events were never compared with Postgres"),
+}
+
+# Arrays that Debezium writes. Of all others it leaves the column out of its events, or fails.
+ELEMENTS: Final = frozenset(
+    {
+        *("int2", "int4", "int8", "oid", "bool", "float4", "float8", "numeric", "text", "varchar", "bpchar", "char"),
+        *("citext", "bytea", "date", "timestamp", "timestamptz", "timetz", "json", "jsonb", "uuid", "enum", "inet"),
+        *("cidr", "macaddr", "macaddr8", "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
+        *("hstore", "ltree", "isbn"),
+    }
+)
+_ELEMENTS_REFUSED: Final[Mapping[str, str]] = {"time": "which Debezium cuts to milliseconds, and 24:00 to 00:00"}
+
+# Keys by which two rows look like one, or one row like two.
+_KEYS_REFUSED: Final[Mapping[str, str]] = {
+    "float4": "a float: 0 and -0 are one key in Postgres and two in Kafka",
+    "float8": "a float: 0 and -0 are one key in Postgres and two in Kafka",
+    "timetz": "a time with time zone, of which Debezium drops the zone",
+}
+
+# Types of source.text_columns.
+TEXT_TYPES: Final = frozenset({"numeric", "float4", "float8", "date", "timestamp", "timestamptz"})
+
+# Types for whose unchanged values, stored out of line, Debezium writes a placeholder; for others it fails.
+_PLACEHOLDERS: Final = frozenset(
+    {
+        *("text", "varchar", "bpchar", "citext", "json", "jsonb", "xml", "hstore", "ltree", "tsvector", "numeric"),
+        *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
+    }
+)
+_PLACEHOLDER_ELEMENTS: Final = frozenset({"int4", "int8", "date", "text", "varchar", "bpchar", "json", "jsonb", "uuid"})
+
+# What Debezium writes as another value, without a trace of it in the event. Java's Date has no era.
+_OLD_TIMES: Final = (
+    "Debezium moves times before 1582-10-15 in arrays to other days",
+    "'1582-10-15' <= ALL ({column})",
+)
+_INFINITE: Final = ("Debezium writes an infinite interval as zero", "isfinite({column})")
+FIRST_INFINITE_INTERVAL: Final = 170000  # server version
+
+
+def refusal(column: Column) -> str | None:
+    """Why a column cannot be mirrored; None if it can."""
+    if column.as_text:
+        if column.type_name in TEXT_TYPES:
+            return None
+        return f'has type "{column.type_name}", and source.text_columns takes {", ".join(sorted(TEXT_TYPES))}'
+    # bit has its length as modifier; "bit" in quotes has none.
+    if column.type_name in REFUSED and not (column.type_name == "bit" and column.typmod > 0):
+        return f'has type "{column.type_name}", {REFUSED[column.type_name]}'
+    if column.element is not None and column.element not in ELEMENTS:
+        reason = _ELEMENTS_REFUSED.get(column.element, "of which Debezium loses the values")
+        return f'is an array of "{column.element}", {reason}'
+    return None
+
+
+def key_refusal(column: Column) -> str | None:
+    """Why a column cannot be part of a key; None if it can."""
+    if column.element is not None:
+        return "is an array"
+    if column.as_text:
+        return "is in source.text_columns, and a snapshot has other keys for some of its values than the stream"
+    reason = _KEYS_REFUSED.get(column.type_name)
+    return reason and f"is {reason}"
+
+
+def has_placeholder(column: Column) -> bool:
+    """Whether events say of an unchanged value, stored out of line, that it is one."""
+    if column.element is not None:
+        return column.element in _PLACEHOLDER_ELEMENTS and not column.domain
+    return column.type_name in _PLACEHOLDERS
+
+
+def guard(column: Column, server_version: int) -> tuple[str, str] | None:
+    """What goes wrong unseen with values of this column, and the CHECK that keeps them out, with `{column}` in it."""
+    if column.element in ("date", "timestamp", "timestamptz"):
+        return _OLD_TIMES
+    if column.type_name == "interval" and server_version >= FIRST_INFINITE_INTERVAL:
+        return _INFINITE
+    return None

@@ -1,0 +1,41 @@
+"""Dates that Debezium's snapshot moves to other days, where the stream has them right.
+
+A snapshot reads dates as Java's, which have no era, and which leave out the ten days that the Julian
+calendar was behind in October 1582. So 44 BC comes as 44 AD, and nothing in the event says so. Looked for
+when the snapshot is complete and before its first epoch: what is there then was in the snapshot, or was
+written since and stops the epoch by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from psycopg import sql
+
+from cdc_views.errors import UnsupportedType
+from cdc_views.source.catalog import SourceTable
+from cdc_views.source.connection import Connection
+from cdc_views.source.service_tables import identifier
+
+_MOVED: Final = sql.SQL(
+    "({0} < '0001-01-01' AND {0} <> '-infinity' OR {0} BETWEEN '1582-10-05' AND '1582-10-14') IS TRUE"
+)
+
+
+def require_dates_of_snapshot(connection: Connection, tables: Iterable[SourceTable]) -> None:
+    """Raises UnsupportedType, naming the column, if a table holds such a date. Reads tables with dates in full."""
+    for table in tables:
+        dates = [column.name for column in table.columns if column.type_name == "date"]
+        if not dates:
+            continue
+        checks = [sql.SQL("bool_or({})").format(_MOVED.format(sql.Identifier(name))) for name in dates]
+        query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(checks), identifier(table.name))
+        found = connection.execute(query).fetchone() or ()
+        for name, moved in zip(dates, found, strict=True):
+            if moved:
+                raise UnsupportedType(
+                    f'table "{table.name}": column "{name}" holds a date before 0001-01-01, or from 1582-10-05 to '
+                    "1582-10-14, which Debezium's snapshot moves to another day",
+                    hint="change it at the source, or make the column a text there; then begin with a new snapshot",
+                )

@@ -1,0 +1,62 @@
+"""docs/types.md: its tables are those of the cases that the stack test runs. `CDC_VIEWS_GOLDEN=write` writes them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from cdc_views.source.catalog import Column
+from cdc_views.source.refusals import has_placeholder
+from tests.stack.type_cases import CASES, LARGE, MARKED, REFUSALS, REFUSED_KEYS, STOPS
+
+PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def parts() -> dict[str, str]:
+    """The generated parts of the page, by the name in the comment before them."""
+    known = [case for case in CASES if not case.as_text]
+    return {
+        "types": table(
+            ("Postgres", "Delta", "form"), [(f"`{case.type}`", f"`{case.delta}`", case.form) for case in known]
+        ),
+        "stops": table(
+            ("type", "value", "the column holds", "with `source.text_columns`"),
+            [(f"`{type_}`", ", ".join(f"`{stop.value}`" for stop in stops), problem, "flows" if flows else "")
+             for (type_, problem, flows), stops in groupby(STOPS, lambda stop: (stop.type, stop.problem, stop.flows))],
+        ),
+        "refusals": table(
+            ("column", "why"),
+            [*((f"`{type_}`", problem) for type_, problem in REFUSALS),
+             *((f"`{type_}` in a key", problem) for type_, problem in REFUSED_KEYS)],
+        ),
+        "marked": ", ".join(f"`{type_}`" for type_, _ in LARGE if type_ in MARKED) + ".\n",
+    }  # fmt: skip
+
+
+def test_tables_of_the_page_are_those_of_the_cases() -> None:
+    page = made = PAGE.read_text(encoding="utf-8")
+    for name, text in parts().items():
+        made, times = re.subn(
+            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda found, text=text: found[1] + text + found[2], made,
+            flags=re.DOTALL,
+        )  # fmt: skip
+        assert times == 1
+    if os.environ.get("CDC_VIEWS_GOLDEN") == "write":
+        PAGE.write_text(made, encoding="utf-8")
+    else:
+        assert page == made
+
+
+def test_a_domain_over_an_array_has_no_mark() -> None:
+    column = Column("c", 1, "_int4", -1, "int4", False, True)
+    assert has_placeholder(column)
+    assert not has_placeholder(Column("c", 1, "_int4", -1, "int4", False, True, domain=True))
