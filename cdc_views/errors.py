@@ -45,7 +45,11 @@ CdcViewsError
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
 ├── TableUnavailable          a published version that cannot be read
-└── CheckFailed               tables or views that do not equal Postgres
+├── CheckFailed               tables or views that do not equal Postgres
+└── OracleError               the WAL oracle of cdc_views.testing cannot say
+    ├── UnsupportedTable      a table that cannot be replayed
+    ├── PositionUnknown       a position before its beginning, behind where it stands, or not yet in the WAL
+    └── ReplayFailed          the WAL does not fit the rows that it is applied to
 
 Wording follows Postgres: lower case, no full stop, the object quoted, what was found and what
 was wanted. The hint says what to do. Row values never appear in messages.
@@ -263,3 +267,19 @@ class TableUnavailable(CdcViewsError):
 
 class CheckFailed(CdcViewsError):
     """Tables or views that do not equal Postgres."""
+
+
+class OracleError(CdcViewsError):
+    """The WAL oracle of cdc_views.testing cannot say what Postgres held."""
+
+
+class UnsupportedTable(OracleError):
+    """A table that cannot be replayed: its changes do not name their row, or its types cannot be made again."""
+
+
+class PositionUnknown(OracleError):
+    """A position before the oracle's beginning, behind where it stands, or not yet in the WAL."""
+
+
+class ReplayFailed(OracleError):
+    """The WAL does not fit the rows that it is applied to, or cannot be read."""

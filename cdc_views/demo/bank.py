@@ -14,9 +14,9 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_views.demo.check import Published
 from cdc_views.errors import CheckFailed
 from cdc_views.store.reading import read_table
+from cdc_views.testing.compare import Published
 
 VIEW: Final = "bank_total"
 MIRRORS: Final = ("public.accounts", "public.savings")

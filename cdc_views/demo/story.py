@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cdc_views.demo.bank import bank_totals
-from cdc_views.demo.check import require_equal
+from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import create
 from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
 from cdc_views.demo.programs import Program, committed, engine, wait_until, workload
@@ -23,6 +23,8 @@ from cdc_views.errors import CheckFailed, NotRunning
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.testing.epochs import EpochCheck
+from cdc_views.testing.oracle import WalOracle, drop_leftovers
 
 KILLS: Final = 3
 SECONDS_PER_KILL: Final = 40.0
@@ -59,6 +61,8 @@ class Demo:
             stack = self._start_stack()
         with show.step("database: a small social shop and a bank"):
             project = self._make_database(stack)
+        with show.step("oracle: a second slot, and the tables as it finds them"):
+            oracle = self._start_oracle(project)
         with show.step("connector and initial snapshot"):
             self._start_capture(project)
         with show.step("engine: mirrors of eight tables, five views"):
@@ -69,10 +73,13 @@ class Demo:
             self._catch_up(project, runner)
         with show.step("check: every row of every table and view, against Postgres"):
             line = self._check(project, result)
+        with show.step("check: the same at every epoch, against the WAL replayed in commit order"):
+            epochs_line = self._check_epochs(project, oracle)
         self._print_figures(project, began)
         if self._options.keep:
             self._leftovers.pop_all()
         self._print_next(project)
+        show.result(epochs_line)
         show.result(line)
 
     def _start_stack(self) -> LocalStack:
@@ -81,6 +88,7 @@ class Demo:
         was_running, had_data = stack.is_running(), stack.postgres.folder.exists()
         if was_running:
             forget_project(self._state / "demo")
+            drop_leftovers(stack.addresses.dsn)
         else:
             self._leftovers.callback(stack.down, purge=not had_data)
         began = time.monotonic()
@@ -92,6 +100,12 @@ class Demo:
         project = make_project(self._state / "demo", stack.addresses.dsn)
         create(project.dsn, self._options.seed)
         return project
+
+    def _start_oracle(self, project: DemoProject) -> WalOracle:
+        # Before the connector's slot is made, and with it the first position of an epoch.
+        oracle = WalOracle(project.dsn, project.settings().source.tables)
+        self._leftovers.callback(oracle.drop)
+        return oracle.start()
 
     def _start_capture(self, project: DemoProject) -> None:
         settings = project.settings()
@@ -182,6 +196,15 @@ class Demo:
         return (
             f"demo: {consumed} changes in {epochs} epochs, {len(last.tables)} tables and views "
             f"equal to Postgres at {last.position}"
+        )
+
+    def _check_epochs(self, project: DemoProject, oracle: WalOracle) -> str:
+        queries = {file.stem: file.read_text() for file in POSTGRES_SQL.glob("*.sql")}
+        check = EpochCheck(oracle, project.settings().warehouse, queries)
+        check.require_equal()
+        oracle.drop()
+        return (
+            f"check: {check.epochs} epochs × {check.tables} tables and views equal to Postgres replayed in commit order"
         )
 
     def _print_figures(self, project: DemoProject, began: datetime) -> None:

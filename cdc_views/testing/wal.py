@@ -1,8 +1,9 @@
-"""An independent answer to what the source held at a position: its WAL, decoded by Postgres' own test_decoding.
+"""An independent answer to what the source committed, and in which order: its WAL, decoded by Postgres' own
+test_decoding.
 
-A second logical slot, made while the tables are empty, gives every committed change in commit order;
-replaying those whose commit ends at or before a position gives the rows at that position. It shares
-no code with what it judges: neither Debezium, nor Kafka, nor our decoder.
+A second logical slot gives every committed change in commit order. The decoder shares no code with what it
+judges: neither Debezium, nor Kafka, nor our own. Its grammar is that of contrib/test_decoding: names by
+quote_identifier, values as the type's text, quoted but for numbers and booleans.
 """
 
 from __future__ import annotations
@@ -10,32 +11,48 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 
+from cdc_views.errors import ReplayFailed
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
 
 Row = dict[str, str | None]
 Key = tuple[str | None, ...]
 State = dict[str, dict[Key, Row]]
 """Rows by table ("schema.table") and key; values as Postgres prints them."""
 
-_CHANGE = re.compile(r"^table (?P<table>.+?): (?P<kind>INSERT|UPDATE|DELETE|TRUNCATE): (?P<rest>.*)$", re.DOTALL)
-_VALUE = re.compile(
-    r"""(?P<name>"(?:[^"]|"")+"|[^\s\[]+)\[(?:[^\[\]]|\[\])+\]:(?P<value>B?'(?:[^']|'')*'|[^\s]+)""", re.DOTALL
+ROWS_PER_BATCH: Final = 5_000
+
+_NAME = r'(?:"(?:[^"]|"")*"|[a-z_][a-z0-9_]*)'
+_TABLE = rf"{_NAME}\.{_NAME}"
+_CHANGE = re.compile(rf"table ({_TABLE}(?:, {_TABLE})*): (INSERT|UPDATE|DELETE|TRUNCATE):(.*)", re.DOTALL)
+_TABLE_NAME = re.compile(rf"({_NAME})\.({_NAME})")
+_COLUMN = re.compile(
+    rf""" ({_NAME})\[(?:"(?:[^"]|"")*"|[^"\[\]]++|\[\])++\]:(B?'(?:[^']++|'')*+'|[^\s']++)""", re.DOTALL
 )
+_OLD, _NEW = " old-key:", " new-tuple:"
 _UNCHANGED = "unchanged-toast-datum"
+_OUTPUT = ("include-timestamp", "off", "skip-empty-xacts", "on")
 
 
 @dataclass(frozen=True)
 class WalChange:
-    """One change: `old` has at least the key of the row before, where it is known; `new` is None for a delete."""
+    """One change.
 
-    table: str
+    `old` has at least the columns of the replica identity of the row before, where the WAL has them apart from
+    `new`; `new` is None for a delete and a truncate. `unchanged` are columns whose values are out of line and
+    stayed as they were: they are not in `new`. `together` are all tables that a TRUNCATE names.
+    """
+
+    table: TableName
     kind: str
-    old: Row | None
-    new: Row | None
+    old: Row | None = None
+    new: Row | None = None
+    unchanged: tuple[str, ...] = ()
+    together: tuple[TableName, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,30 +64,74 @@ class WalTransaction:
 
 
 class WalSlot:
-    """A slot of our own with test_decoding; dropped at the end."""
+    """A slot with test_decoding, read over a connection to its database.
+
+    Values come as the connection's settings (DateStyle, TimeZone, bytea_output and so on) print them.
+    A slot keeps the server's WAL from where it stands until it is read or dropped.
+    """
 
     def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
         self._connection = connection
         self._name = name
+
+    @classmethod
+    def create(cls, connection: psycopg.Connection[Any], name: str) -> WalSlot:
+        """Make the slot: it gives what is committed from now on."""
         connection.execute("SELECT pg_create_logical_replication_slot(%s, 'test_decoding')", (name,))
+        return cls(connection, name)
 
     def transactions(self) -> list[WalTransaction]:
-        """Decode everything that was committed since the last call."""
+        """Decode everything that was committed since the last call. Raises ReplayFailed."""
         rows = self._connection.execute(
-            "SELECT lsn::text, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, 'include-timestamp', 'off')",
-            (self._name,),
-        ).fetchall()
-        return list(_transactions(rows))
+            "SELECT lsn::text, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, VARIADIC %s::text[])",
+            (self._name, list(_OUTPUT)),
+        )
+        return list(decoded(rows))
+
+    def batches(self, upto: Lsn, rows: int = ROWS_PER_BATCH) -> Iterator[list[WalTransaction]]:
+        """Decode what ends at or before `upto`, about so many rows at a time. Raises ReplayFailed.
+
+        The slot moves beyond a batch when the next one is asked for; what was given and not gone beyond comes again.
+        """
+        while True:
+            peeked = self._connection.execute(
+                "SELECT lsn::text, data FROM pg_logical_slot_peek_changes(%s, %s::pg_lsn, %s, VARIADIC %s::text[])",
+                (self._name, str(upto), rows, list(_OUTPUT)),
+            ).fetchall()
+            # Postgres ends after the record that reaches `upto`: the last transaction may end beyond it.
+            batch = [transaction for transaction in decoded(peeked) if transaction.commit_end <= upto]
+            if not batch:
+                return
+            yield batch
+            # Never to `upto` itself: inside of a commit record it would skip that commit.
+            self._connection.execute(
+                "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._name, str(batch[-1].commit_end))
+            )
+            if len(peeked) < rows:
+                return
 
     def drop(self) -> None:
         """Drop the slot."""
         self._connection.execute("SELECT pg_drop_replication_slot(%s)", (self._name,))
 
 
+def decoded(rows: Iterable[tuple[str, str]]) -> Iterator[WalTransaction]:
+    """The transactions of test_decoding's rows (LSN and text), in commit order. Raises ReplayFailed."""
+    changes: list[WalChange] = []
+    for lsn, text in rows:
+        if text.startswith("BEGIN"):
+            changes = []
+        elif text.startswith("COMMIT"):
+            # test_decoding gives a COMMIT the LSN at which its record ends.
+            yield WalTransaction(Lsn.parse(lsn), changes)
+        elif not text.startswith("message: "):  # of pg_logical_emit_message
+            changes += _changes(text)
+
+
 def states_at(
     positions: Iterable[Lsn], transactions: Iterable[WalTransaction], keys: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[Lsn, State]]:
-    """Replay to each position, in their order; `keys` are the tables wanted and their key columns.
+    """Replay to each position, in their order; `keys` are the tables wanted, empty at first, and their key columns.
 
     The state is valid until the next one is asked for.
     """
@@ -80,8 +141,8 @@ def states_at(
     for position in sorted(positions):
         while pending is not None and pending.commit_end <= position:
             for change in pending.changes:
-                if change.table in keys:
-                    _apply(state[change.table], change, keys[change.table])
+                if (table := str(change.table)) in keys:
+                    _apply(state[table], change, keys[table])
             pending = next(ordered, None)
         yield position, state
 
@@ -92,51 +153,62 @@ def _apply(rows: dict[Key, Row], change: WalChange, key: tuple[str, ...]) -> Non
         return
     before = change.old or change.new
     assert before is not None
-    old = rows.pop(tuple(before[column] for column in key), None)
+    old = rows.pop(tuple(before[column] for column in key), {})
     if change.new is not None:
-        new = dict(change.new)
-        for column, value in new.items():
-            if value == _UNCHANGED and old is not None:
-                new[column] = old[column]
+        new = change.new | {column: old[column] for column in change.unchanged}
         rows[tuple(new[column] for column in key)] = new
 
 
-def _transactions(rows: Iterable[tuple[str, str]]) -> Iterator[WalTransaction]:
-    changes: list[WalChange] = []
-    for lsn, text in rows:
-        if text.startswith("BEGIN"):
-            changes = []
-        elif text.startswith("COMMIT"):
-            # test_decoding gives a COMMIT the LSN at which its record ends.
-            yield WalTransaction(Lsn.parse(lsn), changes)
-        else:
-            changes.append(_change(text))
-
-
-def _change(text: str) -> WalChange:
-    match = _CHANGE.match(text)
-    assert match, "not a change of test_decoding"
-    table, kind, rest = match["table"].replace('"', ""), match["kind"], match["rest"]
+def _changes(text: str) -> Iterator[WalChange]:
+    found = _CHANGE.fullmatch(text)
+    if found is None:
+        raise ReplayFailed("a line of test_decoding is not of a known form", hint="is the server's version supported?")
+    tables, kind, rest = found.groups()
     if kind == "TRUNCATE":
-        return WalChange(table, kind, None, None)
-    if kind == "DELETE":
-        return WalChange(table, kind, _row(rest), None)
-    if rest.startswith("old-key: "):
-        old, _, new = rest.removeprefix("old-key: ").partition(" new-tuple: ")
-        return WalChange(table, kind, _row(old), _row(new))
-    return WalChange(table, kind, None, _row(rest))
+        together = tuple(map(_table, _TABLE_NAME.finditer(tables)))
+        yield from (WalChange(table, kind, together=together) for table in together)
+        return
+    [name] = _TABLE_NAME.finditer(tables)
+    table = _table(name)
+    old: Row | None = None
+    if rest.startswith(_OLD):
+        old, _, rest = _row(table, rest.removeprefix(_OLD))
+        if not rest.startswith(_NEW):
+            raise _unreadable(table)
+        rest = rest.removeprefix(_NEW)
+    new, unchanged, rest = _row(table, rest)
+    if rest or not (new or unchanged):  # "(no-tuple-data)" is here too
+        raise _unreadable(table)
+    yield WalChange(table, kind, new, None) if kind == "DELETE" else WalChange(table, kind, old, new, unchanged)
 
 
-def _row(text: str) -> Row:
+def _row(table: TableName, text: str) -> tuple[Row, tuple[str, ...], str]:
+    """The columns that the text begins with, the names of the unchanged ones, and the rest of the text."""
     row: Row = {}
-    for match in _VALUE.finditer(text):
-        name, value = match["name"], match["value"]
-        if name.startswith('"'):
-            name = name[1:-1].replace('""', '"')
-        if value == "null":
-            row[name] = None
-        elif value.endswith("'"):
+    unchanged: list[str] = []
+    end = 0
+    while found := _COLUMN.match(text, end):
+        name, value = _unquoted(found[1]), found[2]
+        if value.endswith("'"):
             row[name] = value.removeprefix("B")[1:-1].replace("''", "'")
+        elif value == _UNCHANGED:
+            unchanged.append(name)
         else:
-            row[name] = value
-    return row
+            row[name] = None if value == "null" else value
+        end = found.end()
+    return row, tuple(unchanged), text[end:]
+
+
+def _table(found: re.Match[str]) -> TableName:
+    return TableName(_unquoted(found[1]), _unquoted(found[2]))
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _unreadable(table: TableName) -> ReplayFailed:
+    return ReplayFailed(
+        f'table "{table}": a change in the WAL does not say which row it is of',
+        hint="give the table a primary key, or another replica identity than NOTHING",
+    )

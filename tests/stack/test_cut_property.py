@@ -254,7 +254,7 @@ def followed(stack: LocalStack, database: Database, capture: CaptureOf) -> Itera
     bank.create()
     captured = capture(*TABLES, min_compaction_lag_ms=int(FAST_COMPACTION["min.compaction.lag.ms"]))
     with closing(database.connect()) as connection:
-        judge = WalSlot(connection, f"{database.name}_judge")
+        judge = WalSlot.create(connection, f"{database.name}_judge")
         bank.open_accounts()
         captured.start(FAST_COMPACTION)
         log = captured.log()

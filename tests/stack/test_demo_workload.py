@@ -23,12 +23,14 @@ from deltalake import DeltaTable, write_deltalake
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from cdc_views.demo.check import POSTGRES_SQL, postgres_answers, require_equal
+from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import SIZES, create
 from cdc_views.demo.transactions import KINDS, LEAST
 from cdc_views.errors import CheckFailed
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.reading import read_table
+from cdc_views.testing.question import read_questions
+from cdc_views.testing.shadow import connect
 
 LIMIT_S = 60
 BANK_TOTAL = "SELECT (SELECT sum(balance) FROM accounts) + (SELECT sum(balance) FROM savings)"
@@ -172,6 +174,14 @@ def test_workload_without_a_database_says_so(idle: Database) -> None:
     assert 'database "nowhere" does not exist' in errors
 
 
+def postgres_rows(dsn: str, files: Path = POSTGRES_SQL) -> Iterator[tuple[str, list[str], list[tuple[Any, ...]]]]:
+    """Name, columns and rows of what the files ask."""
+    with connect(dsn) as connection, connection.cursor(binary=True) as cursor:
+        for name, question in read_questions(files).items():
+            rows = cursor.execute(question.query.encode()).fetchall()
+            yield name, [column.name for column in cursor.description or ()], rows
+
+
 def only(name: str, folder: Path) -> Path:
     """A folder with the SQL of one table or view."""
     shutil.copy(POSTGRES_SQL / f"{name}.sql", folder)
@@ -182,7 +192,7 @@ def test_create_with_the_same_seed_makes_the_same_rows(
     idle: Database, new_database: Callable[[], Database], tmp_path: Path
 ) -> None:
     files = only("public.products", tmp_path)
-    ours, theirs = (next(postgres_answers(each.dsn, files))[1].rows for each in (idle, new_database()))
+    [(_, _, ours)], [(_, _, theirs)] = (list(postgres_rows(each.dsn, files)) for each in (idle, new_database()))
     assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
 
 
@@ -205,9 +215,9 @@ class Version:
 def warehouse(idle: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a perfect engine would have published: a table for every answer."""
     root = tmp_path_factory.mktemp("warehouse")
-    for name, answer in postgres_answers(idle.dsn):
-        arrays = [pa.array(column) for column in zip(*answer.rows, strict=True)]
-        write_deltalake(str(root / name), pa.table(arrays, names=list(answer.columns)))
+    for name, columns, rows in postgres_rows(idle.dsn):
+        arrays = [pa.array(column) for column in zip(*rows, strict=True)]
+        write_deltalake(str(root / name), pa.table(arrays, names=columns))
     return root
 
 

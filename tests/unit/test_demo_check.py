@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -13,8 +13,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from cdc_views.demo.check import POSTGRES_SQL, Answer, Difference, describe, differences
+from cdc_views.demo.check import POSTGRES_SQL
 from cdc_views.demo.data import SIZES
+from cdc_views.testing import compare as comparing
+from cdc_views.testing.compare import Answer, Difference, Published, compare, describe, read_published
 
 MIRROR, VIEW = "public.items", "totals"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -67,6 +69,16 @@ def published(root: Path, name: str = "", change: Callable[[list[Row]], object] 
             change(written)
         write_deltalake(str(root / table), pa.Table.from_pylist(written, schema=types))
     return {table: Version(table, 0) for table in (MIRROR, VIEW)}
+
+
+def differences(root: Path, tables: Mapping[str, Published], said: list[tuple[str, Answer]]) -> list[Difference]:
+    """What the exact comparison finds."""
+    wanted = dict(said)
+    return comparing.differences(
+        tables,
+        wanted,
+        lambda names: {name: compare(name, wanted[name], read_published(root, tables[name])) for name in names},
+    )
 
 
 def test_check_of_equal_tables_finds_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""Every published epoch compared with the WAL-order oracle, mirrors and views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from cdc_views.errors import CheckFailed
+from cdc_views.lsn import Lsn
+from cdc_views.store.control import read_control
+from cdc_views.store.records import PUBLISHING, ControlRecord, TableVersion
+from cdc_views.testing.compare import Difference, describe, differences, read_published
+from cdc_views.testing.oracle import WalOracle
+from cdc_views.testing.question import Question
+from cdc_views.testing.shadow import connect
+
+AT_A_TIME: Final = 2
+
+
+@dataclass(frozen=True)
+class EpochDifference:
+    """A difference in an epoch: its tables and views are to be as Postgres was at `position`."""
+
+    epoch: int
+    position: Lsn
+    difference: Difference
+
+    @property
+    def table(self) -> str:
+        """The mirror (`schema.table`) or view."""
+        return self.difference.table
+
+    def __str__(self) -> str:
+        return f'epoch {self.epoch} at {self.position}: "{self.table}": {self.difference}'
+
+
+class EpochCheck:
+    """Compares epochs with the oracle as they are published.
+
+    `sql` has a query in Postgres' SQL for every view, by its name; its first line may name columns that tell rows
+    apart, as `-- key: user_id, post_id`. A mirror needs none; a query under its name (`schema.table`) is taken
+    instead of all of its columns.
+    """
+
+    def __init__(self, oracle: WalOracle, warehouse: Path, sql: Mapping[str, str]) -> None:
+        self._oracle = oracle
+        self._warehouse = warehouse
+        self._questions = _mirrors(oracle) | {name: Question.of(text) for name, text in sql.items()}
+        # What was found stays so while neither the oracle's rows nor the published version change.
+        self._verdicts: dict[str, tuple[TableVersion, list[Difference]]] = {}
+        self.epochs = 0
+
+    @property
+    def tables(self) -> int:
+        """Mirrors and views that are compared in each epoch."""
+        return len(self._questions)
+
+    def differences(self) -> list[EpochDifference]:
+        """Compare the epochs that were published since the last call.
+
+        Raises PositionUnknown if one is from before the oracle's start, and what `WalOracle.advance_to` raises.
+        """
+        published = [record for record in read_control(self._warehouse) if record.kind in PUBLISHING]
+        found: list[EpochDifference] = []
+        for record in published[self.epochs :]:
+            position = record.position
+            assert position is not None
+            found += [EpochDifference(record.epoch, position, each) for each in self._epoch(record, position)]
+            self.epochs += 1
+        return found
+
+    def require_equal(self) -> None:
+        """Raises CheckFailed, naming epochs, tables and the first keys that differ, unless all is equal."""
+        found = self.differences()
+        if found:
+            raise CheckFailed(
+                describe_epochs(found), hint="the first epoch that differs shows most; later ones may only have kept it"
+            )
+
+    def _epoch(self, record: ControlRecord, position: Lsn) -> list[Difference]:
+        verdicts, self._verdicts = self._verdicts, {}
+        if not self._oracle.advance_to(position):  # else none holds: a view may read any table
+            self._verdicts = verdicts
+        known = {name: found for name, (table, found) in self._verdicts.items() if record.tables.get(name) == table}
+        return differences(
+            record.tables, self._questions, lambda names: known | self._judged(record, set(names) - set(known))
+        )
+
+    def _judged(self, record: ControlRecord, names: Iterable[str]) -> dict[str, list[Difference]]:
+        """Ask and compare, some at a time."""
+        todo = iter(sorted(names))  # the threads take from it one by one
+        found: dict[str, list[Difference]] = {}
+
+        def work(_: int) -> None:
+            with connect(self._oracle.shadow_dsn) as connection:
+                for name in todo:
+                    rows = read_published(self._warehouse, record.tables[name])
+                    found[name] = self._questions[name].differences(connection, name, rows)
+
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            list(pool.map(work, range(AT_A_TIME)))
+        self._verdicts |= {name: (record.tables[name], rows) for name, rows in found.items()}
+        return found
+
+
+def describe_epochs(found: Iterable[EpochDifference]) -> str:
+    """What differs, by epoch and table."""
+    epochs = groupby(found, lambda each: (each.epoch, each.position))
+    return "\n".join(
+        f"epoch {epoch} at {position}: {describe(each.difference for each in inside)}"
+        for (epoch, position), inside in epochs
+    )
+
+
+def _mirrors(oracle: WalOracle) -> dict[str, Question]:
+    return {str(table): Question(*oracle.mirror_query(table)) for table in oracle.tables}

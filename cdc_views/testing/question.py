@@ -1,0 +1,188 @@
+"""Postgres is asked about a published table: SQL, and the answer compared with what is published.
+
+Values that Delta has no type for are texts in mirrors and views; Postgres prints them here. Two ways to compare:
+a quick one by Arrow and DuckDB, and where that does not find the two equal, the exact one, which also names rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pyarrow.csv as pcsv
+from psycopg import sql
+
+from cdc_views.testing.compare import Answer, Difference, compare
+
+Connection = psycopg.Connection[Any]
+
+_KEY_LINE = re.compile(r"-- key: (.+)")
+
+_INT, _BPCHAR, _TIMESTAMP, _TIMESTAMPTZ, _NUMERIC = {20, 21, 23, 26}, 1042, 1114, 1184, 1700
+_TEXT: Final = {19, 25, 1043, _BPCHAR}
+# Types with an exact form of their own in Delta: where the published column is a text, that is a difference.
+_EXACT: Final = {*_INT, 16, 17, 700, 701, 1082, _TIMESTAMP, _TIMESTAMPTZ}
+# Postgres' type of an array by that of its elements.
+_ARRAYS: Final = {1016: 20, 1005: 21, 1007: 23, 1028: 26, 1000: 16, 1001: 17, 1021: 700, 1022: 701, 1182: 1082,
+                  1115: _TIMESTAMP, 1185: _TIMESTAMPTZ, 1003: 19, 1009: 25, 1015: 1043, 1014: _BPCHAR,
+                  1231: _NUMERIC}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query in Postgres' SQL, and the columns that name its rows in what is told of differences."""
+
+    query: str
+    key: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Question:
+        """The query, whose first line may be `-- key: column, ...`."""
+        named = _KEY_LINE.match(text)
+        key = tuple(part.strip() for part in named[1].split(",")) if named else ()
+        return cls(text.strip().rstrip(";"), key)
+
+    def differences(self, connection: Connection, name: str, published: pa.Table) -> list[Difference]:
+        """The rows of a published table that are not as Postgres says; the connection's time zone is UTC."""
+        columns = [_Column(*column) for column in self._columns(connection, published)]
+        names = tuple(column.name for column in columns)
+        if names != tuple(published.column_names):
+            return compare(name, Answer(self.key, names, []), published)
+        if all(column.is_quick for column in columns) and self._quickly_equal(connection, columns, published):
+            return []
+        with connection.cursor(binary=True) as cursor:
+            rows = cursor.execute(self._select([column.value for column in columns])).fetchall()
+        return compare(name, Answer(self.key, names, rows), published)
+
+    def _columns(self, connection: Connection, published: pa.Table) -> list[tuple[str, int, pa.DataType | None]]:
+        found = connection.execute(self._select([sql.SQL("*")]) + sql.SQL(" LIMIT 0")).description or []
+        types = dict(zip(published.column_names, published.schema.types, strict=True))
+        return [(column.name, column.type_code, types.get(column.name)) for column in found]
+
+    def _quickly_equal(self, connection: Connection, columns: Sequence[_Column], published: pa.Table) -> bool:
+        query = self._select([column.text for column in columns])
+        with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(query)) as blocks:
+            data = b"".join(blocks)
+        if not data or not published.num_rows:
+            return not data and not published.num_rows
+        try:
+            wanted = _read_csv(data, published.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return False
+        return _is_same(wanted, published)
+
+    def _select(self, columns: Sequence[sql.Composable]) -> sql.Composed:
+        # On lines of its own: the query may end in a comment.
+        query = sql.SQL(self.query)
+        return sql.SQL("SELECT {} FROM (\n{}\n) question").format(sql.SQL(", ").join(columns), query)
+
+
+def read_questions(folder: Path) -> dict[str, Question]:
+    """The files `<table or view>.sql` of a folder, by name."""
+    return {file.stem: Question.of(file.read_text()) for file in sorted(folder.glob("*.sql"))}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the answer: its type in Postgres, and what it is published as."""
+
+    name: str
+    oid: int
+    published: pa.DataType | None
+
+    @property
+    def value(self) -> sql.Composable:
+        """Its value in SQL, in the form in which it is published."""
+        column = sql.Identifier(self.name)
+        return sql.SQL("{}::{} AS {}").format(column, sql.SQL(self._cast), column) if self._cast else column
+
+    @property
+    def text(self) -> sql.Composable:
+        """Its value in SQL as a text that Arrow can read; a list is JSON."""
+        if not self._is_list:
+            return self.value
+        column = sql.Identifier(self.name)
+        return sql.SQL("to_json({}{})::text").format(column, sql.SQL(f"::{self._cast}" if self._cast else ""))
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether equal texts mean equal values of types that a reader takes for the same."""
+        published, element = self._published, self._element
+        if self._is_list:
+            return pa.types.is_string(published) and (self._cast == "text[]" or element in _TEXT)
+        return bool(
+            (pa.types.is_string(published) and (self._cast == "text" or element in _TEXT))
+            or (pa.types.is_integer(published) and element in _INT)
+            or (pa.types.is_decimal(published) and element == _NUMERIC)
+            or (pa.types.is_timestamp(published) and element in (_TIMESTAMP, _TIMESTAMPTZ))
+            or (published, element) in ((pa.bool_(), 16), (pa.float32(), 700), (pa.float64(), 701), (pa.date32(), 1082))
+        )
+
+    @property
+    def _cast(self) -> str:
+        many, element = "[]" if self._is_list else "", self._element
+        if self._published is None:
+            return ""
+        if pa.types.is_string(self._published) and element not in _EXACT | _TEXT:
+            return "text" + many
+        if pa.types.is_timestamp(self._published) and element == _TIMESTAMP:
+            return "timestamptz" + many
+        return ""
+
+    @property
+    def _is_list(self) -> bool:
+        return self.published is not None and pa.types.is_list(self.published)
+
+    @property
+    def _published(self) -> pa.DataType | None:
+        return self.published.value_type if self._is_list and self.published else self.published
+
+    @property
+    def _element(self) -> int | None:
+        return _ARRAYS.get(self.oid) if self._is_list else self.oid
+
+
+def _read_csv(data: bytes, schema: pa.Schema) -> pa.Table:
+    texts = {field.name: pa.string() if pa.types.is_list(field.type) else field.type for field in schema}
+    return pcsv.read_csv(
+        pa.BufferReader(data),
+        # One block: a value may be longer than the usual ones.
+        read_options=pcsv.ReadOptions(column_names=schema.names, block_size=len(data) + 1),
+        parse_options=pcsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        convert_options=pcsv.ConvertOptions(
+            column_types=texts, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            true_values=["t"], false_values=["f"],
+        ),
+    )  # fmt: skip
+
+
+def _is_same(wanted: pa.Table, published: pa.Table) -> bool:
+    """Whether both have the same rows, each as often."""
+    names = [_quoted(field.name) for field in published.schema]
+    columns = [
+        f"to_json({name})::VARCHAR" if pa.types.is_list(field.type) else name
+        for name, field in zip(names, published.schema, strict=True)
+    ]
+    both = f"SELECT *, 1 FROM wanted UNION ALL SELECT {', '.join(columns)}, -1 FROM published"
+    places = ", ".join(map(str, range(1, len(names) + 1)))
+    counted = f"SELECT * FROM ({both}) sides({', '.join(names)}, _cv_side)"
+    with _duckdb().cursor() as judge:
+        judge.register("wanted", wanted).register("published", published)
+        odd = f"SELECT EXISTS (SELECT {', '.join(names)} FROM ({counted}) GROUP BY {places} HAVING sum(_cv_side) <> 0)"
+        return judge.execute(odd).fetchone() == (False,)
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
