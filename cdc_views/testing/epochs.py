@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from cdc_views.errors import CheckFailed
+from cdc_views.errors import CheckFailed, NothingPublished
 from cdc_views.lsn import Lsn
 from cdc_views.store.control import read_control
 from cdc_views.store.records import PUBLISHING, ControlRecord, TableVersion
@@ -74,8 +74,13 @@ class EpochCheck:
         return found
 
     def require_equal(self) -> None:
-        """Raises CheckFailed, naming epochs, tables and the first keys that differ, unless all is equal."""
+        """Raises CheckFailed, naming epochs, tables and the first keys that differ, unless all is equal.
+
+        Raises NothingPublished if no epoch was compared, now or before.
+        """
         found = self.differences()
+        if not self.epochs:
+            raise NothingPublished("there is no epoch to check", hint="wait for the engine's first epoch")
         if found:
             raise CheckFailed(
                 describe_epochs(found), hint="the first epoch that differs shows most; later ones may only have kept it"

@@ -19,12 +19,14 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 from psycopg import sql
 
+from cdc_views.errors import CheckFailed
 from cdc_views.testing.compare import Answer, Difference, compare
 
 Connection = psycopg.Connection[Any]
 
 _KEY_LINE = re.compile(r"-- key: (.+)")
 
+# Types by their OIDs, which are the same in every server (pg_type.dat).
 _INT, _BPCHAR, _TIMESTAMP, _TIMESTAMPTZ, _NUMERIC = {20, 21, 23, 26}, 1042, 1114, 1184, 1700
 _TEXT: Final = {19, 25, 1043, _BPCHAR}
 # Types with an exact form of their own in Delta: where the published column is a text, that is a difference.
@@ -50,9 +52,17 @@ class Question:
         return cls(text.strip().rstrip(";"), key)
 
     def differences(self, connection: Connection, name: str, published: pa.Table) -> list[Difference]:
-        """The rows of a published table that are not as Postgres says; the connection's time zone is UTC."""
+        """The rows of a published table that are not as Postgres says; the connection's time zone is UTC.
+
+        Raises CheckFailed if the key names a column that the query does not give.
+        """
         columns = [_Column(*column) for column in self._columns(connection, published)]
         names = tuple(column.name for column in columns)
+        if unknown := [column for column in self.key if column not in names]:
+            raise CheckFailed(
+                f'the query for "{name}" has no column "{unknown[0]}", which its key names',
+                hint='its first line is to be "-- key: column, ..."',
+            )
         if names != tuple(published.column_names):
             return compare(name, Answer(self.key, names, []), published)
         if all(column.is_quick for column in columns) and self._quickly_equal(connection, columns, published):

@@ -21,7 +21,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from psycopg import sql
 
-from cdc_views.errors import CheckFailed, PositionUnknown, ReplayFailed, SchemaChanged, UnknownTable, UnsupportedTable
+from cdc_views.errors import (
+    CheckFailed,
+    NothingPublished,
+    PositionUnknown,
+    ReplayFailed,
+    SchemaChanged,
+    UnknownTable,
+    UnsupportedTable,
+)
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.store.control import ControlLog, TableVersion
@@ -470,6 +478,16 @@ def test_check_of_an_epoch_from_before_the_oracle_says_so(bank: Bank, oracle_of:
     late = oracle_of("public.accounts", "public.savings")
     with pytest.raises(PositionUnknown):
         EpochCheck(late, bank.warehouse, {"totals": TOTALS}).differences()
+
+
+def test_check_without_an_epoch_says_so(bank: Bank, tmp_path: Path) -> None:
+    with pytest.raises(NothingPublished):
+        EpochCheck(bank.oracle, tmp_path / "empty", {"totals": TOTALS}).require_equal()
+
+
+def test_check_with_a_key_that_the_query_does_not_give_says_so(bank: Bank) -> None:
+    with pytest.raises(CheckFailed, match='the query for "totals" has no column "owner"'):
+        EpochCheck(bank.oracle, bank.warehouse, {"totals": TOTALS.replace("key: holder", "key: owner")}).differences()
 
 
 def test_example_of_the_page_checks_every_epoch(
