@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final, Self
 from uuid import uuid4
 
+from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import run_epoch
@@ -34,8 +34,9 @@ OnEpoch = Callable[[ControlRecord], None]
 class Engine:
     """Use as a context manager: entering takes the warehouse over, leaving stops Spark and frees it."""
 
-    def __init__(self, settings: Settings, jars: Sequence[Path]) -> None:
+    def __init__(self, settings: Settings, jars: Sequence[Path], clock: Clock = SYSTEM_CLOCK) -> None:
         self._settings = settings
+        self._clock = clock
         self._jars = jars
         self._resources = ExitStack()
 
@@ -57,11 +58,11 @@ class Engine:
         self._resources.callback(lock.release)
         self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, self._source)
-        control = ControlLog.open(settings.warehouse, writer)
+        control = ControlLog.open(settings.warehouse, writer, self._clock)
         known = next((record for record in reversed(control.records) if record.kind == "takeover"), None)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         self._log = self._resources.enter_context(
-            closing(_open_log(settings, declared, Marker(self._source, writer), known))
+            closing(_open_log(settings, declared, Marker(self._source, writer), known, self._clock))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
@@ -90,7 +91,7 @@ class Engine:
         while not (once and recovered) and not self._holds(until):
             record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
             if record is None:
-                time.sleep(IDLE_WAIT_S)
+                self._clock.sleep(IDLE_WAIT_S)
                 continue
             on_epoch(record)
             if once:
@@ -101,7 +102,7 @@ class Engine:
         return until is not None and published is not None and (published.complete_to or Lsn(0)) >= until
 
 
-def _open_log(settings: Settings, declared: Declared, marker: Marker, known: ControlRecord | None) -> Log:
+def _open_log(settings: Settings, declared: Declared, marker: Marker, known: ControlRecord | None, clock: Clock) -> Log:
     looked_up = [
         table.name
         for table in declared.sources
@@ -114,4 +115,5 @@ def _open_log(settings: Settings, declared: Declared, marker: Marker, known: Con
         known_topics=known.detail["source"]["topics"] if known else None,
         fingerprints={table.name: table.fingerprint() for table in declared.sources},
         toast_lookup=looked_up,
+        clock=clock,
     )

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
+from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
 from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, NotRunning, SchemaChanged, TopicChanged
 from cdc_views.log.connect import Connect, require_not_failed
@@ -53,15 +54,18 @@ class Log:
         known_topics: Mapping[str, Any] | None = None,
         fingerprints: Mapping[TableName, str] | None = None,
         toast_lookup: Collection[TableName] = (),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
         `known_topics` is what `topics()` said when the mirrors were made. `fingerprints` are those
         of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
-        tables whose unchanged TOAST values come from the mirror: they need every version of a row.
+        tables whose unchanged TOAST values come from the mirror: they need every version of a row. `clock`
+        tells how old what we read is; how long we wait for Kafka is real time.
         """
         self._settings = settings
+        self._clock = clock
         self._marker = marker
         self._admin = admin_client(settings)
         self._connect = Connect(settings.connect_url, timeout_s=_WATCH_TIMEOUT_S)
@@ -141,7 +145,7 @@ class Log:
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
         require_readable(begin_offsets(self._admin, cut.start), cut.start, end_offsets(self._admin, cut.end), cut.end)
-        age_s = (datetime.now(UTC) - cut.committed_at).total_seconds()
+        age_s = (self._clock.now() - cut.committed_at).total_seconds()
         if age_s > self._freshness.validity_s:
             raise LogGap(
                 f"the cut at position {cut.position} is {age_s:.0f} s old, and after "
@@ -188,8 +192,8 @@ class Log:
         while True:
             marker, touched_s = self._await_marker(deadline)
             self._read_to(end_offsets(self._admin, self._partitions), deadline)
-            self._freshness.caught_up(time.time())
-            if time.monotonic() - touched_s <= self._freshness.validity_s:
+            self._freshness.caught_up(self._clock.now().timestamp())
+            if self._clock.monotonic() - touched_s <= self._freshness.validity_s:
                 return marker
             if time.monotonic() > deadline:
                 raise LogGap(
@@ -199,7 +203,7 @@ class Log:
                 )
 
     def _await_marker(self, deadline: float) -> tuple[ArrivedMarker, float]:
-        touched_s = time.monotonic()
+        touched_s = self._clock.monotonic()
         number = self._marker.touch()
         watch_s = time.monotonic() + _WATCH_INTERVAL_S
         while True:
@@ -209,7 +213,7 @@ class Log:
                 if arrived.position is not None:
                     return arrived, touched_s
                 # The first transaction after the slot was made; the next one has a position.
-                touched_s = time.monotonic()
+                touched_s = self._clock.monotonic()
                 number = self._marker.touch()
             now = time.monotonic()
             if now > deadline:
@@ -220,7 +224,7 @@ class Log:
             if now > watch_s:
                 self._watch()
                 watch_s = now + _WATCH_INTERVAL_S
-            if self._freshness.is_due(time.time()):
+            if self._freshness.is_due(self._clock.now().timestamp()):
                 self._note_caught_up()
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
@@ -250,7 +254,7 @@ class Log:
             return  # a worker that restarts; the marker's deadline holds
 
     def _note_caught_up(self) -> None:
-        now = time.time()
+        now = self._clock.now().timestamp()
         ends = end_offsets(self._admin, self._partitions, committed=True)
         if self._reader.reached(ends):
             self._freshness.caught_up(now)
