@@ -42,6 +42,10 @@ class Tables:
         self.specs[spec.name] = spec
         self._versions[spec.name] = self.warehouse.create(spec)
 
+    def remove(self, name: str) -> None:
+        """Know this view no more; its table stays where it is."""
+        del self.specs[name], self._versions[name]
+
     def version(self, name: str) -> int:
         """The version that the next epoch starts from."""
         return self._versions[name]
