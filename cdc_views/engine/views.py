@@ -136,13 +136,12 @@ class _EpochOfViews:
     def _recompute_and_commit(self, view: CompiledView, base: int) -> int:
         tables, name = self._tables, view.definition.name
         spec, session = tables.specs[name], self._relations.session
-        relations = {}
-        for source in view.inputs:
-            version = self._changed.get(source, tables.version(source))
-            relations[source] = self._relations.name_of(tables.specs[source].path, version)
-        stored = self._stored(view, base, session)
-        changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
-        return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
+        inputs = {source: (tables.specs[source].path, self._changed.get(source, tables.version(source)))
+                  for source in view.inputs}  # fmt: skip
+        with self._relations.reading(inputs) as relations:
+            stored = self._stored(view, base, session)
+            changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
+            return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
 
     def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
         tables, name = self._tables, view.definition.name

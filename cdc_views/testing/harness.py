@@ -83,10 +83,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Step:
-    """The versions of a view before and after the epoch that is the last one for it, and what it cost."""
+    """The version of a view before the last epoch (None: it was not there yet), and what that one cost."""
 
     before: TableVersion | None
-    after: TableVersion | None
     work: ViewWork | None
 
 
@@ -216,7 +215,7 @@ class ViewHarness:
     def rows(self, name: str) -> list[Row]:
         """The rows of a view as it is stored, in no order; of a table, those of its mirror. Raises ViewFailed."""
         self._build()
-        return self._stored(name, self._last.tables[self._known(name)])
+        return self._stored(name, self._live(name))
 
     def recomputed(self, name: str) -> list[Row]:
         """The rows that the view's SQL gives by Spark over the mirrors, the views that it reads recomputed too."""
@@ -226,13 +225,15 @@ class ViewHarness:
         """The same of many views, or of all, several at a time."""
         self._build()
         views = [self._view(name) for name in (self._views if names is None else names)]
-        relations = Relations(self._spark, self._tables.warehouse)
         made: dict[str, str] = {}
-        queries = [self._query(view, relations, made) for view in views]
-        found = in_parallel(lambda query: relations.session.sql(query).toArrow(), queries, _QUERIES_AT_ONCE)
-        for name in made.values():
-            relations.session.catalog.dropTempView(name)
-        relations.forget()
+        try:
+            with self._scratch.reading(self._mirrors_below(views)) as mirrors:
+                queries = [self._query(view, mirrors, made) for view in views]
+                found = in_parallel(lambda query: self._scratch.session.sql(query).toArrow(), queries, _QUERIES_AT_ONCE)
+        finally:
+            for name in made.values():
+                self._scratch.session.catalog.dropTempView(name)
+            self._scratch.forget()
         return {
             view.spec.name: _tuples(rows.rename_columns(own_columns(view.compiled, view.spec)))
             for view, rows in zip(views, found, strict=True)
@@ -250,21 +251,22 @@ class ViewHarness:
             raise UnequalRows("\n".join(problems))
 
     def changes(self, name: str) -> Changes:
-        """What the last `apply` inserted into a view and deleted; all its rows, if it was built since."""
+        """What the last `apply` inserted into a view and deleted; all its rows, if it was built since.
+
+        Raises ViewFailed.
+        """
         self._build()
-        self._view(name)
-        step = self._steps[name]
-        if step.before == step.after:
+        after = self._live(self._view(name).spec.name)
+        before = self._steps[name].before
+        if before is not None and before.version == after.version:
             return Changes([], [])
-        before = [] if step.before is None else self._stored(name, step.before)
-        after = [] if step.after is None else self._stored(name, step.after)
-        return Changes(*exact_difference(after, before))
+        old_rows = [] if before is None else self._stored(name, before)
+        return Changes(*exact_difference(self._stored(name, after), old_rows))
 
     def cost(self, name: str) -> Cost:
         """What the last `apply` cost for a view; what building it cost, if it was built since."""
         self._build()
-        self._view(name)
-        work = self._steps[name].work
+        work = self._steps[self._view(name).spec.name].work
         if work is None:
             return Cost()
         spark = spark_work(self._spark, work.job_group)
@@ -326,6 +328,7 @@ class ViewHarness:
         for view in self._views.values():
             self._tables.add(view.spec)
         self._shapes = Relations(self._spark, self._tables.warehouse)
+        self._scratch = Relations(self._spark, self._tables.warehouse)
         self._runner = ViewRunner(self._spark, self._levels())
         take_over(self._control, self._tables, {})
         if self._tables.published is None:
@@ -361,7 +364,7 @@ class ViewHarness:
 
     def _step(self, name: str, before: ControlRecord | None) -> _Step:
         earlier = None if before is None else before.tables.get(name)
-        return _Step(earlier, self._last.tables.get(name), self._runner.work.get(name))
+        return _Step(earlier, self._runner.work.get(name))
 
     def _parsed(self, sql: str) -> ViewDefinition:
         found = _NAME.search(sql)
@@ -384,34 +387,41 @@ class ViewHarness:
             raise UnknownView(f'unknown view "{name}"', hint=f"there are {', '.join(self._views) or 'none'}")
         return self._views[name]
 
-    def _known(self, name: str) -> str:
-        """The manifest's name of a view, or of a table."""
+    def _live(self, name: str) -> TableVersion:
+        """Where a view stands, or the mirror of a table."""
         table = str(TableName.parse(name))
-        return table if name not in self._views and table in self._tables.sources else self._view(name).spec.name
+        is_table = name not in self._views and table in self._tables.sources
+        found = self._last.tables[table if is_table else self._view(name).spec.name]
+        if found.status == "failed":
+            raise ViewFailed(f'view "{name}" has failed: {self._tables.failure(name)}')
+        return found
 
     def _stored(self, name: str, table: TableVersion) -> list[Row]:
-        if table.status == "failed":
-            raise ViewFailed(f'view "{name}" has failed: {self._tables.failure(name)}')
         view = self._views.get(name)
         columns = None if view is None else own_columns(view.compiled, view.spec)
         rows = read_table(self._root, table.path, table.version, columns)
         return _tuples(rows.select(columns or rows.column_names))
 
-    def _query(self, view: _View, relations: Relations, made: dict[str, str]) -> str:
+    def _mirrors_below(self, views: Iterable[_View]) -> dict[str, tuple[str, int]]:
+        """Path and version of every mirror that the views read, directly or not."""
+        pending, seen = [source for view in views for source in view.compiled.inputs], set[str]()
+        while pending:
+            source = pending.pop()
+            if source not in seen and source in self._views:
+                pending.extend(self._views[source].compiled.inputs)
+            seen.add(source)
+        mirrors = {source: self._last.tables[source] for source in seen if source not in self._views}
+        return {source: (table.path, table.version) for source, table in mirrors.items()}
+
+    def _query(self, view: _View, mirrors: Mapping[str, str], made: dict[str, str]) -> str:
         """The view's SQL over the mirrors; `made` are the temporary views of the views that it reads."""
-        names = {}
         for source in view.compiled.inputs:
-            if source not in self._views:
-                table = self._last.tables[source]
-                names[source] = relations.name_of(table.path, table.version)
-                continue
-            if source not in made:
+            if source in self._views and source not in made:
                 parent = self._views[source]
-                frame = relations.session.sql(self._query(parent, relations, made))
+                frame = self._scratch.session.sql(self._query(parent, mirrors, made))
                 made[source] = f"_cv_from_scratch_{source}"
                 frame.toDF(*own_columns(parent.compiled, parent.spec)).createOrReplaceTempView(made[source])
-            names[source] = made[source]
-        return view.compiled.query(names)
+        return view.compiled.query({**mirrors, **made})
 
 
 def _tuples(rows: pa.Table) -> list[Row]:

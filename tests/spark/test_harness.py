@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from cdc_views.errors import BadView, DuplicateKey, NotRunning, UnequalRows, UnknownView, UnsupportedView, ViewFailed
 from cdc_views.testing import (
-    POINTS,
     Changes,
     Cost,
     Delete,
@@ -26,6 +27,8 @@ from cdc_views.testing import (
 )
 from cdc_views.testing.histories import History, Schema
 
+POINTS_OF_EPOCHS = ("takeover.after_fence", "epoch.after_cut", "epoch.after_intent", "views.after_first_commit",
+                    "epoch.before_publish")  # fmt: skip
 ORDERS = "CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint, total numeric(12,2))"
 USERS = "CREATE TABLE shop.users (id bigserial PRIMARY KEY, name varchar(9) NOT NULL DEFAULT 'nobody')"
 TOTALS = "CREATE MATERIALIZED VIEW totals (user_id, total) AS SELECT user_id, sum(total) FROM orders GROUP BY user_id"
@@ -36,6 +39,17 @@ FIRST = [
     Insert("orders", {"id": 2, "user_id": 1, "total": "2.5"}),
     Insert("orders", {"id": 3, "user_id": 2, "total": 1.005}),
 ]
+
+
+# Two harnesses without a Spark, one after the other, in a process of their own.
+ALONE = """
+from cdc_views.testing import Insert, ViewHarness
+for key in (1, 2):
+    with ViewHarness("CREATE TABLE t (id int PRIMARY KEY)") as h:
+        h.create_view("CREATE MATERIALIZED VIEW v AS SELECT id FROM t")
+        h.apply([Insert("t", {"id": key})])
+        print(h.rows("v"), h.warehouse)
+"""
 
 
 @pytest.fixture
@@ -61,6 +75,15 @@ def test_example_of_the_docs_runs(spark: SparkSession) -> None:
     state = {"l": [{**dict.fromkeys(schema.columns), "id": 1, "j": "a"}],
              "r": [{**dict.fromkeys(schema.columns), "id": 1, "part": 1, "j": "a", "n": 7}]}  # fmt: skip
     names["test_view_survives_every_history"].hypothesis.inner_test(History(schema, ((changes,),), (state,)))
+
+
+def test_harness_without_a_spark_starts_and_stops_its_own() -> None:
+    ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=200, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    (first, warehouse), (second, other) = (line.rsplit(" ", 1) for line in ran.stdout.splitlines())
+    assert (first, second) == ("[(1,)]", "[(2,)]")
+    assert not Path(warehouse).exists()
+    assert not Path(other).exists()
 
 
 def test_view_equals_its_sql_after_changes(h: ViewHarness) -> None:
@@ -193,7 +216,7 @@ def test_verify_names_the_view_and_the_rows(h: ViewHarness, monkeypatch: pytest.
         h.verify()
 
 
-@pytest.mark.parametrize("point", sorted(POINTS - {"recovery.after_intent", "abandon.after_first_restore"}))
+@pytest.mark.parametrize("point", POINTS_OF_EPOCHS)
 def test_crash_at_any_point_loses_nothing(h: ViewHarness, point: str) -> None:
     h.create_view(TOTALS)
     h.create_view(RICH)

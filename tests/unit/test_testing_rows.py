@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -79,6 +81,11 @@ def test_crash_that_does_not_happen_is_an_error() -> None:
 def test_unknown_crash_point_is_refused() -> None:
     with pytest.raises(BadConfig, match="unknown fault point"), crash_at("epoch.nowhere"):
         pass
+
+
+def test_tools_can_be_imported_without_hypothesis() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import cdc_views.testing"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_hand_clock_moves_only_by_hand() -> None:
