@@ -13,6 +13,12 @@ CdcViewsError
 │   ├── BadReplay             a rebuild from where the log, or the control log, cannot be replayed
 │   │   └── NotSelfContained  the table's log alone does not say what the table holds
 │   ├── UnknownTable
+│   ├── BadTable              a statement that the test harness cannot make a table of
+│   ├── BadChange             a change that the tables of the test harness refuse, as Postgres would
+│   │   ├── BadValue          a value that is none of its column's type, or does not fit it
+│   │   ├── DuplicateKey
+│   │   ├── NoSuchRow         none, or more than one
+│   │   └── NullNotAllowed
 │   ├── JavaMissing
 │   └── SourceUnreachable     wrong DSN, wrong password, server not there
 ├── NotRunning                exit status 3: the stack or the engine is not there
@@ -45,6 +51,8 @@ CdcViewsError
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
 ├── TableUnavailable          a published version that cannot be read
+├── FaultNotReached           a test's crash that did not happen
+├── UnequalRows               the test harness: a view that does not equal its SQL; shows the rows
 ├── CheckFailed               tables or views that do not equal Postgres
 └── OracleError               the WAL oracle of cdc_views.testing cannot say
     ├── UnsupportedTable      a table that cannot be replayed
@@ -52,7 +60,7 @@ CdcViewsError
     └── ReplayFailed          the WAL does not fit the rows that it is applied to
 
 Wording follows Postgres: lower case, no full stop, the object quoted, what was found and what
-was wanted. The hint says what to do. Row values never appear in messages.
+was wanted. The hint says what to do. Row values never appear in messages, but for UnequalRows of tests.
 """
 
 from __future__ import annotations
@@ -123,6 +131,30 @@ class NotSelfContained(BadReplay):
 
 class UnknownTable(BadInput):
     """A source table that does not exist."""
+
+
+class BadTable(BadInput):
+    """A statement that the test harness cannot make a table of."""
+
+
+class BadChange(BadInput):
+    """A change that the tables of the test harness refuse, as Postgres would."""
+
+
+class BadValue(BadChange):
+    """A value that is none of its column's type, or does not fit it."""
+
+
+class DuplicateKey(BadChange):
+    """A row with the key of another one."""
+
+
+class NoSuchRow(BadChange):
+    """A row to update or delete that is not there, or is more than one."""
+
+
+class NullNotAllowed(BadChange):
+    """NULL in a column that is NOT NULL."""
 
 
 class JavaMissing(BadInput):
@@ -263,6 +295,14 @@ class ViewFailed(CdcViewsError):
 
 class TableUnavailable(CdcViewsError):
     """A published version that cannot be read."""
+
+
+class FaultNotReached(CdcViewsError):
+    """A test's crash that did not happen: its point was not reached."""
+
+
+class UnequalRows(CdcViewsError, AssertionError):
+    """Rows that are not those of a view's SQL; the message shows them."""
 
 
 class CheckFailed(CdcViewsError):

@@ -1,8 +1,16 @@
-"""Names and measures of what the engine does."""
+"""Names and measures of what the engine does: how long each stage took, and how much work a table was.
+
+Work is counted where it is done: the store's readers and writers call `count`, which adds to the `Work`
+of the `counting` block around them, if there is one. Each thread works for one table at a time.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Final
 
 STAGES: Final = ("cut", "deltas", "mirrors", "views", "publish")
@@ -25,3 +33,37 @@ class Stages:
     def milliseconds(self) -> dict[str, int]:
         """Whole milliseconds by stage."""
         return {stage: round(seconds * 1000) for stage, seconds in self._seconds.items()}
+
+
+@dataclass
+class Work:
+    """What the driver did by itself for one table: rows and files that it read, rows that its commits wrote.
+
+    A file that is read twice counts twice. What Spark reads is counted by Spark (store/spark_work.py).
+    """
+
+    rows_read: int = 0
+    files_read: int = 0
+    rows_written: int = 0
+
+
+_current: ContextVar[Work | None] = ContextVar("_current", default=None)
+
+
+@contextmanager
+def counting(work: Work) -> Iterator[Work]:
+    """Add to `work` what this thread does in the block."""
+    token = _current.set(work)
+    try:
+        yield work
+    finally:
+        _current.reset(token)
+
+
+def count(*, rows_read: int = 0, files_read: int = 0, rows_written: int = 0) -> None:
+    """Say what was done; nothing is kept outside of a `counting` block."""
+    work = _current.get()
+    if work is not None:
+        work.rows_read += rows_read
+        work.files_read += files_read
+        work.rows_written += rows_written

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cdc_views.capture.fold import Fold, Key
 from cdc_views.engine.tables import Tables
-from cdc_views.log.log import Log
+from cdc_views.log.cut import CutLog
 from cdc_views.store.warehouse import Changes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class MirrorDelta:
     snapshot_rows: int
 
 
-def read_deltas(log: Log, intent: Intent, tables: Tables) -> dict[str, MirrorDelta]:
+def read_deltas(log: CutLog, intent: Intent, tables: Tables) -> dict[str, MirrorDelta]:
     """Read the cut's records and fold them. Raises BadEvent, UnresolvedToast and what the log raises."""
     folds = {name: Fold(source) for name, source in tables.sources.items()}
     for record in log.records(intent.cut):

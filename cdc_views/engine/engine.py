@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,6 +10,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, run_epoch
@@ -45,6 +45,7 @@ class Engine:
         self,
         settings: Settings,
         jars: Sequence[Path],
+        clock: Clock = SYSTEM_CLOCK,
         *,
         spark: SparkSession | None = None,
         request: SwapRequest | None = None,
@@ -55,6 +56,7 @@ class Engine:
         have written to them.
         """
         self._settings = settings
+        self._clock = clock
         self._jars = jars
         self._spark = spark
         self._request = request
@@ -78,11 +80,11 @@ class Engine:
         self._resources.callback(lock.release)
         self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, self._source)
-        control = ControlLog.open(settings.warehouse, writer)
+        control = ControlLog.open(settings.warehouse, writer, self._clock)
         known = next((record for record in reversed(control.records) if record.kind == "takeover"), None)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, Marker(self._source, writer), known))
+            closing(open_log(settings, declared, Marker(self._source, writer), known, self._clock))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
@@ -119,7 +121,7 @@ class Engine:
             self._serve_requests(on_epoch)
             record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
             if record is None:
-                time.sleep(IDLE_WAIT_S)
+                self._clock.sleep(IDLE_WAIT_S)
                 continue
             on_epoch(record)
             if once:
@@ -160,7 +162,13 @@ class Engine:
         return until is not None and published is not None and (published.complete_to or Lsn(0)) >= until
 
 
-def open_log(settings: Settings, declared: Declared, marker: MarkerWriter, known: ControlRecord | None) -> Log:
+def open_log(
+    settings: Settings,
+    declared: Declared,
+    marker: MarkerWriter,
+    known: ControlRecord | None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Log:
     """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
     looked_up = [
         table.name
@@ -174,4 +182,5 @@ def open_log(settings: Settings, declared: Declared, marker: MarkerWriter, known
         known_topics=known.detail["source"]["topics"] if known else None,
         fingerprints={table.name: table.fingerprint() for table in declared.sources},
         toast_lookup=looked_up,
+        clock=clock,
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from cdc_views import faults
@@ -15,8 +14,7 @@ from cdc_views.engine.deltas import MirrorDelta, read_deltas
 from cdc_views.engine.mirrors import commit_mirrors
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
-from cdc_views.log.cut import Cut
-from cdc_views.log.log import Log
+from cdc_views.log.cut import Cut, CutLog
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
@@ -59,7 +57,7 @@ class Intent:
 
 
 def run_epoch(
-    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, idle_interval_s: float
+    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, idle_interval_s: float
 ) -> ControlRecord | None:
     """Run the next epoch and return its published record; None if nothing changed and nothing was due."""
     stages = Stages()
@@ -72,7 +70,7 @@ def run_epoch(
     return finish_epoch(log, tables, views, control, intent, stages)
 
 
-def run_swap(log: Log, tables: Tables, views: ViewRunner, control: ControlLog, swap: Swap) -> ControlRecord:
+def run_swap(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, swap: Swap) -> ControlRecord:
     """Run the epoch that publishes `tables.replaced`. After a crash it is abandoned, not repeated."""
     stages = Stages()
     cut = log.cut(tables.offsets, tables.position, tables.committed_at)
@@ -82,7 +80,7 @@ def run_swap(log: Log, tables: Tables, views: ViewRunner, control: ControlLog, s
 
 
 def finish_epoch(
-    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
+    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
 ) -> ControlRecord:
     """Steps 3 to 6: the part that recovery repeats."""
     deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
@@ -105,7 +103,7 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
     last = tables.published
     assert last is not None
     assert last.published_at is not None
-    if (datetime.now(UTC) - last.published_at).total_seconds() < idle_interval_s:
+    if (control.clock.now() - last.published_at).total_seconds() < idle_interval_s:
         tables.skip(cut.end)
         return None
     record = control.append(

@@ -18,7 +18,7 @@ from cdc_views.engine.epoch import SWAPS, Intent, finish_epoch, intend, read_int
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted
-from cdc_views.log.log import Log
+from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord
 from cdc_views.store.warehouse import Stamp, TableCommit
@@ -59,7 +59,7 @@ def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
                 )
 
 
-def recover(log: Log, tables: Tables, views: ViewRunner, control: ControlLog) -> ControlRecord | None:
+def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog) -> ControlRecord | None:
     """Step 4: finish the epoch that was intended and not published, or abandon it; None if there is none."""
     record = control.open_intent
     if record is None:
@@ -105,7 +105,7 @@ def _commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommi
 
 
 def _finish(
-    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, old: Intent, done: dict[str, int]
+    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, old: Intent, done: dict[str, int]
 ) -> ControlRecord:
     intent = intend(control, old.cut, tables, done=done, epoch=old.epoch)
     faults.point("recovery.after_intent")

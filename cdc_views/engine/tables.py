@@ -84,6 +84,10 @@ class Tables:
         """The mirrors among `replaced`, and their versions: what reads them is to be computed anew."""
         return {name: self._versions[name] for name in self.replaced & self.sources.keys()}
 
+    def remove(self, name: str) -> None:
+        """Know this view no more; its table stays where it is."""
+        del self.specs[name], self._versions[name]
+
     def version(self, name: str) -> int:
         """The version that the next epoch starts from."""
         return self._versions[name]

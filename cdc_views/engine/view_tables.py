@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from cdc_views.engine.relations import Relations
 from cdc_views.engine.strategies.full import HASH, NUMBER
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import first_line
@@ -35,18 +36,21 @@ def declare_views(spark: SparkSession, tables: Tables, views: Iterable[CompiledV
     Raises BadView where Spark does not understand the query, UnsupportedView for a column type that
     cannot be published.
     """
+    shapes = Relations(spark, tables.warehouse)
     for view in views:
-        tables.add(_spec(spark, tables, view))
+        declare_view(shapes, tables, view)
+    shapes.forget()
 
 
-def _spec(spark: SparkSession, tables: Tables, view: CompiledView) -> TableSpec:
-    session, relations = spark.newSession(), {}
-    for number, source in enumerate(view.inputs):
-        relations[source] = f"_cv_input_{number}"
-        spec = tables.specs[source]
-        tables.warehouse.frame(spec.path, tables.version(source), session).createOrReplaceTempView(relations[source])
+def declare_view(shapes: Relations, tables: Tables, view: CompiledView) -> None:
+    """Make the table of one view known, whose inputs are; `shapes` may serve many. Raises like `declare_views`."""
+    tables.add(_spec(shapes, tables, view))
+
+
+def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
+    relations = {source: shapes.shape_of(tables.specs[source]) for source in view.inputs}
     try:
-        schema = session.sql(view.query(relations)).schema
+        schema = shapes.session.sql(view.query(relations)).schema
     except (AnalysisException, ParseException) as error:
         raise BadView(
             f"{_place(view, error)}: {first_line(error)}", hint="the language of views is Spark SQL"

@@ -14,11 +14,14 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_views import faults
+from cdc_views import faults, metrics
 from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.relations import Relations
 from cdc_views.engine.strategies import STRATEGIES, Recompute
 from cdc_views.engine.tables import Tables
+from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.spark_work import job_group
 
 if TYPE_CHECKING:
     from cdc_views.engine.epoch import Intent
@@ -35,12 +38,22 @@ class ViewResult:
     failure: str | None = None
 
 
+@dataclass(frozen=True)
+class ViewWork:
+    """What a view cost in an epoch: the driver's own work, and the group of the jobs that Spark ran for it."""
+
+    driver: Work
+    job_group: str
+
+
 class ViewRunner:
-    """Maintains the views, level by level of their graph."""
+    """Maintains the views, level by level of their graph. `work` is that of the last epoch, by view."""
 
     def __init__(self, spark: SparkSession, levels: Sequence[Sequence[CompiledView]]) -> None:
         self._spark = spark
         self._levels = levels
+        self._relations: Relations | None = None
+        self.work: dict[str, ViewWork] = {}
 
     @property
     def views(self) -> list[CompiledView]:
@@ -58,24 +71,30 @@ class ViewRunner:
 
         Returns the result of every view that was touched, or that has failed and still stands so.
         """
-        epoch = _EpochOfViews(self._spark, tables, intent, dict(commits))
-        for level in self._levels:
-            due = [view for view in level if epoch.is_due(view)]
-            epoch.keep_others(level)
-            brought = in_parallel(epoch.bring, due, tables.parallel_commits)
-            epoch.add({view.definition.name: result for view, result in zip(due, brought, strict=True)})
+        self._relations = self._relations or Relations(self._spark, tables.warehouse)
+        epoch = _EpochOfViews(self._relations, tables, intent, dict(commits))
+        try:
+            for level in self._levels:
+                due = [view for view in level if epoch.is_due(view)]
+                epoch.keep_others(level)
+                brought = in_parallel(epoch.bring, due, tables.parallel_commits)
+                epoch.add({view.definition.name: result for view, result in zip(due, brought, strict=True)})
+        finally:
+            self.work = epoch.work
+            self._relations.forget()
         return epoch.results
 
 
 class _EpochOfViews:
     """The views' part of one epoch; `changed` are the tables that have a new version in it."""
 
-    def __init__(self, spark: SparkSession, tables: Tables, intent: Intent, changed: dict[str, int]) -> None:
-        self._spark = spark
+    def __init__(self, relations: Relations, tables: Tables, intent: Intent, changed: dict[str, int]) -> None:
+        self._relations = relations
         self._tables = tables
         self._intent = intent
         self._changed = changed
         self.results: dict[str, ViewResult] = {}
+        self.work: dict[str, ViewWork] = {}
 
     def add(self, results: Mapping[str, ViewResult]) -> None:
         self.results |= results
@@ -101,28 +120,28 @@ class _EpochOfViews:
         for source in view.inputs:
             if source in self.results and self.results[source].status == "failed":
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
-        for attempt in range(1, TRIES + 1):
-            try:
-                version = self._recompute_and_commit(view, base)
-                faults.point("views.after_first_commit")
-                return ViewResult(version, "live")
-            except PySparkException as error:
-                if attempt == TRIES:
-                    return ViewResult(base, "failed", first_line(error))
+        with job_group(self._relations.session, f"view {view.definition.name}") as group:
+            work = self.work[view.definition.name] = ViewWork(Work(), group)
+            for attempt in range(1, TRIES + 1):
+                try:
+                    with metrics.counting(work.driver):
+                        version = self._recompute_and_commit(view, base)
+                    faults.point("views.after_first_commit")
+                    return ViewResult(version, "live")
+                except PySparkException as error:
+                    if attempt == TRIES:
+                        return ViewResult(base, "failed", first_line(error))
         raise AssertionError("unreachable")
 
     def _recompute_and_commit(self, view: CompiledView, base: int) -> int:
         tables, name = self._tables, view.definition.name
-        spec, session = tables.specs[name], self._spark.newSession()
-        relations = {}
-        for number, source in enumerate(view.inputs):
-            version = self._changed.get(source, tables.version(source))
-            frame = tables.warehouse.frame(tables.specs[source].path, version, session)
-            relations[source] = f"_cv_input_{number}"
-            frame.createOrReplaceTempView(relations[source])
-        stored = self._stored(view, base, session)
-        changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
-        return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
+        spec, session = tables.specs[name], self._relations.session
+        inputs = {source: (tables.specs[source].path, self._changed.get(source, tables.version(source)))
+                  for source in view.inputs}  # fmt: skip
+        with self._relations.reading(inputs) as relations:
+            stored = self._stored(view, base, session)
+            changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
+            return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
 
     def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
         tables, name = self._tables, view.definition.name

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Protocol
 
 from cdc_views.errors import LogDiscontinuity, SequenceRegressed
 from cdc_views.log.record import Offsets, Order, Record, TopicPartition
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,25 @@ class Cut:
     committed_at: datetime
     start: Offsets
     end: Offsets
+
+
+class CutLog(Protocol):
+    """What an epoch asks of a log: Kafka's (log.py), or one in memory (cdc_views.testing)."""
+
+    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None = None) -> Cut:
+        """Cut everything committed up to now that is not before `after`."""
+
+    def has_changes(self, cut: Cut) -> bool:
+        """Whether the cut has records of mirrored tables."""
+
+    def records(self, cut: Cut) -> Iterator[Record]:
+        """Yield the records of mirrored tables in the cut, partition by partition in offset order."""
+
+    def require_repeatable(self, cut: Cut) -> None:
+        """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
+
+    def table_of(self, topic: str) -> TableName:
+        """Give the table of a topic."""
 
 
 class Held:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
+from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
 from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, NotRunning, SchemaChanged, TopicChanged
 from cdc_views.log.connect import Connect, require_not_failed
@@ -55,15 +56,18 @@ class Log:
         known_topics: Mapping[str, Any] | None = None,
         fingerprints: Mapping[TableName, str] | None = None,
         toast_lookup: Collection[TableName] = (),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
         `known_topics` is what `topics()` said when the mirrors were made. `fingerprints` are those
         of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
-        tables whose unchanged TOAST values come from the mirror: they need every version of a row.
+        tables whose unchanged TOAST values come from the mirror: they need every version of a row. `clock`
+        tells how old what we read is; how long we wait for Kafka is real time.
         """
         self._settings = settings
+        self._clock = clock
         self._marker = marker
         self._admin = admin_client(settings)
         self._connect = Connect(settings.connect_url, timeout_s=_WATCH_TIMEOUT_S)
@@ -144,7 +148,7 @@ class Log:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
         ends = end_offsets(self._admin, cut.end)
         require_readable(begin_offsets(self._admin, cut.start), cut.start, ends, cut.end)
-        age_s = (datetime.now(UTC) - cut.committed_at).total_seconds()
+        age_s = (self._clock.now() - cut.committed_at).total_seconds()
         # Only a later version of a row makes the cleaner remove an earlier one.
         if age_s > self._freshness.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
             raise LogGap(
@@ -155,7 +159,7 @@ class Log:
 
     def require_gapless(self, since: datetime) -> None:
         """Raise LogGap unless the log still tells of everything that was deleted since then."""
-        self._freshness.require_gapless(since.timestamp(), time.time())
+        self._freshness.require_gapless(since.timestamp(), self._clock.now().timestamp())
 
     def topic_of(self, table: TableName) -> Topic:
         """Give the topic of a table."""
@@ -204,8 +208,8 @@ class Log:
         while True:
             marker, touched_s = self._await_marker(deadline)
             self._read_to(end_offsets(self._admin, self._partitions), deadline)
-            self._freshness.caught_up(time.time())
-            if time.monotonic() - touched_s <= self._freshness.validity_s:
+            self._freshness.caught_up(self._clock.now().timestamp())
+            if self._clock.monotonic() - touched_s <= self._freshness.validity_s:
                 return marker
             if time.monotonic() > deadline:
                 raise LogGap(
@@ -215,7 +219,7 @@ class Log:
                 )
 
     def _await_marker(self, deadline: float) -> tuple[ArrivedMarker, float]:
-        touched_s = time.monotonic()
+        touched_s = self._clock.monotonic()
         number = self._marker.touch()
         watch_s = time.monotonic() + _WATCH_INTERVAL_S
         while True:
@@ -225,7 +229,7 @@ class Log:
                 if arrived.position is not None:
                     return arrived, touched_s
                 # The first transaction after the slot was made; the next one has a position.
-                touched_s = time.monotonic()
+                touched_s = self._clock.monotonic()
                 number = self._marker.touch()
             now = time.monotonic()
             if now > deadline:
@@ -236,7 +240,7 @@ class Log:
             if now > watch_s:
                 self._watch()
                 watch_s = now + _WATCH_INTERVAL_S
-            if self._freshness.is_due(time.time()):
+            if self._freshness.is_due(self._clock.now().timestamp()):
                 self._note_caught_up()
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
@@ -266,7 +270,7 @@ class Log:
             return  # a worker that restarts; the marker's deadline holds
 
     def _note_caught_up(self) -> None:
-        now = time.time()
+        now = self._clock.now().timestamp()
         ends = end_offsets(self._admin, self._partitions, committed=True)
         if self._reader.reached(ends):
             self._freshness.caught_up(now)

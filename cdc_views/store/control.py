@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
 from cdc_views.lsn import Lsn
 from cdc_views.store.entries import commit_info, disk_full, newest_version, read_entry
@@ -37,20 +38,21 @@ _NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_exp
 class ControlLog:
     """The writer's side. `open` reads everything; nothing may be appended before `take_over`."""
 
-    def __init__(self, root: Path, writer: str, table: DeltaTable, records: list[ControlRecord]) -> None:
+    def __init__(self, root: Path, writer: str, table: DeltaTable, records: list[ControlRecord], clock: Clock) -> None:
         self._folder = root / FOLDER
         self._writer = writer
         self._table = table
         self._term = 0
         self._epoch = max((record.epoch for record in records), default=0)
         self._attempt = max((record.attempt for record in records), default=0)
+        self.clock = clock
         self.records = records
 
     @classmethod
-    def open(cls, root: Path, writer: str) -> ControlLog:
+    def open(cls, root: Path, writer: str, clock: Clock = SYSTEM_CLOCK) -> ControlLog:
         """Read the whole log; makes it if there is none. Raises ForeignCommit."""
         table = _open_or_create(root / FOLDER)
-        return cls(root, writer, table, _checked(_records(table, 0), table.version()))
+        return cls(root, writer, table, _checked(_records(table, 0), table.version()), clock)
 
     def take_over(self, generation: str | None = None, detail: Mapping[str, Any] | None = None) -> ControlRecord:
         """Become the writer: a new term, a fresh attempt. Raises Fenced if somebody was faster."""
@@ -94,7 +96,7 @@ class ControlLog:
             position=position,
             complete_to=complete_to,
             committed_at=committed_at,
-            published_at=datetime.now(UTC) if kind in PUBLISHING else None,
+            published_at=self.clock.now() if kind in PUBLISHING else None,
             offsets=dict(offsets or {}),
             tables=dict(tables or {}),
             detail=dict(detail or {}),

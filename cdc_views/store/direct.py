@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cdc_views import metrics
 from cdc_views.store.deletion_vectors import Rows, VectorFile, read_rows
 from cdc_views.store.entries import disk_full, put_entry, sync_folder
 from cdc_views.store.features import READER_FEATURES, WRITER_FEATURES
@@ -133,6 +134,7 @@ def _rows_of(table: Path, key: Sequence[str], add: Add, gone: pa.Table) -> Itera
         return iter(range(orjson.loads(add["stats"])["numRecords"]))
     file = table / urllib.parse.unquote(add["path"])
     stored = pq.read_table(file, columns=list(key), partitioning=None).select(list(key)).cast(gone.schema)
+    metrics.count(rows_read=stored.num_rows, files_read=1)
     first, *others = key
     candidates = pc.indices_nonzero(pc.is_in(stored[first], value_set=gone[first].combine_chunks()))
     if not others:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from cdc_views import metrics
 from cdc_views.errors import TableUnavailable
 
 
@@ -42,6 +43,7 @@ def read_table(root: Path, path: str, version: int, columns: Sequence[str] | Non
         rows = pa.table(table.scan(columns=None if columns is None else list(columns)))
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
         raise _unavailable(path, version) from error
+    metrics.count(rows_read=rows.num_rows, files_read=len(table.file_uris()))
     schema = pa.schema(table.schema().to_arrow())
     return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
 

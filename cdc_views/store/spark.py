@@ -74,7 +74,8 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
     with tempfile.TemporaryFile() as output, _own_spark(), _own_interrupt_handler():
         try:
             # The JVM's stderr is kept apart: it opens with a warning about its own modules.
-            gateway = launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
+            # A session that was stopped leaves its JVM behind, and pyspark would use that one anyway.
+            gateway = SparkContext._gateway or launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:
             raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error

@@ -70,6 +70,13 @@ def _changes_content(action: Action) -> bool:
     return any(file.get("dataChange", True) for file in files)
 
 
+def rows_written(actions: Sequence[Action]) -> int:
+    """The rows in the data files that a version added; one that only got a deletion vector is not new."""
+    kept = {action["remove"]["path"] for action in actions if "remove" in action}
+    added = [action["add"] for action in actions if "add" in action and action["add"]["path"] not in kept]
+    return sum(orjson.loads(file.get("stats") or "{}").get("numRecords", 0) for file in added)
+
+
 def creation(spec: TableSpec) -> list[Action]:
     """Version 0 of a table. Raises UnsupportedType.
 

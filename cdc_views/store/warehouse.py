@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_views import metrics
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.store import commit as spark_commit
 from cdc_views.store import direct, versions
@@ -43,6 +44,8 @@ __all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse"]
 # What the driver reads of a table by itself, instead of leaving it to Spark's jobs.
 MOST_DRIVER_ROWS: Final = 500_000
 MOST_DRIVER_BYTES: Final = 64 * 1024 * 1024
+# What one task of Spark computes sooner than two that must exchange rows.
+MOST_TASK_ROWS: Final = 20_000
 
 _REMEDY = (
     "something else writes to the warehouse: stop it, then rebuild the table, "
@@ -97,7 +100,13 @@ class Warehouse:
         """
         self._check_base(spec.name, spec.path, base)
         if self._is_direct(spec, changes):
-            return self._commit_directly(spec, base, changes, stamp)
+            version = self._commit_directly(spec, base, changes, stamp)
+        else:
+            version = self._commit_by_spark(spec, base, changes, stamp)
+        metrics.count(rows_written=versions.rows_written(read_entry(self._root / spec.path, version)))
+        return version
+
+    def _commit_by_spark(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
         table, session = self._root / spec.path, self._session(spec.path)
         try:
             if changes.all_new and changes.deleted is None:
@@ -170,7 +179,9 @@ class Warehouse:
         """
         session = session or self._spark
         if self.is_small(path):
-            return frame_of(session, read_table(self._root, path, version))
+            rows = read_table(self._root, path, version)
+            frame = frame_of(session, rows)
+            return frame.coalesce(1) if rows.num_rows <= MOST_TASK_ROWS else frame
         return session.read.format("delta").option("versionAsOf", version).load(str(self._root / path))
 
     def rows(self, spec: TableSpec, version: int) -> pa.Table:

@@ -1,0 +1,432 @@
+"""Views tested without Kafka and Postgres: the engine itself, over tables and a log in memory.
+
+Below stands what runs in production: the cut, the decoder and the fold of Debezium's events, mirrors and views as
+Delta tables, Spark, the control log, recovery. Only who writes the log is another: `MemorySource` decides what
+Postgres would have stored, `MemoryLog` writes what Debezium would have written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from cdc_views import faults
+from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.config import LogSettings
+from cdc_views.engine.declared import compile_declared
+from cdc_views.engine.epoch import run_epoch
+from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.recovery import recover, take_over
+from cdc_views.engine.relations import Relations
+from cdc_views.engine.strategies.full import own_columns
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.view_tables import declare_view
+from cdc_views.engine.views import ViewRunner, ViewWork
+from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
+from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.explain import Explanation, explain
+from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.reading import read_table
+from cdc_views.store.spark_work import spark_work
+from cdc_views.store.warehouse import TableSpec, Warehouse
+from cdc_views.testing.changes import Change
+from cdc_views.testing.crash import crash_at
+from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.local_spark import local_spark
+from cdc_views.testing.memory_log import MemoryLog
+from cdc_views.testing.memory_source import MemorySource
+from cdc_views.testing.rows import Row, assert_equal, exact_difference
+from cdc_views.views.definition import ViewDefinition, parse_view
+from cdc_views.views.graph import ViewGraph
+from cdc_views.views.references import parse_query
+
+_VALIDITY_S: Final = LogSettings.model_fields["min_compaction_lag_ms"].default / 1000
+_NAME: Final = re.compile(r"\bVIEW\s+(\w+)", re.IGNORECASE)
+_QUERIES_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What an epoch did to a view: an updated row is in both lists."""
+
+    inserted: list[Row]
+    deleted: list[Row]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a view cost in an epoch; zero where the epoch did not touch it.
+
+    Rows and files read are those of its inputs, of its stored rows and of its keys, as often as each was read; an
+    input that several views share counts for each of them. Rows written are those in its new data files.
+    """
+
+    rows_read: int = 0
+    files_read: int = 0
+    rows_written: int = 0
+    jobs: int = 0
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The version of a view before the last epoch (None: it was not there yet), and what that one cost."""
+
+    before: TableVersion | None
+    work: ViewWork | None
+
+
+@dataclass(frozen=True)
+class _View:
+    compiled: CompiledView
+    spec: TableSpec
+    level: int
+
+
+class ViewHarness:
+    """An engine of its own; use as a context manager."""
+
+    def __init__(
+        self,
+        tables: str | Iterable[str],
+        spark: SparkSession | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        warehouse: Path | None = None,
+        allow_direct: bool = True,
+        partitions: int = 2,
+        parallel: int = 4,
+    ) -> None:
+        """Read the tables. Raises BadTable, UnsupportedType.
+
+        `tables` are CREATE TABLE statements of Postgres. Without `spark` a local one is started, and stopped at the
+        end. Without `warehouse` a temporary folder is used, and removed at the end. `allow_direct=False` leaves
+        every read and commit to Spark. Topics have `partitions`; so many views as `parallel` run at once.
+        """
+        self.clock = clock
+        self._declared = read_tables(tables)
+        self._source = MemorySource(self._declared, clock)
+        self._log = MemoryLog(
+            [table.source for table in self._declared], clock, partitions=partitions, validity_s=_VALIDITY_S
+        )
+        self._given = spark
+        self._warehouse = warehouse
+        self._allow_direct = allow_direct
+        self._parallel = parallel
+        self._views: dict[str, _View] = {}
+        self._steps: dict[str, _Step] = {}
+        self._has_crashed = True
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            self._spark = self._given or started.enter_context(local_spark())
+            if self._warehouse is None:
+                self._warehouse = Path(tempfile.mkdtemp(prefix="cdc-views-harness-"))
+                started.callback(shutil.rmtree, self._warehouse, ignore_errors=True)
+            self._root = self._warehouse
+            self._start()
+            self._resources = started.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._has_crashed = True
+        self._resources.close()
+
+    # ---- views
+
+    def create_view(self, sql: str) -> Explanation:
+        """Declare a view over tables and views that are there; the next thing asked of it finds it built.
+
+        It may be declared after a crash too, as a file may be edited before the restart.
+        Raises BadView, UnsupportedView.
+        """
+        definition = self._parsed(sql)
+        parents = self._parents(definition)
+        graph = ViewGraph([*(view.compiled.definition for view in parents.values()), definition], self._names)
+        compiled = compile_declared(
+            definition, graph, [table.source for table in self._declared], _compiled(parents.values())
+        )
+        declare_view(self._shapes, self._tables, compiled)
+        level = max((parents[name].level + 1 for name in compiled.inputs if name in parents), default=0)
+        self._views[definition.name] = _View(compiled, self._tables.specs[definition.name], level)
+        self._runner = ViewRunner(self._spark, self._levels())
+        return explain(compiled)
+
+    def drop_view(self, name: str) -> None:
+        """Forget a view. Raises UnknownView, and BadView while another view reads it."""
+        self._view(name)
+        readers = [other for other, view in self._views.items() if name in view.compiled.inputs]
+        if readers:
+            raise BadView(f'view "{name}" is read by view "{readers[0]}"', hint="drop that one first")
+        del self._views[name]
+        self._steps.pop(name, None)
+        self._tables.remove(name)
+        self._runner = ViewRunner(self._spark, self._levels())
+
+    @property
+    def views(self) -> list[str]:
+        """The names of all views, in the order in which they were declared."""
+        return list(self._views)
+
+    # ---- changes
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Make the changes in one transaction, and bring all views to it: one epoch.
+
+        Raises UnknownTable, BadChange and those below it; then nothing has changed.
+        """
+        self.apply_transactions([list(changes)])
+
+    def apply_transactions(self, transactions: Iterable[Iterable[Change]]) -> None:
+        """Make several transactions that become one epoch. Raises like `apply`; those before it stay."""
+        self._build()
+        before = self._last
+        for changes in transactions:
+            self._log.write(self._source.commit(changes))
+        self.run_epoch()
+        self._steps = {name: self._step(name, before) for name in self._views}
+
+    def run_epoch(self, idle_interval_s: float = 0) -> ControlRecord | None:
+        """Run the next epoch as the engine does; None where nothing changed and nothing is due yet.
+
+        Where nothing changed, a position is published not oftener than every `idle_interval_s` of the clock.
+        """
+        self._require_running()
+        return run_epoch(self._log, self._tables, self._runner, self._control, idle_interval_s)
+
+    # ---- what became of them
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of a view as it is stored, in no order; of a table, those of its mirror. Raises ViewFailed."""
+        self._build()
+        return self._stored(name, self._live(name))
+
+    def recomputed(self, name: str) -> list[Row]:
+        """The rows that the view's SQL gives by Spark over the mirrors, the views that it reads recomputed too."""
+        return self.recomputed_all([self._view(name).compiled.definition.name])[name]
+
+    def recomputed_all(self, names: Iterable[str] | None = None) -> dict[str, list[Row]]:
+        """The same of many views, or of all, several at a time."""
+        self._build()
+        views = [self._view(name) for name in (self._views if names is None else names)]
+        made: dict[str, str] = {}
+        try:
+            with self._scratch.reading(self._mirrors_below(views)) as mirrors:
+                queries = [self._query(view, mirrors, made) for view in views]
+                found = in_parallel(lambda query: self._scratch.session.sql(query).toArrow(), queries, _QUERIES_AT_ONCE)
+        finally:
+            for name in made.values():
+                self._scratch.session.catalog.dropTempView(name)
+            self._scratch.forget()
+        return {
+            view.spec.name: _tuples(rows.rename_columns(own_columns(view.compiled, view.spec)))
+            for view, rows in zip(views, found, strict=True)
+        }
+
+    def verify(self) -> None:
+        """Compare every view with its SQL from scratch. Raises UnequalRows naming the view, ViewFailed."""
+        problems = []
+        for name, wanted in self.recomputed_all().items():
+            try:
+                assert_equal(self.rows(name), wanted, f'view "{name}"')
+            except UnequalRows as error:
+                problems.append(error.message)
+        if problems:
+            raise UnequalRows("\n".join(problems))
+
+    def changes(self, name: str) -> Changes:
+        """What the last `apply` inserted into a view and deleted; all its rows, if it was built since.
+
+        Raises ViewFailed.
+        """
+        self._build()
+        after = self._live(self._view(name).spec.name)
+        before = self._steps[name].before
+        if before is not None and before.version == after.version:
+            return Changes([], [])
+        old_rows = [] if before is None else self._stored(name, before)
+        return Changes(*exact_difference(self._stored(name, after), old_rows))
+
+    def cost(self, name: str) -> Cost:
+        """What the last `apply` cost for a view; what building it cost, if it was built since."""
+        self._build()
+        work = self._steps[self._view(name).spec.name].work
+        if work is None:
+            return Cost()
+        spark = spark_work(self._spark, work.job_group)
+        return Cost(
+            rows_read=work.driver.rows_read + spark.rows_read,
+            files_read=work.driver.files_read + spark.files_read,
+            rows_written=work.driver.rows_written,
+            jobs=spark.jobs,
+        )
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the Delta tables and the control log."""
+        return self._root
+
+    @property
+    def position(self) -> Lsn:
+        """Where the log ends: after the last transaction."""
+        return self._log.end
+
+    @property
+    def records(self) -> list[ControlRecord]:
+        """Every record of the control log, oldest first."""
+        return self._control.records
+
+    # ---- crashes
+
+    @contextmanager
+    def crash_at(self, point: str, *, times: int = 1) -> Iterator[None]:
+        """Let the engine crash in the block when it reaches the point; `restart` then. Raises FaultNotReached.
+
+        Views that wait to be built are built first, so that the crash is in what the block does.
+        """
+        if not self._has_crashed:
+            self._build()
+        with crash_at(point, times=times):
+            try:
+                yield
+            except faults.InjectedFault:
+                self._has_crashed = True
+                raise
+
+    def restart(self) -> None:
+        """What a new process does: take the warehouse over, recover, and go on to the end of the log."""
+        self._has_crashed = True
+        self._start()
+        self.run_epoch(idle_interval_s=math.inf)
+
+    # ---- inside
+
+    def _start(self) -> None:
+        self._control = ControlLog.open(self._root, uuid4().hex, self.clock)
+        self._tables = Tables(
+            Warehouse(self._root, self._spark, allow_direct=self._allow_direct),
+            "harness",
+            [table.source for table in self._declared],
+            self._parallel,
+        )
+        for view in self._views.values():
+            self._tables.add(view.spec)
+        self._shapes = Relations(self._spark, self._tables.warehouse)
+        self._scratch = Relations(self._spark, self._tables.warehouse)
+        self._runner = ViewRunner(self._spark, self._levels())
+        take_over(self._control, self._tables, {})
+        if self._tables.published is None:
+            self._tables.skip(self._log.begin())
+        recover(self._log, self._tables, self._runner, self._control)
+        self._has_crashed = False
+
+    def _require_running(self) -> None:
+        if self._has_crashed:
+            raise NotRunning("the harness does not run", hint='use it in "with", and call restart() after a crash')
+
+    @property
+    def _last(self) -> ControlRecord:
+        assert self._tables.published is not None
+        return self._tables.published
+
+    @property
+    def _names(self) -> list[TableName]:
+        return [table.source.name for table in self._declared]
+
+    def _levels(self) -> list[list[CompiledView]]:
+        depth = max((view.level + 1 for view in self._views.values()), default=0)
+        return [[view.compiled for view in self._views.values() if view.level == level] for level in range(depth)]
+
+    def _build(self) -> None:
+        """Run an epoch for the views that were declared since the last one."""
+        self._require_running()
+        built = self._tables.published.tables if self._tables.published is not None else None
+        new = [name for name in self._views if built is None or not self._tables.is_published(name)]
+        if built is None or new:
+            self.run_epoch()
+            self._steps |= {name: self._step(name, None) for name in new}
+
+    def _step(self, name: str, before: ControlRecord | None) -> _Step:
+        earlier = None if before is None else before.tables.get(name)
+        return _Step(earlier, self._runner.work.get(name))
+
+    def _parsed(self, sql: str) -> ViewDefinition:
+        found = _NAME.search(sql)
+        return parse_view(sql, Path(f"{found[1] if found else 'view'}.sql"))
+
+    def _parents(self, definition: ViewDefinition) -> dict[str, _View]:
+        """The views that a view reads, directly or not, and the one that has its name already."""
+        found: dict[str, _View] = {}
+        pending = [reference.name.lower() for reference in parse_query(definition).references]
+        pending.append(definition.name)
+        while pending:
+            name = pending.pop()
+            if name in self._views and name not in found:
+                found[name] = self._views[name]
+                pending.extend(found[name].compiled.inputs)
+        return found
+
+    def _view(self, name: str) -> _View:
+        if name not in self._views:
+            raise UnknownView(f'unknown view "{name}"', hint=f"there are {', '.join(self._views) or 'none'}")
+        return self._views[name]
+
+    def _live(self, name: str) -> TableVersion:
+        """Where a view stands, or the mirror of a table."""
+        table = str(TableName.parse(name))
+        is_table = name not in self._views and table in self._tables.sources
+        found = self._last.tables[table if is_table else self._view(name).spec.name]
+        if found.status == "failed":
+            raise ViewFailed(f'view "{name}" has failed: {self._tables.failure(name)}')
+        return found
+
+    def _stored(self, name: str, table: TableVersion) -> list[Row]:
+        view = self._views.get(name)
+        columns = None if view is None else own_columns(view.compiled, view.spec)
+        rows = read_table(self._root, table.path, table.version, columns)
+        return _tuples(rows.select(columns or rows.column_names))
+
+    def _mirrors_below(self, views: Iterable[_View]) -> dict[str, tuple[str, int]]:
+        """Path and version of every mirror that the views read, directly or not."""
+        pending, seen = [source for view in views for source in view.compiled.inputs], set[str]()
+        while pending:
+            source = pending.pop()
+            if source not in seen and source in self._views:
+                pending.extend(self._views[source].compiled.inputs)
+            seen.add(source)
+        mirrors = {source: self._last.tables[source] for source in seen if source not in self._views}
+        return {source: (table.path, table.version) for source, table in mirrors.items()}
+
+    def _query(self, view: _View, mirrors: Mapping[str, str], made: dict[str, str]) -> str:
+        """The view's SQL over the mirrors; `made` are the temporary views of the views that it reads."""
+        for source in view.compiled.inputs:
+            if source in self._views and source not in made:
+                parent = self._views[source]
+                frame = self._scratch.session.sql(self._query(parent, mirrors, made))
+                made[source] = f"_cv_from_scratch_{source}"
+                frame.toDF(*own_columns(parent.compiled, parent.spec)).createOrReplaceTempView(made[source])
+        return view.compiled.query({**mirrors, **made})
+
+
+def _tuples(rows: pa.Table) -> list[Row]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def _compiled(views: Iterable[_View]) -> Mapping[str, CompiledView]:
+    return {view.spec.name: view.compiled for view in views}

@@ -1,0 +1,34 @@
+"""A Spark for tests: one driver JVM on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from cdc_views.config import EngineSettings
+from cdc_views.stack.fetch import delta_jars
+from cdc_views.store.spark import start_session
+
+# The second compiler pays after ten minutes; tests are over by then.
+_SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+
+
+@contextmanager
+def local_spark() -> Iterator[SparkSession]:
+    """A session with Delta, stopped at the end; the one that runs in this process already is used and left.
+
+    Starting one takes some 5 s, so a test suite gives all its harnesses the same.
+    """
+    running = SparkContext._active_spark_context
+    if running is not None:
+        yield SparkSession(running)
+        return
+    session = start_session(EngineSettings(driver_memory="1g", spark_conf=_SHORT_LIVED), delta_jars())
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -1,0 +1,219 @@
+"""A log in memory: transactions as Debezium writes them into topics, and cuts of them.
+
+It holds messages as Kafka does, bytes in the partitions of a topic per table, and is read by the decoder of
+Kafka's own. One transaction after the other; a cut holds all that were written before it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import orjson
+from confluent_kafka import Message
+
+from cdc_views.capture.envelope import NEW_KEY, OLD_KEY
+from cdc_views.capture.unchanged import placeholders
+from cdc_views.clock import Clock
+from cdc_views.errors import LogGap
+from cdc_views.log.cut import Cut, Held
+from cdc_views.log.record import Offsets, Order, Record, TopicPartition, parse_records
+from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
+from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.testing.memory_source import Row, RowChange
+from cdc_views.testing.values import written
+
+PREFIX: Final = "harness"
+# Postgres stores a value out of line when its row is larger than this; here each value is looked at alone.
+TOAST_BYTES: Final = 2048
+_FIRST_LSN: Final = 0x1000000
+_STEP: Final = 0x38
+
+
+@dataclass(frozen=True)
+class MemoryMessage:
+    """What a topic holds, with the questions that Kafka's client answers."""
+
+    place: TopicPartition
+    number: int
+    at_ms: int
+    key_json: bytes
+    value_json: bytes | None
+    header_pairs: list[tuple[str, bytes]] | None
+
+    def topic(self) -> str:
+        """The topic."""
+        return self.place.topic
+
+    def partition(self) -> int:
+        """The partition."""
+        return self.place.partition
+
+    def offset(self) -> int:
+        """The offset."""
+        return self.number
+
+    def timestamp(self) -> tuple[int, int]:
+        """Kind, and milliseconds."""
+        return 1, self.at_ms
+
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        """The headers, or None."""
+        return self.header_pairs
+
+    def key(self) -> bytes:
+        """The key."""
+        return self.key_json
+
+    def value(self) -> bytes | None:
+        """The value; None for a tombstone."""
+        return self.value_json
+
+
+class MemoryLog:
+    """A `CutLog`. `validity_s`: how long a cut may be read again before compaction may have changed it."""
+
+    def __init__(self, tables: Iterable[SourceTable], clock: Clock, *, partitions: int, validity_s: float) -> None:
+        self.end = Lsn(_FIRST_LSN)  # of the last commit
+        self._clock = clock
+        self._validity_s = validity_s
+        self._committed_at = clock.now()
+        self._tables = {f"{PREFIX}.{table.name}": table.name for table in tables}
+        self._topics = {name: topic for topic, name in self._tables.items()}
+        self._partitions: dict[TopicPartition, list[MemoryMessage]] = {
+            TopicPartition(topic, number): [] for topic in self._tables for number in range(partitions)
+        }
+        self._count = partitions
+
+    def begin(self) -> Offsets:
+        """The first offset of every partition."""
+        return dict.fromkeys(self._partitions, 0)
+
+    def write(self, changes: Sequence[RowChange]) -> None:
+        """Write a committed transaction."""
+        order = Order(self.end, self.end)
+        for change in changes:
+            order = Order(order.commit, (order.lsn or 0) + _STEP)
+            for message in _messages(change):
+                self._append(change.table.name, message, order)
+        self.end = Lsn((order.lsn or 0) + _STEP)
+        self._committed_at = self._clock.now()
+
+    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: object = None) -> Cut:
+        """Everything that was written."""
+        held = [self._held(partition, after[partition], position) for partition in self._partitions]
+        ends = {each.partition: each.end(each.prefix(self.end)) for each in held}
+        return Cut(self.end, self.end, self._committed_at, dict(after), ends)
+
+    def has_changes(self, cut: Cut) -> bool:
+        """Whether the cut has records."""
+        return any(cut.start[partition] < end for partition, end in cut.end.items())
+
+    def records(self, cut: Cut) -> Iterator[Record]:
+        """The records of the cut, partition by partition."""
+        for partition, end in cut.end.items():
+            yield from self._read(partition, cut.start[partition], end)
+
+    def require_repeatable(self, cut: Cut) -> None:
+        """Raise LogGap if the cut is older than what a log keeps uncompacted."""
+        age_s = (self._clock.now() - cut.committed_at).total_seconds()
+        if age_s > self._validity_s:
+            raise LogGap(
+                f"the cut at position {cut.position} is {age_s:.0f} s old, and after {self._validity_s:.0f} s its rows "
+                "may have been compacted away",
+                hint="a later cut holds all of it",
+            )
+
+    def table_of(self, topic: str) -> TableName:
+        """The table of a topic."""
+        return self._tables[topic]
+
+    def _held(self, partition: TopicPartition, start: int, position: Lsn | None) -> Held:
+        held = Held(partition, start, position)
+        for record in self._read(partition, start, len(self._partitions[partition])):
+            held.add(record)
+        return held
+
+    def _read(self, partition: TopicPartition, start: int, end: int) -> list[Record]:
+        return parse_records(cast("list[Message]", self._partitions[partition][start:end]))
+
+    def _append(self, table: TableName, message: _Written, order: Order) -> None:
+        key = orjson.dumps(message.key)
+        partition = TopicPartition(self._topics[table], zlib.crc32(key) % self._count)
+        messages = self._partitions[partition]
+        now = self._clock.now()
+        value = None if message.op is None else orjson.dumps(message.value(order, int(now.timestamp() * 1_000_000)))
+        messages.append(
+            MemoryMessage(partition, len(messages), int(now.timestamp() * 1000), key, value, message.headers)
+        )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A record to write; `op` None is a tombstone."""
+
+    op: str | None
+    key: Mapping[str, Any]
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    headers: list[tuple[str, bytes]] | None = None
+
+    def value(self, order: Order, at_us: int) -> dict[str, Any]:
+        sequence = [None if lsn is None else f"{lsn:d}" for lsn in order]
+        source = {"sequence": orjson.dumps(sequence).decode(), "ts_ms": at_us // 1000, "ts_us": at_us}
+        return {"op": self.op, "before": self.before, "after": self.after, "source": source}
+
+
+def _messages(change: RowChange) -> list[_Written]:
+    """What Debezium writes of one row's change: of a changed key, a delete and a create that name each other."""
+    table, old, new = change.table, change.old, change.new
+    old_key, new_key = (None if row is None else _json(table, row, table.key) for row in (old, new))
+    before = None if old is None else _before(table, old)
+    if new is None:
+        assert old_key is not None
+        return [_Written("d", old_key, before), _Written(None, old_key)]
+    assert new_key is not None
+    after = _after(table, old, new)
+    if old is None:
+        return [_Written("c", new_key, None, after)]
+    assert old_key is not None
+    if old_key == new_key:
+        return [_Written("u", new_key, before, after)]
+    to_new, to_old = [(NEW_KEY, orjson.dumps(new_key))], [(OLD_KEY, orjson.dumps(old_key))]
+    return [
+        _Written("d", old_key, before, headers=to_new),
+        _Written(None, old_key, headers=to_new),
+        _Written("c", new_key, None, after, to_old),
+    ]
+
+
+def _before(table: SourceTable, old: Row) -> dict[str, Any] | None:
+    """Only with full identity Postgres writes the old row."""
+    return _json(table, old, old) if table.replica_identity == "full" else None
+
+
+def _after(table: SourceTable, old: Row | None, new: Row) -> dict[str, Any]:
+    found = _json(table, new, new)
+    if old is None or table.replica_identity == "full":
+        return found
+    unchanged = [column for column in table.columns if _is_left_out(column, found, old[column.name], new[column.name])]
+    return found | {column.name: placeholders(column)[0] for column in unchanged}
+
+
+def _is_left_out(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:
+    """Whether Postgres leaves the value out of the WAL: stored out of line, and not changed."""
+    return column.toastable and old == new and len(orjson.dumps(found[column.name])) > TOAST_BYTES
+
+
+def _json(table: SourceTable, row: Row, columns: Iterable[str]) -> dict[str, Any]:
+    by_name = {column.name: column for column in table.columns}
+    return {name: _value(by_name[name], row[name]) for name in columns}
+
+
+def _value(column: Column, value: Any) -> Any:
+    if column.element is None or value is None:
+        return written(value, column.type_name)
+    return [written(item, column.element) for item in value]

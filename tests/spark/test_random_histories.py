@@ -1,0 +1,228 @@
+"""Random histories through the harness: a view equals its SQL by Spark, and by DuckDB over the history's own rows.
+
+The second answer shares no code with the engine and does not read its mirrors, so a lost event cannot hide. More
+examples: CDC_VIEWS_EXAMPLES=50.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import SparkSession
+
+from cdc_views.engine.strategies import STRATEGIES, Recompute
+from cdc_views.errors import UnequalRows
+from cdc_views.log.cut import Cut
+from cdc_views.store.entries import commit_info, read_entry
+from cdc_views.store.warehouse import Changes
+from cdc_views.testing import Insert, Update, ViewHarness, assert_equal
+from cdc_views.testing.histories import TABLES, History, Schema, State, histories, play
+from cdc_views.testing.memory_log import MemoryLog
+
+EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "6"))
+
+# The shapes of views; SQL that means the same to Spark and DuckDB.
+ZOO: Final[Mapping[str, str]] = {
+    "filtered": "SELECT id, n, x FROM l WHERE g IS NOT NULL",
+    "no_key": "SELECT g, j FROM l",
+    "inner_join": "SELECT l.id, r.id AS other, r.part, l.n FROM l JOIN r ON l.j = r.j",
+    "left_join": "SELECT l.id, r.id AS other, r.part, r.g FROM l LEFT JOIN r ON l.j = r.j AND r.part = 1",
+    "full_join": "SELECT l.id, r.id AS other, r.part FROM l FULL JOIN r ON l.j = r.j",
+    "self_join": "SELECT a.id, b.id AS other FROM l a JOIN l b ON a.g = b.g AND a.id < b.id",
+    "grouped": "SELECT g, count(*) AS c, sum(n) AS s, min(j) AS least, count(DISTINCT j) AS d FROM l GROUP BY g",
+    "joined_groups": "SELECT l.g, count(*) AS c, max(r.n) AS m FROM l JOIN r ON l.j = r.j GROUP BY l.g"
+                     " HAVING count(*) > 1",
+    "total": "SELECT count(*) AS c, count(n) AS n FROM r",
+    "distinct_rows": "SELECT DISTINCT j, g FROM r",
+    "latest": "SELECT id, g, place FROM (SELECT id, g, row_number() OVER (PARTITION BY g"
+              " ORDER BY n DESC NULLS LAST, id) AS place FROM l) t WHERE place <= 2",
+    "ranked": "SELECT id, rank() OVER (PARTITION BY g ORDER BY j NULLS FIRST) AS place FROM l",
+    "union_all": "SELECT j, g FROM l UNION ALL SELECT j, g FROM r",
+    "union_rows": "SELECT j FROM l UNION SELECT j FROM r",
+    "except_rows": "SELECT j, g FROM l EXCEPT SELECT j, g FROM r",
+    "intersect_rows": "SELECT j FROM l INTERSECT SELECT j FROM r",
+    "met": "SELECT id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.j = l.j)",
+    "lonely": "SELECT id, j FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.j = l.j AND r.part = 2)",
+    "counted": "SELECT id, (SELECT count(*) FROM r WHERE r.j = l.j) AS c FROM l",
+    "above_all": "SELECT id FROM l WHERE n >= (SELECT max(n) FROM r)",
+    "over_view": "SELECT c, count(*) AS many FROM grouped GROUP BY c",
+    "over_two": "SELECT f.id, f.n, g.c FROM filtered f JOIN grouped g ON f.id = g.c",
+}  # fmt: skip
+# Declared when there are rows already.
+LATE: Final = ("no_key", "full_join", "over_view", "over_two")
+# For the slow way: a key, a bag, a join, groups, a view over a view.
+FEW: Final = ("no_key", "full_join", "grouped", "over_view")
+
+DUCKDB_TYPES: Final = {"bytea": "BLOB", "jsonb": "VARCHAR", "uuid": "VARCHAR", "char(3)": "VARCHAR",
+                       "timestamp": "TIMESTAMPTZ"}  # fmt: skip
+
+
+def answers(schema: Schema, state: State, views: Mapping[str, str]) -> dict[str, list[tuple[Any, ...]]]:
+    """What the views must hold, by DuckDB over the model's rows."""
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        columns = ", ".join(f"{name} {DUCKDB_TYPES.get(kind, kind)}" for name, kind in schema.columns.items())
+        for table, rows in state.items():
+            database.execute(f"CREATE TABLE {table} ({columns})")
+            for row in rows:
+                database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", list(row.values()))
+        found = {}
+        for name, sql in views.items():
+            database.execute(f"CREATE VIEW {name} AS {sql}")
+            result: pa.Table = database.sql(f"SELECT * FROM {name}").to_arrow_table()
+            found[name] = list(zip(*(column.to_pylist() for column in result.columns), strict=True))
+    return found
+
+
+def views_of(schema: Schema) -> dict[str, str]:
+    """The zoo, without what the types of a schema do not have."""
+    numbers = schema.key != "text"
+    return {name: sql for name, sql in ZOO.items() if numbers or name != "over_two"}
+
+
+def check(harness: ViewHarness, history: History, views: Mapping[str, str]) -> None:
+    """Declare the views before or after the first epoch; after each epoch all are right."""
+    declare(harness, {name: sql for name, sql in views.items() if name not in LATE})
+    for state in play(harness, history):
+        declare(harness, {name: sql for name, sql in views.items() if name not in harness.views})
+        recomputed = harness.recomputed_all()
+        for name, wanted in answers(history.schema, state, views).items():
+            assert_equal(harness.rows(name), recomputed[name], f'view "{name}" by Spark')
+            assert_equal(harness.rows(name), wanted, f'view "{name}" by DuckDB')
+
+
+def declare(harness: ViewHarness, views: Mapping[str, str]) -> None:
+    for name, sql in views.items():
+        harness.create_view(f"CREATE MATERIALIZED VIEW {name} AS {sql}")
+
+
+def engines(harness: ViewHarness) -> set[str]:
+    """Who wrote the commits of the tables: ours, or Spark's Delta."""
+    tables = harness.records[-1].tables.values()
+    infos = [commit_info(read_entry(harness.warehouse / table.path, version))
+             for table in tables for version in range(1, table.version + 1)]  # fmt: skip
+    return {info["engineInfo"].split("/")[0] for info in infos if info["operation"] != "FENCE"}
+
+
+def slowly(examples: int) -> Callable[[Any], Any]:
+    """The same examples in every run, each of which takes seconds."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=not os.environ.get("CDC_VIEWS_EXAMPLES"),
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+
+
+def test_every_view_is_right_after_every_epoch(spark: SparkSession) -> None:
+    ways: set[str] = set()
+
+    @slowly(EXAMPLES)
+    @given(histories(least=2))
+    def run(history: History) -> None:
+        with ViewHarness(history.schema.ddl(), spark) as harness:
+            check(harness, history, views_of(history.schema))
+            ways.update(engines(harness))
+
+    run()
+    assert "cdc-views" in ways
+
+
+def test_every_view_is_right_where_spark_reads_and_commits(spark: SparkSession) -> None:
+    ways: set[str] = set()
+
+    @slowly(max(1, EXAMPLES // 6))
+    @given(histories(least=2, epochs=2))
+    def run(history: History) -> None:
+        with ViewHarness(history.schema.ddl(), spark, allow_direct=False) as harness:
+            check(harness, history, {name: ZOO[name] for name in FEW})
+            ways.update(engines(harness))
+
+    run()
+    assert ways == {"Apache-Spark"}
+
+
+# ---- negative controls: each breaks one thing, and the same check must fail
+
+SCHEMA: Final = Schema("bigint", "text", "integer", "numeric(12,2)", "date")
+CONTROLS: Final = ("grouped", "no_key")
+
+
+def row(key: int, g: int) -> dict[str, Any]:
+    return {"id": key, "part": 1, "j": "a", "g": g, "n": 1, "x": date(2026, 1, 1)}
+
+
+def history() -> History:
+    first = [row(1, 1), row(2, 1)]
+    second = [row(1, 2), row(2, 3)]
+    inserts = tuple(Insert("l", values) for values in first)
+    updates = (Update("l", {"id": 1}, {"g": 2}), Update("l", {"id": 2}, {"g": 3}))
+    return History(SCHEMA, ((inserts,), (updates,)), ({"l": first, "r": []}, {"l": second, "r": []}))
+
+
+@pytest.fixture
+def check_fails(spark: SparkSession) -> Callable[[str], None]:
+    def fails(problem: str) -> None:
+        with ViewHarness(SCHEMA.ddl(), spark, partitions=1) as harness, pytest.raises(UnequalRows, match=problem):
+            check(harness, history(), {name: ZOO[name] for name in CONTROLS})
+
+    return fails
+
+
+def test_check_passes_where_nothing_is_broken(spark: SparkSession) -> None:
+    with ViewHarness(SCHEMA.ddl(), spark, partitions=1) as harness:
+        check(harness, history(), {name: ZOO[name] for name in CONTROLS})
+
+
+def test_dropped_event_makes_the_check_fail(
+    check_fails: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = MemoryLog.records
+
+    def without_the_last(log: MemoryLog, cut: Cut) -> Any:
+        return list(records(log, cut))[:-1]
+
+    monkeypatch.setattr(MemoryLog, "records", without_the_last)
+    check_fails('mirror "l"')
+
+
+def test_wrong_row_makes_the_check_fail(check_fails: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    full = STRATEGIES["FULL"]
+
+    def one_too_many(work: Recompute) -> Changes | None:
+        changes = full(work)
+        if work.view.definition.name != "grouped" or changes is None or not isinstance(changes.rows, pa.Table):
+            return changes
+        counts = pa.array([count + 1 for count in changes.rows["c"].to_pylist()], pa.int64())
+        rows = changes.rows.set_column(changes.rows.column_names.index("c"), "c", counts)
+        return Changes(changes.deleted, rows, changes.all_new)
+
+    monkeypatch.setitem(STRATEGIES, "FULL", one_too_many)
+    check_fails('view "grouped"')
+
+
+def test_torn_transaction_makes_the_check_fail(
+    check_fails: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = MemoryLog.cut
+
+    def torn(log: MemoryLog, *arguments: Any) -> Cut:
+        whole = cut(log, *arguments)
+        ends = {each: end - 1 if end - whole.start[each] > 1 else end for each, end in whole.end.items()}
+        return Cut(whole.position, whole.complete_to, whole.committed_at, whole.start, ends)
+
+    monkeypatch.setattr(MemoryLog, "cut", torn)
+    check_fails('mirror "l"')
+
+
+def test_zoo_reads_both_tables() -> None:
+    assert all(any(f" {table}" in sql for sql in ZOO.values()) for table in TABLES)
