@@ -57,6 +57,8 @@ from cdc_views.views.references import parse_query
 _VALIDITY_S: Final = LogSettings.model_fields["min_compaction_lag_ms"].default / 1000
 _NAME: Final = re.compile(r"\bVIEW\s+(\w+)", re.IGNORECASE)
 _QUERIES_AT_ONCE: Final = 4
+# For a query that runs once over a few rows, generating and compiling Java takes longer than it saves.
+_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @dataclass(frozen=True)
@@ -329,6 +331,8 @@ class ViewHarness:
             self._tables.add(view.spec)
         self._shapes = Relations(self._spark, self._tables.warehouse)
         self._scratch = Relations(self._spark, self._tables.warehouse)
+        for name, value in _INTERPRETED.items():
+            self._scratch.session.conf.set(name, value)
         self._runner = ViewRunner(self._spark, self._levels())
         take_over(self._control, self._tables, {})
         if self._tables.published is None:
