@@ -177,7 +177,6 @@ class ViewHarness:
         if readers:
             raise BadView(f'view "{name}" is read by view "{readers[0]}"', hint="drop that one first")
         del self._views[name]
-        self._steps.pop(name, None)
         self._tables.remove(name)
         self._runner = ViewRunner(self._spark, self._levels())
 
@@ -314,8 +313,10 @@ class ViewHarness:
     def restart(self) -> None:
         """What a new process does: take the warehouse over, recover, and go on to the end of the log."""
         self._has_crashed = True
+        before = self._tables.published
         self._start()
         self.run_epoch(idle_interval_s=math.inf)
+        self._steps = {name: self._step(name, before) for name in self._views}
 
     # ---- inside
 
