@@ -57,6 +57,8 @@ from cdc_views.views.references import parse_query
 _VALIDITY_S: Final = LogSettings.model_fields["min_compaction_lag_ms"].default / 1000
 _NAME: Final = re.compile(r"\bVIEW\s+(\w+)", re.IGNORECASE)
 _QUERIES_AT_ONCE: Final = 4
+# For a query that runs once over a few rows, generating and compiling Java takes longer than it saves.
+_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,6 @@ class ViewHarness:
         if readers:
             raise BadView(f'view "{name}" is read by view "{readers[0]}"', hint="drop that one first")
         del self._views[name]
-        self._steps.pop(name, None)
         self._tables.remove(name)
         self._runner = ViewRunner(self._spark, self._levels())
 
@@ -312,8 +313,10 @@ class ViewHarness:
     def restart(self) -> None:
         """What a new process does: take the warehouse over, recover, and go on to the end of the log."""
         self._has_crashed = True
+        before = self._tables.published
         self._start()
         self.run_epoch(idle_interval_s=math.inf)
+        self._steps = {name: self._step(name, before) for name in self._views}
 
     # ---- inside
 
@@ -329,6 +332,8 @@ class ViewHarness:
             self._tables.add(view.spec)
         self._shapes = Relations(self._spark, self._tables.warehouse)
         self._scratch = Relations(self._spark, self._tables.warehouse)
+        for name, value in _INTERPRETED.items():
+            self._scratch.session.conf.set(name, value)
         self._runner = ViewRunner(self._spark, self._levels())
         take_over(self._control, self._tables, {})
         if self._tables.published is None:

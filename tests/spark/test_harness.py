@@ -187,6 +187,9 @@ def test_view_is_dropped_and_declared_again(h: ViewHarness) -> None:
     h.apply([Delete("orders", {"id": 1})])
     h.create_view(RICH)
     assert h.rows("rich") == []
+    h.drop_view("rich")
+    h.create_view(RICH)  # the same again before any epoch has missed it
+    assert h.changes("rich") == Changes([], [])
     h.verify()
 
 
@@ -230,8 +233,10 @@ def test_crash_at_any_point_loses_nothing(h: ViewHarness, point: str) -> None:
         with pytest.raises(NotRunning):
             h.rows("totals")
     h.restart()
-    expected = rows((1, "7.50"), (2, "1.01")) if point.startswith("takeover") else rows((1, "8.51"))
-    assert_equal(h.rows("totals"), expected)
+    if point.startswith("takeover"):
+        assert_equal(h.rows("totals"), rows((1, "7.50"), (2, "1.01")))
+    else:
+        assert h.rows("totals") == h.changes("totals").inserted == rows((1, "8.51"))
     h.verify()
 
 

@@ -26,7 +26,7 @@ from cdc_views.testing import Insert, Update, ViewHarness, assert_equal
 from cdc_views.testing.histories import TABLES, History, Schema, State, histories, play
 from cdc_views.testing.memory_log import MemoryLog
 
-EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "6"))
+EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "2"))
 
 # The shapes of views; SQL that means the same to Spark and DuckDB.
 ZOO: Final[Mapping[str, str]] = {
@@ -81,10 +81,11 @@ def answers(schema: Schema, state: State, views: Mapping[str, str]) -> dict[str,
     return found
 
 
-def views_of(schema: Schema) -> dict[str, str]:
-    """The zoo, without what the types of a schema do not have."""
-    numbers = schema.key != "text"
-    return {name: sql for name, sql in ZOO.items() if numbers or name != "over_two"}
+def part_of_zoo(part: int, schema: Schema) -> dict[str, str]:
+    """Every third view, those that they read, and none that compares a text with a number."""
+    names = list(ZOO)[part::3] if schema.key != "text" else [name for name in list(ZOO)[part::3] if name != "over_two"]
+    needed = [name for name in ZOO if any(f" {name} " in ZOO[above] for above in names)]
+    return {name: sql for name, sql in ZOO.items() if name in (*names, *needed)}
 
 
 def check(harness: ViewHarness, history: History, views: Mapping[str, str]) -> None:
@@ -123,14 +124,15 @@ def slowly(examples: int) -> Callable[[Any], Any]:
     )
 
 
-def test_every_view_is_right_after_every_epoch(spark: SparkSession) -> None:
+@pytest.mark.parametrize("part", range(3))
+def test_every_view_is_right_after_every_epoch(spark: SparkSession, part: int) -> None:
     ways: set[str] = set()
 
     @slowly(EXAMPLES)
     @given(histories(least=2))
     def run(history: History) -> None:
         with ViewHarness(history.schema.ddl(), spark) as harness:
-            check(harness, history, views_of(history.schema))
+            check(harness, history, part_of_zoo(part, history.schema))
             ways.update(engines(harness))
 
     run()
@@ -140,7 +142,7 @@ def test_every_view_is_right_after_every_epoch(spark: SparkSession) -> None:
 def test_every_view_is_right_where_spark_reads_and_commits(spark: SparkSession) -> None:
     ways: set[str] = set()
 
-    @slowly(max(1, EXAMPLES // 6))
+    @slowly((EXAMPLES + 1) // 2)
     @given(histories(least=2, epochs=2))
     def run(history: History) -> None:
         with ViewHarness(history.schema.ddl(), spark, allow_direct=False) as harness:
