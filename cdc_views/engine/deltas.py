@@ -42,7 +42,7 @@ def _delta(name: str, fold: Fold, intent: Intent, tables: Tables) -> MirrorDelta
     if name in intent.done:
         return MirrorDelta(None, fold.events, fold.snapshot_rows)
     folded = fold.finish(_stored_rows(name, fold.lookups(), tables))
-    first_build = not tables.is_published(name) and name not in tables.replaced
+    first_build = not tables.is_published(name) and name not in tables.standing_in
     # A mirror that was never published is empty: nothing in it can vanish.
     deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
     changes = Changes(deleted=deleted, rows=folded.upserts, all_new=first_build)

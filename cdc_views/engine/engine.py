@@ -17,7 +17,7 @@ from cdc_views.engine.epoch import Swap, run_epoch
 from cdc_views.engine.generation import generation_facts, generation_name, require_same_generation, require_same_tables
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import Requests
-from cdc_views.engine.swap import SwapRequest, find_swap, plan_swap, publish_swap
+from cdc_views.engine.swap import SwapRequest, find_swap, plan_swap, publish_swap, require_present
 from cdc_views.engine.tables import Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
@@ -93,20 +93,25 @@ class Engine:
             spark = start_session(settings.engine, self._jars)
             self._resources.callback(spark.stop)
         lock.hold_in_jvm(spark)
+        warehouse = Warehouse(settings.warehouse, spark)
+        if self._request is not None:
+            require_present(warehouse, self._request)
         self._tables = Tables(
-            Warehouse(settings.warehouse, spark),
+            warehouse,
             (known.generation if known else None) or generation_name(facts),
             declared.sources,
             settings.engine.parallel_commits,
             self._place(control),
         )
-        if self._request is not None:
-            self._tables.replaced = frozenset(self._request.tables)
         declare_views(spark, self._tables, [view for level in declared.levels for view in level])
         self._views = ViewRunner(spark, declared.levels)
         self._control = control
         self._requests = Requests(settings.warehouse)
         take_over(control, self._tables, {"source": facts})
+        if self._request is not None:
+            # Before an open intent is looked at: its tables are those that are to be replaced.
+            self._tables.standing_in = frozenset(self._request.tables)
+        self._requests.forget()
         if self._tables.published is None:
             require_dates_of_snapshot(self._source, declared.sources)
             self._tables.skip(self._log.begin())
@@ -146,7 +151,7 @@ class Engine:
                 self._requests.answer(request)
             except CdcViewsError as error:
                 self._requests.answer(request, error)
-                if self._tables.replaced:
+                if self._tables.standing_in:
                     raise
 
     def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:

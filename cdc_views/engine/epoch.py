@@ -70,13 +70,12 @@ def run_epoch(
     return finish_epoch(log, tables, views, control, intent, stages)
 
 
-def run_swap(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, swap: Swap) -> ControlRecord:
-    """Run the epoch that publishes `tables.replaced`. After a crash it is abandoned, not repeated."""
-    stages = Stages()
-    cut = log.cut(tables.offsets, tables.position, tables.committed_at)
-    stages.done("cut")
+def run_swap(
+    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, cut: Cut, swap: Swap
+) -> ControlRecord:
+    """Run the epoch of a cut that publishes `tables.standing_in`. After a crash it is abandoned, not repeated."""
     intent = intend(control, replace(cut, start={**cut.start, **swap.start}), tables, swap=swap)
-    return finish_epoch(log, tables, views, control, intent, stages)
+    return finish_epoch(log, tables, views, control, intent, Stages())
 
 
 def finish_epoch(
@@ -88,7 +87,7 @@ def finish_epoch(
     commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
     stages.done("mirrors")
     faults.point("epoch.after_mirrors")
-    changed = tables.replaced_mirrors() | commits
+    changed = tables.mirrors_standing_in() | commits
     results = views.maintain(tables, changed, intent)  # 5. find, recompute, diff, commit; children after parents
     stages.done("views")
     faults.point("epoch.before_publish")

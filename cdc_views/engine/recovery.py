@@ -17,7 +17,7 @@ from cdc_views import faults
 from cdc_views.engine.epoch import SWAPS, Intent, finish_epoch, intend, read_intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
-from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted
+from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
 from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord
@@ -33,10 +33,24 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
     faults.point("takeover.after_record")
     if published is not None:
         tables.advance(published)
+        _require_published_versions(tables, published)
     stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position or "0/0"))
     tables.stand_at({name: tables.warehouse.fence(spec.path, stamp) for name, spec in tables.specs.items()})
     faults.point("takeover.after_fence")
     refuse_foreign_commits(control, tables)
+
+
+def _require_published_versions(tables: Tables, published: ControlRecord) -> None:
+    """A table that was removed was just made again, empty. Raises TableUnavailable."""
+    for name, spec in tables.specs.items():
+        if not tables.is_published(name):
+            continue
+        found, wanted = tables.warehouse.latest_version(spec.path), published.tables[name].version
+        if found < wanted:
+            raise TableUnavailable(
+                f'table "{name}" ends at version {found}, wanted at least the published {wanted}',
+                hint=f'the folder "{spec.path}" was removed or damaged: rebuild the table with --swap',
+            )
 
 
 def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
@@ -67,7 +81,7 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
     old = read_intent(record)
     # The fence lies above what was committed; its content is the same.
     done = {name: tables.version(name) for name in _same_tables(old, tables) if _is_done(name, old, tables)}
-    if SWAPS in record.detail or tables.replaced:
+    if SWAPS in record.detail or tables.standing_in:
         _abandon(tables, control, old, done, "a swap is asked for again, and nothing is published before it")
         return None
     if any(_was_restored(name, old, tables) for name in done):
@@ -122,7 +136,7 @@ def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, i
     stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
     published = control.last_published
     for name in done:
-        if name in tables.replaced or (name not in tables.sources and not tables.is_published(name)):
+        if name in tables.standing_in or (name not in tables.sources and not tables.is_published(name)):
             continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
         tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,44 +47,58 @@ class Requests:
         self._folder = warehouse / _FOLDER
 
     def ask(self, request: SwapRequest, is_running: Callable[[], bool]) -> Answer | None:
-        """Put the request and wait for its answer; None if the engine has ended without one."""
+        """Put the request and wait for its answer; None if the engine has ended, or begun anew, without one."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._remove(request.id)
+        self.settle(request.id, is_running)
         self._write(self._file(request.id, _PUT), request.text().encode())
         try:
-            while is_running():
+            while is_running() and self._is_pending(request.id):
                 if (answer := self._answer_of(request.id)) is not None:
                     return answer
                 time.sleep(_POLL_S)
             return self._answer_of(request.id)
         finally:
-            self._remove(request.id)
+            # One that was taken is the engine's: it may be publishing it.
+            self._file(request.id, _PUT).unlink(missing_ok=True)
+            self._file(request.id, _ANSWER).unlink(missing_ok=True)
+
+    def settle(self, request: str, is_running: Callable[[], bool]) -> None:
+        """Withdraw a request that nobody waits for any more, or wait until the engine is done with it."""
+        self._file(request, _PUT).unlink(missing_ok=True)
+        while self._file(request, _TAKEN).exists() and is_running():
+            time.sleep(_POLL_S)
+        for kind in (_TAKEN, _ANSWER):
+            self._file(request, kind).unlink(missing_ok=True)
 
     def take(self) -> SwapRequest | None:
         """The next request, which nobody else gets any more."""
         for file in sorted(self._folder.glob(f"*{_PUT}")):
             taken = file.with_suffix(_TAKEN)
-            try:
+            with suppress(FileNotFoundError):  # withdrawn
                 file.rename(taken)
-            except FileNotFoundError:
-                continue  # withdrawn
-            return SwapRequest.parse(taken.read_bytes())
+                return SwapRequest.parse(taken.read_bytes())
         return None
+
+    def forget(self) -> None:
+        """Drop what was asked of an engine before this one: who still waits asks again."""
+        for kind in (_PUT, _TAKEN):
+            for file in self._folder.glob(f"*{kind}"):
+                file.unlink(missing_ok=True)
 
     def answer(self, request: SwapRequest, error: errors.CdcViewsError | None = None) -> None:
         """Say what became of a request that was taken."""
         answer = Answer() if error is None else Answer(type(error).__name__, error.message, error.hint)
         self._write(self._file(request.id, _ANSWER), orjson.dumps(answer))
+        self._file(request.id, _TAKEN).unlink(missing_ok=True)
+
+    def _is_pending(self, request: str) -> bool:
+        return any(self._file(request, kind).exists() for kind in (_PUT, _TAKEN, _ANSWER))
 
     def _answer_of(self, request: str) -> Answer | None:
         try:
             return Answer(**orjson.loads(self._file(request, _ANSWER).read_bytes()))
         except FileNotFoundError:
             return None
-
-    def _remove(self, request: str) -> None:
-        for kind in (_PUT, _TAKEN, _ANSWER):
-            self._file(request, kind).unlink(missing_ok=True)
 
     def _file(self, request: str, kind: str) -> Path:
         return self._folder / f"{request}{kind}"

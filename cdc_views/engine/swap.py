@@ -8,7 +8,7 @@ rollback is a swap to those.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 import orjson
@@ -18,21 +18,28 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, UnknownView
 from cdc_views.log.log import Log
-from cdc_views.log.record import Offsets
+from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.lsn import Lsn
 from cdc_views.store.control import ControlLog, ControlRecord
-from cdc_views.store.warehouse import Stamp
+from cdc_views.store.warehouse import Stamp, Warehouse
 
 REQUEST: Final = "request"
 REPLACED: Final = "replaced"
+# Records that a swap reads at once and holds in memory; a rebuild is nearer than that when it asks for one.
+MOST_REPLAYED: Final = 500_000
 
 
 @dataclass(frozen=True)
 class Standby:
-    """A table beside the published one: `version` of `path` holds the log up to the end of `epoch`."""
+    """A table beside the published one: `version` of `path` holds the log up to the end of `epoch`.
+
+    It may hold some of what follows, but nothing from `position` on.
+    """
 
     path: str
     version: int
     epoch: int
+    position: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,26 +67,54 @@ def read_standbys(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Standby]
 
 
 def plan_swap(log: Log, tables: Tables, control: ControlLog, request: SwapRequest) -> Swap:
-    """Look whether the request can be done; nothing is changed. Raises UnknownView, BadReplay, LogGap."""
+    """Look whether the request can be done; nothing is changed.
+
+    Raises UnknownView, BadReplay, LogGap, ForeignCommit.
+    """
     published = tables.published
     if published is None:
         raise BadReplay("nothing is published yet, so there is nothing to replace", hint="run the engine first")
-    _require_known(request, tables, published)
+    require_present(tables.warehouse, request)
+    for name, standby in request.tables.items():
+        _require_usable(name, standby, tables, published)
     replaced = {
         name: asdict(Standby(table.path, table.version, published.epoch))
         for name, table in published.tables.items()
         if name in request.tables
     }
-    return Swap(request.kind, _replay_starts(log, tables, control, request), {REQUEST: request.id, REPLACED: replaced})
+    start = _replay_starts(log, tables, control, request)
+    return Swap(request.kind, start, {REQUEST: request.id, REPLACED: replaced})
 
 
 def publish_swap(
     log: Log, tables: Tables, views: ViewRunner, control: ControlLog, request: SwapRequest, swap: Swap
 ) -> ControlRecord:
-    """Publish the request's tables. An error leaves the engine between the two: it must start again."""
+    """Publish the request's tables.
+
+    An error after `tables.standing_in` was set leaves the engine between the two: it must start again. Raises BadReplay
+    before that, if the log can only be read to where a new table is ahead of it.
+    """
+    cut = log.cut(tables.offsets, tables.position, tables.committed_at)
+    for name, standby in request.tables.items():
+        if standby.position is not None and cut.complete_to < Lsn.parse(standby.position):
+            raise BadReplay(
+                f'table "{name}" was made as of {standby.position}, and the log can be read to {cut.complete_to}',
+                hint="a change of schema or a TRUNCATE stands between: the engine's next epoch names it",
+            )
     tables.replace({name: standby.path for name, standby in request.tables.items()})
     _restore(tables, control, request)
-    return run_swap(log, tables, views, control, swap)
+    return run_swap(log, tables, views, control, cut, swap)
+
+
+def require_present(warehouse: Warehouse, request: SwapRequest) -> None:
+    """The request's tables are there. Raises BadReplay: one that was removed would only be made again, empty."""
+    for standby in request.tables.values():
+        found = warehouse.latest_version(standby.path)
+        if found < standby.version:
+            raise BadReplay(
+                f'table "{standby.path}" ends at version {found}, wanted {standby.version}',
+                hint="it was removed or damaged; rebuild it",
+            )
 
 
 def find_swap(records: list[ControlRecord], request: str) -> ControlRecord | None:
@@ -87,17 +122,22 @@ def find_swap(records: list[ControlRecord], request: str) -> ControlRecord | Non
     return next((record for record in reversed(records) if record.detail.get(REQUEST) == request), None)
 
 
-def _require_known(request: SwapRequest, tables: Tables, published: ControlRecord) -> None:
-    for name in request.tables:
-        if name not in tables.specs or name not in published.tables:
-            raise UnknownView(
-                f'the engine has published no table "{name}"', hint="start the engine anew with the present view files"
-            )
+def _require_usable(name: str, standby: Standby, tables: Tables, published: ControlRecord) -> None:
+    if name not in tables.specs or name not in published.tables:
+        raise UnknownView(
+            f'the engine has published no table "{name}"', hint="start the engine anew with the present view files"
+        )
+    if not tables.is_made_of(name, standby.path):
+        raise BadReplay(
+            f'table "{standby.path}" was made for another definition of "{name}"',
+            hint="the view was edited since: rebuild it as it is now",
+        )
+    tables.warehouse.create(replace(tables.specs[name], path=standby.path))  # looks at its columns and its writers
 
 
 def _replay_starts(log: Log, tables: Tables, control: ControlLog, request: SwapRequest) -> Offsets:
-    """From where the log of each new mirror is to be read again. Raises LogGap."""
-    start: dict[Any, int] = {}
+    """From where the log of each new mirror is to be read again. Raises LogGap, BadReplay."""
+    start: dict[TopicPartition, int] = {}
     for name, standby in request.tables.items():
         if name not in tables.sources:
             continue
@@ -106,6 +146,12 @@ def _replay_starts(log: Log, tables: Tables, control: ControlLog, request: SwapR
         log.require_gapless(since.committed_at)
         offsets = read_offsets(since)
         start |= {each: offsets[each] for each in log.partitions_of([tables.sources[name].name])}
+    behind = sum(tables.offsets[each] - offset for each, offset in start.items())
+    if behind > MOST_REPLAYED:
+        raise BadReplay(
+            f"the new tables are {behind} offsets behind, wanted at most {MOST_REPLAYED} to be read at once",
+            hint="rebuild them with --swap, which catches up first",
+        )
     return start
 
 

@@ -40,7 +40,8 @@ class Tables:
     """Mirrors and views by their name in the manifest: `schema.table` and `view`.
 
     The versions are those of the last published epoch, moved up by fences only, so their content
-    is what readers see. `replaced` are tables that the next epoch publishes at another path.
+    is what readers see. `standing_in` are tables that may have rows though no epoch was published with them at
+    their path: the next one is.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Tables:
         place: Place = as_defined,
     ) -> None:
         self.warehouse = warehouse
-        self.replaced: frozenset[str] = frozenset()
+        self.standing_in: frozenset[str] = frozenset()
         self._place = place
         self.parallel_commits = parallel_commits
         self.generation = generation
@@ -63,26 +64,32 @@ class Tables:
         self.committed_at: datetime | None = None
         self.published: ControlRecord | None = None
         self._versions: dict[str, int] = {}
+        self._defined: dict[str, str] = {}
         for name, source in self.sources.items():
             path = f"mirrors/{source.name.schema}/{source.name.table}/{generation}"
             self.add(TableSpec(name, path, arrow_schema(source), source.key))
 
     def add(self, spec: TableSpec) -> None:
         """Know this table; it is created if it does not exist."""
+        self._defined[spec.name] = spec.path
         spec = replace(spec, path=self._place(spec.name, spec.path))
         self.specs[spec.name] = spec
         self._versions[spec.name] = self.warehouse.create(spec)
 
     def replace(self, paths: Mapping[str, str]) -> None:
-        """Let the tables at these paths take the place of those of the same names, with the next epoch."""
+        """Let the tables at these paths, which are there, take the place of those of the same names."""
+        self.standing_in |= paths.keys()
         for name, path in paths.items():
             self.specs[name] = replace(self.specs[name], path=path)
             self._versions[name] = self.warehouse.create(self.specs[name])
-        self.replaced |= paths.keys()
 
-    def replaced_mirrors(self) -> dict[str, int]:
-        """The mirrors among `replaced`, and their versions: what reads them is to be computed anew."""
-        return {name: self._versions[name] for name in self.replaced & self.sources.keys()}
+    def is_made_of(self, name: str, path: str) -> bool:
+        """Whether a table of the present definition may be at this path."""
+        return path == self._defined[name] or path.startswith(f"{self._defined[name]}{REBUILT}")
+
+    def mirrors_standing_in(self) -> dict[str, int]:
+        """The mirrors among `standing_in`, and their versions: what reads them is to be computed anew."""
+        return {name: self._versions[name] for name in self.standing_in & self.sources.keys()}
 
     def remove(self, name: str) -> None:
         """Know this view no more; its table stays where it is."""
@@ -104,7 +111,7 @@ class Tables:
         """Stand where this published record says."""
         assert record.kind in PUBLISHING
         self.published = record
-        self.replaced = frozenset()
+        self.standing_in = frozenset()
         self.position = record.position
         self.committed_at = record.committed_at
         self.offsets = {TopicPartition.parse(name): offset for name, offset in record.offsets.items()}

@@ -28,6 +28,7 @@ class Freshness:
         limits = [topic.min_compaction_lag_ms + topic.delete_retention_ms for topic in mirrored]
         limits += [topic.min_compaction_lag_ms for topic in every_version]
         self.limit_s = _less_margin(min(limits, default=0) / 1000)
+        self.reading_limit_s = _less_margin(min((topic.delete_retention_ms for topic in mirrored), default=0) / 1000)
         self._interval_s = min(self.limit_s / 4, 600.0)
         self._caught_up_s: float | None = None
         self._looked_s = 0.0

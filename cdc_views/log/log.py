@@ -161,6 +161,19 @@ class Log:
         """Raise LogGap unless the log still tells of everything that was deleted since then."""
         self._freshness.require_gapless(since.timestamp(), self._clock.now().timestamp())
 
+    def require_read_in_time(self, began: datetime) -> None:
+        """Raise LogGap unless a reading from the first offsets, just ended, was fast enough to meet every delete.
+
+        A delete that was cleaned already stays for delete.retention.ms from then on only: it may go while we read.
+        """
+        took_s = (self._clock.now() - began).total_seconds()
+        if took_s > self._freshness.reading_limit_s:
+            raise LogGap(
+                f"reading the log from its beginning took {took_s:.0f} s, and it keeps deletes for "
+                f"{self._freshness.reading_limit_s:.0f} s",
+                hint="raise delete.retention.ms of the topics, or rebuild from a snapshot",
+            )
+
     def topic_of(self, table: TableName) -> Topic:
         """Give the topic of a table."""
         return next(self._topics[name] for name, known in self._tables.items() if known == table)

@@ -83,7 +83,9 @@ def compare_versions(
         database.execute("SET TimeZone = 'UTC'")
         for side, table in (("old", old), ("new", new)):
             database.register(f"stored_{side}", scan(root, table.path, table.version))
-            database.execute(f"CREATE VIEW {side} AS SELECT *, 1 AS {_THERE} FROM stored_{side}")
+            # The copies of a row are numbered: a table that somebody else has written to may have a key twice.
+            copies = f"row_number() OVER (PARTITION BY {', '.join(map(_name, spec.key)) or '1'}) AS {_THERE}"
+            database.execute(f"CREATE VIEW {side} AS SELECT *, {copies} FROM stored_{side}")
         others = [column for column in spec.schema.names if column not in spec.key]
         database.execute(_pairs(spec, others))
         only_old, only_new, different = _row(database, "FILTER (only_old)", "FILTER (only_new)", f"FILTER ({_BOTH})")
@@ -99,7 +101,6 @@ def compare_versions(
 
 def _pairs(spec: TableSpec, others: Sequence[str]) -> str:
     """The statement that puts the unequal rows of both sides together by key."""
-    # A constant on both sides: the key may be empty, and DuckDB wants an equality for a full join.
     same_key = [f"old.{_THERE} = new.{_THERE}", *(_same(column) for column in spec.key)]
     differs = {column: f"NOT ({_equal(spec, column)})" for column in others}
     shown = [f"old.{_THERE} IS NULL AS only_new", f"new.{_THERE} IS NULL AS only_old"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cdc_views.engine.declared import Declared
 from cdc_views.engine.self_contained import FROM_SNAPSHOT, why_not_self_contained
-from cdc_views.engine.swap import published_epoch
+from cdc_views.engine.swap import MOST_REPLAYED, published_epoch
 from cdc_views.errors import BadReplay, LogGap, NotSelfContained, UnknownView
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
@@ -121,6 +121,12 @@ def _move(start: dict, origin: Origin, begin: Offsets) -> None:  # type: ignore[
             f'partition "{partition}": offset {offset} leaves a gap after epoch {origin.epoch}, '
             f"which holds the log up to offset {start[partition]}",
             hint=f"replay from offset {start[partition]} or one before it, or onto a later epoch",
+        )
+    if start[partition] - offset > MOST_REPLAYED:
+        raise BadReplay(
+            f"offset {offset} is {start[partition] - offset} before the end of epoch {origin.epoch} in partition "
+            f'"{partition}", wanted at most {MOST_REPLAYED} to be read at once',
+            hint="replay onto an earlier epoch",
         )
     if offset < begin[partition]:
         raise BadReplay(f'partition "{partition}" begins at offset {begin[partition]}, wanted {offset}')

@@ -25,7 +25,7 @@ from cdc_views.engine.generation import require_same_tables
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.swap import Standby, SwapRequest, find_swap, published_epoch
 from cdc_views.engine.view_tables import view_path
-from cdc_views.errors import BadReplay, ForeignCommit, NotRunning
+from cdc_views.errors import BadReplay, ForeignCommit, LogGap, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
 from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
@@ -34,7 +34,7 @@ from cdc_views.replay.compare import TableDifference, compare_tables
 from cdc_views.replay.exchange import exchange, in_place_of_the_engine
 from cdc_views.replay.origin import Origin
 from cdc_views.replay.plan import RebuildPlan, plan_rebuild, start_offsets
-from cdc_views.replay.shadow import Held, Shadows, stamp_of, steps
+from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, steps
 from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
@@ -47,8 +47,8 @@ Note = Callable[[str], None]
 
 # Behind the published epoch by fewer than this, a rebuild has caught up: the swap reads the rest.
 FEW_OFFSETS: Final = 10_000
-# Of the first takeover of a warehouse: known, and of no published epoch.
-FIRST_ATTEMPT: Final = 1
+# Snapshots that are taken before an event that leaves a value out is given up on.
+TRIES: Final = 3
 _POLL_S: Final = 0.2
 
 
@@ -102,8 +102,8 @@ def rebuild(
         _require_declared_as_published(plan, base)
         log = resources.enter_context(closing(_open_log(settings, declared)))
         start_offsets(plan, log, read_control(settings.warehouse))  # what cannot be replayed leaves nothing behind
-        claim = unfinished.claimed(settings.warehouse, plan.names, str(origin), base.generation or "")
-        ours, is_continued = resources.enter_context(claim)
+        wanted = unfinished.Wanted(plan.names, str(origin), base.generation or "", swap)
+        ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:
             note(f"going on with rebuild {ours.id}")
         faults.point("rebuild.after_plan")
@@ -161,6 +161,7 @@ class _Rebuild:
             differences = compare_tables(self._root, self._shadows.tables, at)  # 4. as of that epoch
             faults.point("rebuild.after_comparison")
         if not swap:
+            unfinished.mark_compared(self._root, self._ours)
             return Outcome(self._ours.id, at, differences, None)
         record = exchange(self._settings, self._jars, self._spark, self._request())  # 5. one record
         return self._finished(at, differences, record)
@@ -172,23 +173,34 @@ class _Rebuild:
         return Outcome(self._ours.id, at, differences, record)
 
     def _build_mirrors(self) -> None:
-        held = self._held()
-        missing = [name for name in self._shadows.tables.sources if name not in held]
+        reached = self._reached(self._published())
+        missing = [name for name in self._shadows.tables.sources if not self._can_go_on(reached.get(name))]
         if not missing:
             return
         base = last_published(self._root)
         kind = self._plan.origin.kind
         if kind == "snapshot":
-            self._fill_from_snapshot(missing, base)
+            self._fill_from_snapshot(missing)
         elif kind == "earliest":
             began = datetime.now(UTC)
             in_parallel(lambda name: self._fill_from_log(name, base), missing, self._settings.engine.parallel_commits)
-            self._log.require_gapless(began)
+            self._log.require_read_in_time(began)
         else:
             assert self._plan.origin.epoch is not None
             epoch = published_epoch(read_control(self._root), self._plan.origin.epoch)
             for name in missing:
                 self._fill_from_epoch(name, epoch, base)
+
+    def _can_go_on(self, reached: Reached | None) -> bool:
+        """Whether a mirror that a killed rebuild has left can be caught up from where it is."""
+        if reached is None:
+            return False
+        assert reached.epoch.committed_at is not None
+        try:
+            self._log.require_gapless(reached.epoch.committed_at)
+        except LogGap:
+            return False
+        return True
 
     def _fill_from_log(self, name: str, to: ControlRecord) -> None:
         table = self._shadows.tables.sources[name]
@@ -211,7 +223,9 @@ class _Rebuild:
             self._shadows.catch_up(self._log, name, self._starts, epoch, at)
         faults.point("rebuild.after_first_mirror")
 
-    def _fill_from_snapshot(self, names: Sequence[str], base: ControlRecord) -> None:
+    def _fill_from_snapshot(self, names: Sequence[str]) -> None:
+        base = last_published(self._root)  # before the snapshot, so that what lies between is read again
+        self._note("waiting for the transactions that are open in Postgres, then reading it")
         with exported_snapshot(self._settings.source.dsn.get_secret_value()) as snapshot:
             for name in names:
                 with snapshot_rows(snapshot, self._spark, self._shadows.tables.sources[name]) as rows:
@@ -221,53 +235,66 @@ class _Rebuild:
 
     def _catch_up(self) -> ControlRecord | None:
         """Bring all mirrors to one published epoch; None if there is none that they can be compared at."""
-        held = self._held()
-        at = self._target(max(each.position for each in held.values()))
-        if at is None:
-            return None
-        while True:
-            for name, each in held.items():
-                self._bring(name, each, at)
+        for is_last in (number == TRIES for number in range(1, TRIES + 1)):
+            try:
+                return self._caught_up()
+            except UnresolvedToast:
+                # Between the epoch and the snapshot a row has changed its key, or is gone: what an event of then left
+                # out is in neither. Another snapshot is not likely to meet one again.
+                if self._plan.origin.kind != "snapshot" or is_last:
+                    raise
+                self._note("a value of before the snapshot is gone; taking another one")
+                self._fill_from_snapshot(list(self._shadows.tables.sources))
+        raise AssertionError("unreachable")
+
+    def _caught_up(self) -> ControlRecord | None:
+        epochs = self._published()
+        reached = self._reached(epochs)
+        at = self._target(max((each.position for each in reached.values()), default=Lsn(0)))
+        while at is not None:
+            epochs = self._published()
+            for name, each in reached.items():
+                self._bring(name, each, at, epochs)
             newest = last_published(self._root)
-            far = sum(newest.offsets.values()) - sum(at.offsets.values())
-            if far < FEW_OFFSETS:
+            if sum(newest.offsets.values()) - sum(at.offsets.values()) < FEW_OFFSETS:
+                self._require_exact(at)
                 break
-            at, held = newest, self._held()
-        self._require_exact(at)
+            at, reached = newest, self._reached(epochs)
         return at
 
-    def _bring(self, name: str, held: Held, at: ControlRecord) -> None:
-        if held.epoch.epoch == at.epoch:
+    def _bring(self, name: str, reached: Reached, at: ControlRecord, epochs: Mapping[int, ControlRecord]) -> None:
+        if reached.epoch.epoch == at.epoch:
             return
-        assert held.epoch.committed_at is not None
-        self._log.require_gapless(held.epoch.committed_at)
-        since = held.epoch
-        for to in steps(list(self._published().values()), since, at):
+        assert reached.epoch.committed_at is not None
+        self._log.require_gapless(reached.epoch.committed_at)
+        since = reached.epoch
+        for to in steps(list(epochs.values()), since, at):
             self._shadows.catch_up(self._log, name, read_offsets(since), to, at)
             since = to
 
-    def _held(self) -> Mapping[str, Held]:
-        epochs = self._published()
+    def _reached(self, epochs: Mapping[int, ControlRecord]) -> dict[str, Reached]:
         found = {name: self._shadows.found(name, epochs) for name in self._shadows.tables.sources}
-        return {name: held for name, held in found.items() if held is not None}
+        return {name: reached for name, reached in found.items() if reached is not None}
 
     def _published(self) -> dict[int, ControlRecord]:
         return {record.epoch: record for record in read_control(self._root) if record.published_at is not None}
 
     def _target(self, position: Lsn) -> ControlRecord | None:
         """The last published epoch, if it is not before this position; else one that is waited for, or made."""
-        newest = last_published(self._root)
-        if holds(newest, position):
-            return newest
-        if holder(self._root) is None:
+        while not holds(newest := last_published(self._root), position):
+            if holder(self._root) is not None:
+                time.sleep(_POLL_S)
+                continue
             self._note("no engine runs: publishing up to the snapshot in its place")
             try:
                 with in_place_of_the_engine(self._settings, self._jars, self._spark) as engine:
                     engine.run(until=position)
+            except WarehouseLocked:
+                continue
             except ForeignCommit as error:
                 self._note(f"nothing is compared: {error.message}")
                 return None
-        return wait_published(self._settings, position)
+        return newest
 
     def _require_exact(self, at: ControlRecord) -> None:
         """Nothing of the epoch was compacted away before it was read. Raises LogGap, OffsetCompacted."""
@@ -276,31 +303,19 @@ class _Rebuild:
         self._log.require_repeatable(cut_of(at, ends, ends))
 
     def _request(self) -> SwapRequest:
-        epochs = {name: held.epoch.epoch for name, held in self._held().items()}
-        standbys = {
+        reached = self._reached(self._published())
+        standbys = {}
+        for name, spec in self._shadows.tables.specs.items():
+            mirror = reached.get(name)
             # A view is compared with its query: from which epoch its rows are does not matter.
-            name: Standby(spec.path, self._shadows.standing(name), epochs.get(name, 0))
-            for name, spec in self._shadows.tables.specs.items()
-        }
+            epoch, position = (mirror.epoch.epoch, str(mirror.position)) if mirror is not None else (0, None)
+            standbys[name] = Standby(spec.path, self._shadows.standing(name), epoch, position)
         return SwapRequest(self._ours.id, "swap", standbys)
 
 
 def holds(published: ControlRecord, position: Lsn) -> bool:
     """Whether an epoch holds everything committed before `position`."""
     return published.complete_to is not None and published.complete_to >= position
-
-
-def wait_published(settings: Settings, position: Lsn) -> ControlRecord:
-    """Wait for an epoch that holds everything committed before `position`. Raises NotRunning."""
-    deadline = time.monotonic() + settings.log.marker_timeout_s
-    while not holds(newest := last_published(settings.warehouse), position):
-        if time.monotonic() > deadline or holder(settings.warehouse) is None:
-            raise NotRunning(
-                f"epoch {newest.epoch} holds the source up to {newest.complete_to}, wanted {position}",
-                hint="the engine has ended, or publishes nothing: see what it has printed",
-            )
-        time.sleep(_POLL_S)
-    return newest
 
 
 def _open_log(settings: Settings, declared: Declared) -> Log:

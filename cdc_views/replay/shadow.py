@@ -7,7 +7,7 @@ epoch holds the table's log up to the end of that epoch. So a killed rebuild fin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -27,12 +27,14 @@ from cdc_views.store.commit import Rows
 from cdc_views.store.control import ControlRecord
 from cdc_views.store.warehouse import Changes, Stamp, TableCommit, Warehouse
 
+# Of the first takeover of a warehouse: known, and of no published epoch.
+FIRST_ATTEMPT: Final = 1
 # Of one step of catching up, which the driver holds in memory.
 MOST_OFFSETS: Final = 200_000
 
 
 @dataclass(frozen=True)
-class Held:
+class Reached:
     """A mirror holds the log up to the end of `epoch`, and may hold some of what follows, up to `position`."""
 
     epoch: ControlRecord
@@ -48,11 +50,11 @@ class Shadows:
         self.plan = plan
         self.tables = Tables(warehouse, generation, plan.sources, place=lambda name, path: f"{path}{REBUILT}{rebuild}")
         # They have rows though no epoch was published with them: a change of them is no first build.
-        self.tables.replaced = frozenset(self.tables.sources)
+        self.tables.standing_in = frozenset(self.tables.sources)
         declare_views(spark, self.tables, plan.views)
         self._views = ViewRunner(spark, plan.levels)
 
-    def found(self, name: str, epochs: Mapping[int, ControlRecord]) -> Held | None:
+    def found(self, name: str, epochs: Mapping[int, ControlRecord]) -> Reached | None:
         """What a mirror holds; None if nothing yet.
 
         What a swap that was given up has committed to it is taken back: it is of after that epoch.
@@ -65,7 +67,7 @@ class Shadows:
             if epoch is not None and commit.stamp is not None and commit.stamp.attempt == epoch.attempt:
                 if any(later.changes_content for later in above):
                     warehouse.restore(path, commit.version, commit.stamp)
-                return Held(epoch, Lsn.parse(commit.stamp.position))
+                return Reached(epoch, Lsn.parse(commit.stamp.position))
             above.append(commit)
         return None
 
@@ -73,7 +75,8 @@ class Shadows:
         """Give an empty mirror its first rows, in one commit; what a killed rebuild has left there is taken back."""
         warehouse, spec = self.tables.warehouse, self.tables.specs[name]
         if warehouse.commits_above(spec.path, 0):
-            warehouse.restore(spec.path, 0, stamp)
+            # Not under the stamp of the rows, or an empty mirror would pass for them.
+            warehouse.restore(spec.path, 0, replace(stamp, attempt=FIRST_ATTEMPT))
         changes = Changes(deleted=None, rows=rows, all_new=True)
         self.tables.stand_at({name: warehouse.commit(spec, self.standing(name), changes, stamp)})
 

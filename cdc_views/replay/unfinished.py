@@ -9,62 +9,92 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import orjson
 
+from cdc_views.engine.requests import Requests
 from cdc_views.engine.tables import REBUILT
 from cdc_views.errors import RebuildRunning
 from cdc_views.store.control import read_control
+from cdc_views.store.lock import holder
 
 _FOLDER: Final = ".rebuilds"
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A rebuild; `id` is the end of its shadows' paths, and what its swap is known by."""
+    """A rebuild; `id` is the end of its shadows' paths, and what its swap is known by.
+
+    `compared`: its report was given, so that only a swap goes on with it.
+    """
 
     id: str
     names: list[str]
     origin: str
     generation: str
     pid: int
+    compared: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a rebuild is asked for: these tables, from there, in this generation of the source."""
+
+    names: Sequence[str]
+    origin: str
+    generation: str
+    swap: bool
+
+    def is_met_by(self, left: Unfinished) -> bool:
+        """Whether to go on with a rebuild that was left."""
+        same = (left.names, left.origin, left.generation) == (list(self.names), self.origin, self.generation)
+        return same and (self.swap or not left.compared)
 
 
 @contextmanager
-def claimed(root: Path, names: Sequence[str], origin: str, generation: str) -> Iterator[tuple[Unfinished, bool]]:
-    """Hold the rebuild of these tables: one that was left, or a new one; the second value says which.
+def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator[tuple[Unfinished, bool]]:
+    """Hold the wanted rebuild: one that was left, or a new one; the second value says which.
 
     Others that were left are removed. Raises RebuildRunning.
     """
     folder = root / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    wanted: tuple[Unfinished, int] | None = None
+    ours: tuple[Unfinished, int] | None = None
     try:
         for file in sorted(folder.glob("*.json")):
             descriptor = _locked(file)
             if descriptor is None:
-                _refuse_same(_read(file), names)
+                _refuse_same(file, wanted)
                 continue
-            found = _read(file)
-            if wanted is None and (found.names, found.origin, found.generation) == (list(names), origin, generation):
-                wanted = found, descriptor
+            left = _read(file)
+            # The engine may be at work on what its asker did not live to hear of.
+            Requests(root).settle(left.id, lambda: holder(root) is not None)
+            if ours is None and wanted.is_met_by(left):
+                ours = left, descriptor
                 continue
-            remove(root, found.id)
+            note(f"removing rebuild {left.id} of {', '.join(left.names)}, which was left")
+            remove(root, left.id)
             os.close(descriptor)
-        is_new = wanted is None
-        if wanted is None:
-            made = Unfinished(uuid4().hex[:8], list(names), origin, generation, os.getpid())
-            wanted = made, _made(folder, made)
-        yield wanted[0], not is_new
+        is_new = ours is None
+        if ours is None:
+            made = Unfinished(uuid4().hex[:8], list(wanted.names), wanted.origin, wanted.generation, os.getpid())
+            ours = made, _made(folder, made)
+        yield ours[0], not is_new
     finally:
-        if wanted is not None:
-            os.close(wanted[1])
+        if ours is not None:
+            os.close(ours[1])
+
+
+def mark_compared(root: Path, rebuild: Unfinished) -> None:
+    """Remember that the report was given."""
+    # In place: the lock is on this file, not on its name.
+    _file(root, rebuild.id).write_bytes(orjson.dumps(asdict(replace(rebuild, compared=True))))
 
 
 def finish(root: Path, rebuild: str) -> None:
@@ -81,21 +111,31 @@ def remove(root: Path, rebuild: str) -> None:
     finish(root, rebuild)
 
 
-def _refuse_same(running: Unfinished, names: Sequence[str]) -> None:
-    if both := sorted(set(running.names) & set(names)):
+def _refuse_same(file: Path, wanted: Wanted) -> None:
+    try:
+        running = _read(file)
+    except FileNotFoundError:
+        return  # it has ended since
+    if both := sorted(set(running.names) & set(wanted.names)):
         raise RebuildRunning(
             f'table "{both[0]}" is being made anew by process {running.pid}', hint="wait for it, or stop that process"
         )
 
 
 def _locked(file: Path) -> int | None:
-    descriptor = os.open(file, os.O_RDWR)
+    """The file's descriptor with the lock; None if another process has it, or has just ended with it."""
+    try:
+        descriptor = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+        if os.fstat(descriptor).st_ino == file.stat().st_ino:
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None
 
 
 def _made(folder: Path, rebuild: Unfinished) -> int:

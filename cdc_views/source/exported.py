@@ -8,17 +8,19 @@ whose commit record lies before the slot's consistent point, and no other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
+from cdc_views.errors import SourceUnreachable
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.connection import Connection, connect
+from cdc_views.source.connection import Connection, connect, describe_dsn
 from cdc_views.source.service_tables import identifier
 
 # Texts as every version of Postgres prints them, whatever the role's own settings.
@@ -71,17 +73,29 @@ def _printed(column: Column) -> sql.Composable:
 
 @contextmanager
 def exported_snapshot(dsn: str) -> Iterator[ExportedSnapshot]:
-    """Make a temporary slot and read what it exports; it is gone afterwards. Raises SourceUnreachable."""
-    name = sql.Identifier(f"cdc_views_{uuid4().hex[:12]}")
-    with psycopg.connect(dsn, autocommit=True, replication="database") as slot:
-        row: Any = slot.execute(
-            sql.SQL("CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')").format(name)
-        ).fetchone()
-        _, position, snapshot, _ = row
+    """Make a temporary slot and read what it exports; it is gone afterwards. Raises SourceUnreachable.
+
+    Waits for all transactions that are open on the server, as making any logical slot does.
+    """
+    with closing(connect(make_conninfo(dsn, replication="database"))) as slot:
+        position, snapshot = _export(slot, dsn)
         # The snapshot ends with the next command on the slot's connection, so there is none.
         with connect(dsn) as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
             for form in _FORMS:
                 connection.execute(form)
-            yield ExportedSnapshot(Lsn.parse(position), connection)
+            yield ExportedSnapshot(position, connection)
+
+
+def _export(slot: Connection, dsn: str) -> tuple[Lsn, str]:
+    name = sql.Identifier(f"cdc_views_{uuid4().hex[:12]}")
+    create = sql.SQL("CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')").format(name)
+    try:
+        row: Any = slot.execute(create).fetchone()
+    except psycopg.Error as error:
+        raise SourceUnreachable(
+            f"cannot export a snapshot of {describe_dsn(dsn)}: {error.diag.message_primary or type(error).__name__}",
+            hint="the role needs REPLICATION, and the server a free replication slot and a free wal sender",
+        ) from None
+    return Lsn.parse(row[1]), row[2]

@@ -13,10 +13,13 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from cdc_views import faults
+from cdc_views.engine.requests import Requests
+from cdc_views.engine.swap import Standby, SwapRequest
 from cdc_views.log.ranges import read_piece
 from cdc_views.log.topics import admin_client, describe_topics, end_offsets, partitions_of, topic_name
+from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.store.control import read_control
+from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.entries import newest_version, put_entry
 from cdc_views.store.reading import read_table
 from cdc_views.store.state import TableState
@@ -139,24 +142,30 @@ def _alter(admin: AdminClient, topic: str, settings: dict[str, str]) -> None:
 
 
 def test_rebuild_beside_a_running_engine_is_swapped_in_by_it_and_rolled_back(ready: Project) -> None:
-    engine = ready.start("run")
+    engine, before = ready.start("run"), ready.published()
     try:
         with Writer(ready) as writer:
             wait_for(lambda: writer.written > 20, LIMIT_S)
+            assert rebuild(ready, "balances", "--from", "snapshot")["equal"]
             report = rebuild(ready, "--all", "--from", "earliest", "--swap")
             assert report["equal"], report
+            # What was written between the comparison and the swap is in the swap's epoch.
+            assert Lsn.parse(report["swapped"]["position"]) > Lsn.parse(report["compared_at"]["position"])
             assert [each["table"] for each in report["tables"]] == ["public.accounts", "balances"]
             written = writer.written
             wait_for(lambda: writer.written > written, LIMIT_S)
         wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
         ready.assert_equal_to_postgres()
         swapped = ready.published()
+        gone = SwapRequest("gone", "swap", {"balances": Standby(f"{paths(before)['balances']}-gone", 3, 1)})
+        answer = Requests(ready.warehouse).ask(gone, lambda: engine.poll() is None)
+        assert answer is not None
+        assert answer.error == "BadReplay"
         done = ready.run("rollback", "balances")
         assert done.returncode == 0, done.stderr
         rolled_back = ready.published()
-        assert {name: table.path for name, table in rolled_back.tables.items()} != {
-            name: table.path for name, table in swapped.tables.items()
-        }
+        assert paths(rolled_back) == paths(before)
+        assert not paths(before).items() & paths(swapped).items()
         ready.assert_equal_to_postgres()
         ready.database.execute("UPDATE accounts SET balance = balance + 1")
         wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
@@ -181,6 +190,28 @@ def test_swap_in_which_the_engine_is_killed_is_done_in_its_place(ready: Project)
     ready.assert_equal_to_postgres()
     assert ready.run("run", "--until-caught-up").returncode == 0
     ready.assert_equal_to_postgres()
+
+
+def test_rebuild_after_an_epoch_that_was_cut_off_has_every_row_once(ready: Project) -> None:
+    ready.database.execute("UPDATE accounts SET balance = 7 WHERE id = 1", "DELETE FROM accounts WHERE id = 3")
+    killed = ready.run("run", "--until-caught-up", CDC_VIEWS_FAULT="epoch.after_mirrors:kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    wait_for(lambda: not ready.processes(), LIMIT_S)
+    before = ready.published()
+    delete_behind(ready, "public.accounts", "id", 2)
+    rebuild(ready, "balances", "--from", "earliest", "--swap")
+    assert [record.kind for record in read_control(ready.warehouse)][-4:] == ["takeover", "abandon", "intent", "swap"]
+    ready.assert_equal_to_postgres()
+    done = ready.run("rollback", "balances")
+    assert done.returncode == 0, done.stderr
+    # To a copy of what was published, since somebody else has written there.
+    assert ready.published().tables["public.accounts"].path.startswith(f"{paths(before)['public.accounts']}-")
+    ready.assert_equal_to_postgres()
+
+
+def paths(record: ControlRecord) -> dict[str, str]:
+    """Where the published tables are."""
+    return {name: table.path for name, table in record.tables.items()}
 
 
 class Writer:

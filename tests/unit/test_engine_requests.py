@@ -38,5 +38,26 @@ def test_request_to_an_engine_that_has_ended_is_withdrawn(tmp_path: Path) -> Non
     assert requests.take() is None
 
 
+def test_request_that_nobody_waits_for_is_forgotten_by_the_next_engine(tmp_path: Path) -> None:
+    requests = Requests(tmp_path)
+    (tmp_path / ".requests").mkdir()
+    (tmp_path / ".requests" / "ab12.json").write_text(REQUEST.text())
+    requests.forget()
+    assert requests.take() is None
+
+
+def test_request_that_the_engine_has_taken_is_waited_for(tmp_path: Path) -> None:
+    requests, settled = Requests(tmp_path), threading.Event()
+    (tmp_path / ".requests").mkdir()
+    (tmp_path / ".requests" / "ab12.json").write_text(REQUEST.text())
+    assert requests.take() == REQUEST
+    waiting = threading.Thread(target=lambda: (requests.settle(REQUEST.id, lambda: True), settled.set()))
+    waiting.start()
+    assert not settled.wait(0.3)
+    requests.answer(REQUEST)
+    assert settled.wait(10)
+    assert list((tmp_path / ".requests").iterdir()) == []
+
+
 def test_answer_without_an_error_raises_nothing() -> None:
     Answer().raise_error()

@@ -57,6 +57,11 @@ def test_table_of_at_most_one_row_has_the_empty_key(tmp_path: Path) -> None:
     assert compare(tmp_path, [(1, "a", 1.0, None)], [(2, "a", 1.0, None)], key=()).columns == {"id": 1}
 
 
+def test_copies_of_a_row_are_counted(tmp_path: Path) -> None:
+    row = (1, "a", 1.0, None)
+    assert compare(tmp_path, [row, row, row], [row]).only_old == 2
+
+
 def test_samples_are_few(tmp_path: Path) -> None:
     found = compare(tmp_path, [(number, "a", 1.0, None) for number in range(20)], [])
     assert (found.only_old, len(found.samples)) == (20, SAMPLES)
