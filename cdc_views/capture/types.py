@@ -109,7 +109,7 @@ def column_type(table: TableName, column: Column) -> ColumnType:
         form: _Form = (pa.string(), decode, json)
     elif column.element is not None:
         arrow, decode_one, json = _form(column.element, column.typmod)
-        form = (pa.list_(arrow), _list_of(decode_one, json), frozenset({list, _NULL}))
+        form = (pa.list_(arrow), _list_of(decode_one, json, column.element), frozenset({list, _NULL}))
     else:
         form = _form(column.type_name, column.typmod)
         has_text = column.type_name in TEXT_TYPES
@@ -151,11 +151,12 @@ def arrow_schema(table: SourceTable) -> pa.Schema:
     return pa.schema([pa.field(name, kind.arrow) for name, kind in column_types(table).items()])
 
 
-def _list_of(decode: Decode | None, json: frozenset[type]) -> Decode:
+def _list_of(decode: Decode | None, json: frozenset[type], element: str) -> Decode:
     def decoded(values: list[Any]) -> list[Any]:
         found = set(map(type, values))
-        # Debezium writes an array of arrays as NULLs, or as Java prints an array: "[Ljava.lang.String;@1b2c3d".
-        if found == {_NULL} or (str in found and any(map(_is_java_array, values))):
+        if str in found and any(map(_is_java_array, values)):
+            raise InexactValueError("an array of more than one dimension")
+        if found == {_NULL} and element not in _NESTED_IN_JAVA:
             raise InexactValueError("an array of more than one dimension, or one of NULLs alone, which look the same")
         if not found <= json and (decode is None or found - json != {str}):
             raise OtherShapeError
@@ -248,6 +249,9 @@ def _printed(text: str) -> str:
 
 _Form = tuple[pa.DataType, Decode | None, frozenset[type]]
 
+# Elements that Debezium writes as Java prints an array, "[Ljava.lang.String;@1b2c3d", if they are arrays
+# themselves; of the others it makes NULLs.
+_NESTED_IN_JAVA: Final = frozenset({"text", "varchar", "bpchar", "json", "jsonb", "uuid", "inet", "enum"})
 _JAVA_ARRAY: Final = re.compile(r"\[+Ljava\.[A-Za-z.]+;@[0-9a-f]+$")
 _INT: Final[frozenset[type]] = frozenset({int, _NULL})
 _BOOL: Final[frozenset[type]] = frozenset({bool, _NULL})
