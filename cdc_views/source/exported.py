@@ -35,7 +35,8 @@ _FORMS: Final = (
 # Types whose text in a mirror is another than Postgres prints of them (docs/types.md).
 _FORMS_OF_TYPES: Final = {
     "money": "{0}::numeric",
-    "timetz": "({0} AT TIME ZONE 'UTC')",
+    # Moved to UTC, 24:00 would become 00:00.
+    "timetz": "CASE WHEN extract(timezone FROM {0}) = 0 THEN {0} ELSE {0} AT TIME ZONE 'UTC' END",
     "hstore": "hstore_to_json({0})",
 }
 
