@@ -70,13 +70,16 @@ class _Shown:
 
     def __init__(self) -> None:
         self._shown_s = 0.0
+        self._done: set[str] = set()
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         is_done = progress.done == progress.total
-        if not is_done and now - self._shown_s < SHOWN_EVERY_S:
+        if progress.table in self._done or (not is_done and now - self._shown_s < SHOWN_EVERY_S):
             return
         self._shown_s = now
+        if is_done:
+            self._done.add(progress.table)  # what follows is the writing
         left = "" if is_done or progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
         click.echo(
             f"rebuild: {progress.table}: {progress.done} of {progress.total} offsets, "

@@ -30,7 +30,7 @@ from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.schema import quoted
 
-PIECE_OFFSETS: Final = 100_000
+PIECE_OFFSETS: Final = 50_000
 _PIECE: Final = "_cv_piece"
 _DELETED: Final = "_cv_deleted"
 _POLL_S: Final = 0.5
