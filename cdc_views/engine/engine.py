@@ -28,7 +28,7 @@ from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
-from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
@@ -81,7 +81,7 @@ class Engine:
         self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, self._source)
         control = ControlLog.open(settings.warehouse, writer, self._clock)
-        known = next((record for record in reversed(control.records) if record.kind == "takeover"), None)
+        known = last_takeover(control.records)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         self._log = self._resources.enter_context(
             closing(open_log(settings, declared, Marker(self._source, writer), known, self._clock))
@@ -164,7 +164,7 @@ class Engine:
 
     def _holds(self, until: Lsn | None) -> bool:
         published = self._tables.published
-        return until is not None and published is not None and (published.complete_to or Lsn(0)) >= until
+        return until is not None and published is not None and published.holds(until)
 
 
 def open_log(

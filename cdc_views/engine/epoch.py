@@ -15,7 +15,7 @@ from cdc_views.engine.mirrors import commit_mirrors
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.log.record import Offsets, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.warehouse import Stamp
@@ -113,7 +113,7 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
         position=cut.position,
         complete_to=cut.complete_to,
         committed_at=cut.committed_at,
-        offsets=_offsets_by_name(cut.end),
+        offsets=offsets_by_name(cut.end),
         tables={name: replace(table, status=last.tables[name].status) for name, table in tables.versions().items()},
         detail={"failures": last.detail.get("failures", {})},
     )
@@ -133,9 +133,9 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
         position=cut.position,
         complete_to=cut.complete_to,
         committed_at=cut.committed_at,
-        offsets=_offsets_by_name(cut.end),
+        offsets=offsets_by_name(cut.end),
         tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
-        detail={"start": _offsets_by_name(cut.start), **({SWAPS: swap.kind} if swap else {})},
+        detail={"start": offsets_by_name(cut.start), **({SWAPS: swap.kind} if swap else {})},
     )
     faults.point("epoch.after_intent")
     return intent
@@ -144,7 +144,7 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
 def read_intent(record: ControlRecord) -> Intent:
     """The intent that a record of kind `intent` wrote down."""
     assert record.kind == "intent"
-    cut = cut_of(record, _offsets_by_partition(record.detail["start"]), _offsets_by_partition(record.offsets))
+    cut = cut_of(record, offsets_by_partition(record.detail["start"]), offsets_by_partition(record.offsets))
     done = {name: table.version for name, table in record.tables.items() if table.status == "done"}
     return Intent(record.epoch, record.attempt, cut, dict(record.tables), done)
 
@@ -181,7 +181,7 @@ def publish(
         position=intent.cut.position,
         complete_to=intent.cut.complete_to,
         committed_at=intent.cut.committed_at,
-        offsets=_offsets_by_name(intent.cut.end),
+        offsets=offsets_by_name(intent.cut.end),
         tables=manifest,
         detail={
             "changes": {name: delta.events for name, delta in deltas.items() if delta.events},
@@ -195,16 +195,8 @@ def publish(
 
 def read_offsets(record: ControlRecord) -> Offsets:
     """Up to before which offset of each partition a published record holds the log."""
-    return _offsets_by_partition(record.offsets)
+    return offsets_by_partition(record.offsets)
 
 
 def _intended(base: TableVersion, done: int | None) -> TableVersion:
     return TableVersion(base.path, base.version, "base") if done is None else TableVersion(base.path, done, "done")
-
-
-def _offsets_by_name(offsets: Offsets) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in offsets.items()}
-
-
-def _offsets_by_partition(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
-    return {TopicPartition.parse(name): offset for name, offset in offsets.items()}

@@ -17,13 +17,18 @@ from cdc_views.store.schema import require_column_names
 
 
 def findings(settings: Settings) -> list[Finding]:
-    """What is missing or unwise, errors first."""
-    found = [*check_source(settings), *_check_names(settings), *check_log(settings, confirmed_flush(settings))]
+    """What is missing or unwise, errors first; then of which tables the log is self-contained."""
+    found = _requirements(settings)
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
             tables = read_tables(connection, settings.source.tables)
         found += check_self_contained(settings, list(tables.values()))
     return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
+
+
+def _requirements(settings: Settings) -> list[Finding]:
+    """What a run needs: all that a start looks at."""
+    return [*check_source(settings), *_check_names(settings), *check_log(settings, confirmed_flush(settings))]
 
 
 def _check_names(settings: Settings) -> Iterator[Finding]:
@@ -50,7 +55,7 @@ def fix(settings: Settings) -> list[Finding]:
 
 def require_ready(settings: Settings) -> None:
     """Raises PreflightFailed with every error that `check` finds."""
-    errors = [finding for finding in findings(settings) if finding.severity == "error"]
+    errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
     if errors:
         raise PreflightFailed(
             "; ".join(f"{finding.subject}: {finding.problem}" for finding in errors),

@@ -20,7 +20,7 @@ from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
 from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
-from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.warehouse import Stamp, TableCommit
 
 UNREADABLE: Final = "the intended part of the log can no longer be read as it was"
@@ -132,7 +132,8 @@ def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, i
     A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
     epoch compares it with its query. So is a table that is to replace another: its swap sees to it.
     """
-    takeover = next(record for record in reversed(control.records) if record.kind == "takeover")
+    takeover = last_takeover(control.records)
+    assert takeover is not None
     stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
     published = control.last_published
     for name in done:

@@ -20,7 +20,7 @@ from cdc_views.errors import BadReplay, UnknownView
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
-from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.warehouse import Stamp, Warehouse
 
 REQUEST: Final = "request"
@@ -169,7 +169,8 @@ def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:
     That is what an attempt that was given up has left, or, on a table that is rolled back to, what
     somebody else has written.
     """
-    takeover = next(record for record in reversed(control.records) if record.kind == "takeover")
+    takeover = last_takeover(control.records)
+    assert takeover is not None
     for name, standby in request.tables.items():
         above = tables.warehouse.commits_above(standby.path, standby.version)
         if name in tables.sources and any(commit.changes_content for commit in above):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from cdc_views.capture.types import arrow_schema
-from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
@@ -114,7 +114,7 @@ class Tables:
         self.standing_in = frozenset()
         self.position = record.position
         self.committed_at = record.committed_at
-        self.offsets = {TopicPartition.parse(name): offset for name, offset in record.offsets.items()}
+        self.offsets = offsets_by_partition(record.offsets)
         for name, table in record.tables.items():
             if name in self.specs and self.specs[name].path == table.path:
                 self._versions[name] = max(self._versions[name], table.version)

@@ -32,6 +32,16 @@ class TopicPartition(NamedTuple):
 Offsets = Mapping[TopicPartition, int]
 
 
+def offsets_by_name(offsets: Offsets) -> dict[str, int]:
+    """Offsets as JSON can hold them, by `topic/partition`."""
+    return {str(partition): offset for partition, offset in offsets.items()}
+
+
+def offsets_by_partition(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """Read what `offsets_by_name` gives."""
+    return {TopicPartition.parse(name): offset for name, offset in offsets.items()}
+
+
 class Order(NamedTuple):
     """Where a change stands in the source's history: `source.sequence`.
 

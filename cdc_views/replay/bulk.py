@@ -29,6 +29,7 @@ from cdc_views.log.ranges import read_piece
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.schema import quoted
+from cdc_views.store.spark_work import job_group
 
 PIECE_OFFSETS: Final = 50_000
 _PIECE: Final = "_cv_piece"
@@ -101,26 +102,24 @@ def read_rows(spark: SparkSession, log: LogSettings, table: SourceTable, pieces:
 @contextmanager
 def watched(spark: SparkSession, table: str, pieces: Sequence[Piece], on_progress: OnProgress) -> Iterator[None]:
     """Tell how one action on `read_rows` gets on. Raises what the decoder raised in a task."""
-    context, group = spark.sparkContext, f"rebuild {table}"
     total = sum(piece.end - piece.start for piece in pieces)
     began, ended = time.monotonic(), threading.Event()
 
     def watch() -> None:
         while not ended.wait(_POLL_S):
-            done = int(_share_done(context.statusTracker(), group, len(pieces)) * total)
+            done = int(_share_done(spark.sparkContext.statusTracker(), group, len(pieces)) * total)
             on_progress(Progress(table, done, total, time.monotonic() - began))
 
-    context.setJobGroup(group, f"reading the log of {table}")
-    watcher = threading.Thread(target=watch, name=group, daemon=True)
-    watcher.start()
-    try:
-        yield
-    except PySparkException as error:
-        raise _named(error) from error
-    finally:
-        ended.set()
-        watcher.join()
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    with job_group(spark, f"reading the log of {table}") as group:
+        watcher = threading.Thread(target=watch, name=group, daemon=True)
+        watcher.start()
+        try:
+            yield
+        except PySparkException as error:
+            raise _named(error) from error
+        finally:
+            ended.set()
+            watcher.join()
     on_progress(Progress(table, total, total, time.monotonic() - began))
 
 

@@ -53,17 +53,18 @@ def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> lis
     found = []
     for name, spec in shadows.specs.items():
         live = published.tables[name]
-        version, note = _as_it_stands(shadows.warehouse, root, name, live)
+        version, note = _as_it_stands(shadows.warehouse, root, live)
         old = TableVersion(live.path, version, live.status)
         new = TableVersion(spec.path, shadows.warehouse.latest_version(spec.path), "shadow")
         found.append(compare_versions(root, spec, old, new, note))
     return found
 
 
-def _as_it_stands(warehouse: Warehouse, root: Path, name: str, live: TableVersion) -> tuple[int, str | None]:
+def _as_it_stands(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple[int, str | None]:
     """The live version, or what somebody else has made of it: that is what a reader of the newest version sees."""
     commits = warehouse.commits_above(live.path, live.version)
-    # Attempts are in the control log before any table carries them.
+    # Attempts are in the control log before any table carries them: read it after the table, or the engine's next
+    # commit would pass for somebody else's (so not by Warehouse.unknown_commits, which takes them beforehand).
     ours = {record.attempt for record in read_control(root)}
     foreign = [
         commit

@@ -36,6 +36,9 @@ class Origin:
         return self.kind
 
 
+_WITHOUT_EPOCH: Final = {"earliest": Origin("earliest"), "snapshot": Origin("snapshot")}
+
+
 def parse_origin(start: str, onto: str | None = None) -> Origin:
     """Read `--from` and `--onto`. Raises BadReplay."""
     if offset := _OFFSET.fullmatch(start):
@@ -48,8 +51,8 @@ def parse_origin(start: str, onto: str | None = None) -> Origin:
         return Origin("offset", _epoch(onto, "--onto"), partition, int(offset[3]))
     if onto is not None:
         raise BadReplay(f'--onto "{onto}" with --from "{start}"', hint="--onto goes with --from offset:... only")
-    if start in ("earliest", "snapshot"):
-        return Origin(start)  # type: ignore[arg-type]
+    if start in _WITHOUT_EPOCH:
+        return _WITHOUT_EPOCH[start]
     return Origin("epoch", _epoch(start, "--from"))
 
 

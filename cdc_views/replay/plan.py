@@ -10,11 +10,11 @@ from cdc_views.engine.self_contained import FROM_SNAPSHOT, why_not_self_containe
 from cdc_views.engine.swap import MOST_REPLAYED, published_epoch
 from cdc_views.errors import BadReplay, LogGap, NotSelfContained, UnknownView
 from cdc_views.log.log import Log
-from cdc_views.log.record import Offsets
+from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.replay.origin import Origin
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, last_takeover
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,16 @@ def _require_self_contained(source: SourceTable, log: Log, begin: Offsets) -> No
 
 
 def _require_mirrors(plan: RebuildPlan, epoch: ControlRecord, records: list[ControlRecord]) -> None:
-    generation = next((record.generation for record in reversed(records) if record.kind == "takeover"), None)
+    takeover = last_takeover(records)
     for source in plan.sources:
-        if epoch.generation != generation or str(source.name) not in epoch.tables:
+        if takeover is None or epoch.generation != takeover.generation or str(source.name) not in epoch.tables:
             raise BadReplay(
                 f'epoch {epoch.epoch} has no table "{source.name}" of this generation',
                 hint='choose a later epoch; "cdc-views epochs" lists them',
             )
 
 
-def _move(start: dict, origin: Origin, begin: Offsets) -> None:  # type: ignore[type-arg]
+def _move(start: dict[TopicPartition, int], origin: Origin, begin: Offsets) -> None:
     partition, offset = origin.partition, origin.offset
     assert partition is not None
     assert offset is not None

@@ -27,6 +27,7 @@ from cdc_views.engine.swap import Standby, SwapRequest, find_swap, published_epo
 from cdc_views.engine.view_tables import view_path
 from cdc_views.errors import BadReplay, ForeignCommit, LogGap, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
+from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
 from cdc_views.replay.bulk import OnProgress, pieces_of, read_rows, watched
@@ -38,7 +39,7 @@ from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, s
 from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
-from cdc_views.store.control import ControlRecord, last_published, read_control
+from cdc_views.store.control import ControlRecord, last_published, last_takeover, read_control
 from cdc_views.store.lock import holder
 from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
@@ -101,7 +102,8 @@ def rebuild(
         plan = plan_rebuild(declared, names, origin)
         _require_declared_as_published(plan, base)
         log = resources.enter_context(closing(_open_log(settings, declared)))
-        start_offsets(plan, log, read_control(settings.warehouse))  # what cannot be replayed leaves nothing behind
+        # Before anything is made: what cannot be replayed leaves nothing behind.
+        starts = start_offsets(plan, log, read_control(settings.warehouse))
         wanted = unfinished.Wanted(plan.names, str(origin), base.generation or "", swap)
         ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:
@@ -109,7 +111,7 @@ def rebuild(
         faults.point("rebuild.after_plan")
         spark = start_session(settings.engine, jars)
         resources.callback(spark.stop)
-        work = _Rebuild(settings, jars, plan, log, spark, ours, on_progress, note)
+        work = _Rebuild(settings, jars, plan, log, starts, spark, ours, on_progress, note)
         return work.run(swap)
 
 
@@ -122,6 +124,7 @@ class _Rebuild:
         jars: Sequence[Path],
         plan: RebuildPlan,
         log: Log,
+        starts: Offsets,
         spark: SparkSession,
         ours: unfinished.Unfinished,
         on_progress: OnProgress,
@@ -132,6 +135,7 @@ class _Rebuild:
         self._root = settings.warehouse
         self._plan = plan
         self._log = log
+        self._starts = starts
         self._spark = spark
         self._ours = ours
         self._on_progress = on_progress
@@ -139,8 +143,7 @@ class _Rebuild:
 
     def run(self, swap: bool) -> Outcome:
         """The steps, each of which finds what a killed rebuild has done of it."""
-        records = read_control(self._root)
-        if (done := find_swap(records, self._ours.id)) is not None:
+        if (done := find_swap(read_control(self._root), self._ours.id)) is not None:
             return self._finished(None, None, done)
         self._shadows = Shadows(
             self._spark,
@@ -149,7 +152,6 @@ class _Rebuild:
             self._plan,
             self._ours.id,
         )
-        self._starts = start_offsets(self._plan, self._log, records)
         self._build_mirrors()  # 1. each from its origin, up to the epoch that was published when the rebuild began
         faults.point("rebuild.after_mirrors")
         at = self._catch_up()  # 2. all of them up to one published epoch
@@ -281,7 +283,7 @@ class _Rebuild:
 
     def _target(self, position: Lsn) -> ControlRecord | None:
         """The last published epoch, if it is not before this position; else one that is waited for, or made."""
-        while not holds(newest := last_published(self._root), position):
+        while not (newest := last_published(self._root)).holds(position):
             if holder(self._root) is not None:
                 time.sleep(_POLL_S)
                 continue
@@ -313,13 +315,9 @@ class _Rebuild:
         return SwapRequest(self._ours.id, "swap", standbys)
 
 
-def holds(published: ControlRecord, position: Lsn) -> bool:
-    """Whether an epoch holds everything committed before `position`."""
-    return published.complete_to is not None and published.complete_to >= position
-
-
 def _open_log(settings: Settings, declared: Declared) -> Log:
-    known = next(record for record in reversed(read_control(settings.warehouse)) if record.kind == "takeover")
+    known = last_takeover(read_control(settings.warehouse))
+    assert known is not None
     require_same_tables(known.detail["source"], declared.sources)
     return open_log(settings, declared, _NoMarker(), known)
 

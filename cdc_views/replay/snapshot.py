@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cdc_views.capture.printed import printed_array
-from cdc_views.capture.types import column_types
+from cdc_views.capture.types import arrow_schema, column_types
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.exported import ExportedSnapshot
 
@@ -31,14 +31,11 @@ def snapshot_rows(snapshot: ExportedSnapshot, spark: SparkSession, table: Source
     with tempfile.TemporaryDirectory(prefix="cdc-views-") as folder:
         file = Path(folder) / "rows.parquet"
         _write(snapshot, table, file)
-        types = column_types(table)
-        schema = from_arrow_schema(pa.schema([(name, kind.arrow) for name, kind in types.items()]))
-        yield spark.read.schema(schema).parquet(str(file))
+        yield spark.read.schema(from_arrow_schema(arrow_schema(table))).parquet(str(file))
 
 
 def _write(snapshot: ExportedSnapshot, table: SourceTable, file: Path) -> None:
-    types = column_types(table)
-    schema = pa.schema([(name, kind.arrow) for name, kind in types.items()])
+    types, schema = column_types(table), arrow_schema(table)
     rows = snapshot.rows(table)
     with pq.ParquetWriter(file, schema) as writer:
         while batch := list(islice(rows, _BATCH_ROWS)):

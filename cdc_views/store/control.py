@@ -8,7 +8,7 @@ version taken is no longer the writer. No JVM: readers and writers go through de
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +24,16 @@ from cdc_views.lsn import Lsn
 from cdc_views.store.entries import commit_info, disk_full, newest_version, read_entry
 from cdc_views.store.records import KINDS, PUBLISHING, SCHEMA, ControlRecord, Kind, TableVersion, record_of
 
-__all__ = ["PUBLISHING", "ControlLog", "ControlRecord", "Kind", "TableVersion", "last_published", "read_control"]
+__all__ = [
+    "PUBLISHING",
+    "ControlLog",
+    "ControlRecord",
+    "Kind",
+    "TableVersion",
+    "last_published",
+    "last_takeover",
+    "read_control",
+]
 
 FOLDER: Final = "_epochs"
 
@@ -177,6 +186,11 @@ def read_control(root: Path) -> list[ControlRecord]:
     except TableNotFoundError:
         return []
     return _checked(_records(table, 0), table.version())
+
+
+def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
+    """The record with which the last writer began; None if there was none yet."""
+    return next((record for record in reversed(records) if record.kind == "takeover"), None)
 
 
 def last_published(root: Path) -> ControlRecord:

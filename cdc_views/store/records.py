@@ -69,6 +69,10 @@ class ControlRecord:
     tables: Mapping[str, TableVersion] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=dict)
 
+    def holds(self, position: Lsn) -> bool:
+        """Whether everything committed before `position` is in it."""
+        return self.complete_to is not None and self.complete_to >= position
+
     def row(self) -> pa.Table:
         """The record as one row of `_epochs`."""
         values = {

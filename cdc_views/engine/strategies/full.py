@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from cdc_views.engine.strategies.difference import difference
 from cdc_views.engine.strategies.recompute import Recompute
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.schema import quoted
 from cdc_views.store.warehouse import Changes, TableSpec
 
 HASH: Final = "_cv_hash"
@@ -52,7 +53,7 @@ def identified(rows: DataFrame, view: CompiledView) -> DataFrame:
     """The rows with the columns that identify them."""
     if view.key is not None:
         return rows
-    columns = [_quoted(name) for name in rows.columns]
+    columns = [quoted(name) for name in rows.columns]
     numbered = "row_number() OVER (PARTITION BY {hash} ORDER BY {columns})"
     return rows.selectExpr("*", f"xxhash64({', '.join(columns)}) AS {HASH}").selectExpr(
         "*", f"{numbered.format(hash=HASH, columns=', '.join(columns))} AS {NUMBER}"
@@ -90,8 +91,4 @@ def _same(columns: Iterable[str]) -> Column:
 
 
 def _column(side: str, name: str) -> Column:
-    return F.col(f"{side}.{_quoted(name)}")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return F.col(f"{side}.{quoted(name)}")
