@@ -36,11 +36,7 @@ def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> Rows:
     """The rows that a file's descriptor says are gone; none without a descriptor. Raises StoreError."""
     if descriptor is None:
         return Rows()
-    if descriptor["storageType"] != "u":
-        raise StoreError(f'table "{table.name}": found a deletion vector of storage "{descriptor["storageType"]}"')
-    name = descriptor["pathOrInlineDv"]
-    folder, encoded = name[:-_UUID_LENGTH], name[-_UUID_LENGTH:].encode()
-    file = table / folder / f"deletion_vector_{uuid.UUID(bytes=base64.b85decode(encoded.translate(_FROM_Z85)))}.bin"
+    file = file_of(table, descriptor)
     with file.open("rb") as stored:
         stored.seek(descriptor["offset"])
         (size,) = struct.unpack(">I", stored.read(4))
@@ -49,6 +45,16 @@ def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> Rows:
     if size != descriptor["sizeInBytes"] or checksum != zlib.crc32(data) or data[:4] != _MAGIC:
         raise StoreError(f'table "{table.name}": deletion vector in "{file.name}" is damaged', hint="rebuild the table")
     return Rows.deserialize(data[4:])
+
+
+def file_of(table: Path, descriptor: Mapping[str, Any]) -> Path:
+    """The file that holds a vector. Raises StoreError for one that is inline or somewhere else."""
+    if descriptor["storageType"] != "u":
+        raise StoreError(f'table "{table.name}": found a deletion vector of storage "{descriptor["storageType"]}"')
+    name = descriptor["pathOrInlineDv"]
+    folder, encoded = name[:-_UUID_LENGTH], name[-_UUID_LENGTH:].encode()
+    identity = uuid.UUID(bytes=base64.b85decode(encoded.translate(_FROM_Z85)))
+    return Path(table, folder, f"deletion_vector_{identity}.bin")
 
 
 class VectorFile:
@@ -62,6 +68,11 @@ class VectorFile:
     def name(self) -> str:
         """Name of the file, in the table's folder."""
         return f"deletion_vector_{self._id}.bin"
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether a vector was added."""
+        return len(self._content) > len(_FORMAT)
 
     @property
     def content(self) -> bytes:
