@@ -13,11 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
-from cdc_views.store.direct import commit as direct_commit
-from cdc_views.store.entries import VersionTaken
 from cdc_views.store.features import check_features
 from cdc_views.store.reading import read_table, scan
-from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
 SCHEMA = pa.schema(
@@ -106,18 +103,6 @@ def test_direct_commit_of_an_attempt_below_a_fence_is_fenced(warehouse: Warehous
         warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), Stamp(1, 8, "0/1"))
 
 
-def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path, warehouse: Warehouse) -> None:
-    warehouse.create(SPEC)
-    stale = TableState()
-    assert stale.catch_up(tmp_path / "t")
-    rows = table_of([(1, "x", None, 0, None)])
-    warehouse.commit(SPEC, 0, Changes(None, rows, True), Stamp(1, 1, "0/1"))
-    none = rows.select(["a", "b"]).slice(0, 0)
-    with pytest.raises(VersionTaken):
-        direct_commit(tmp_path / "t", "t", SPEC, stale, none, rows, Stamp(1, 2, "0/1"))
-    assert warehouse.latest_version("t") == 1
-
-
 def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehouse) -> None:
     spec = TableSpec("one", "one", pa.schema([("total", pa.int64())]), ())
     version = warehouse.create(spec)
@@ -139,14 +124,20 @@ def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: 
     assert by_spark.where("id % 2 = 0 OR id > 149990").count() == 5
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())])
-def test_keys_whose_values_have_several_forms_are_left_to_spark(
-    tmp_path: Path, warehouse: Warehouse, kind: pa.DataType
+@pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())], ids=str)
+@pytest.mark.parametrize("first_by_spark", [True, False])
+def test_keys_whose_values_have_several_forms_are_found_in_files_of_either_way(
+    tmp_path: Path, spark: SparkSession, kind: pa.DataType, first_by_spark: bool
 ) -> None:
     spec = TableSpec("odd", "odd", pa.schema([("id", pa.int64()), ("x", kind), ("n", pa.int64())]), ("id", "x"))
-    value = {"double": float("nan"), "timestamp[us, tz=UTC]": 0}.get(str(kind), ["a", None])
-    version = warehouse.create(spec)
-    for attempt, first in ((1, True), (2, False)):
-        rows = pa.table({"id": [1], "x": pa.array([value], kind), "n": [attempt]}, schema=spec.schema)
-        version = warehouse.commit(spec, version, Changes(None, rows, first), Stamp(1, attempt, "0/1"))
-    assert read_table(tmp_path, "odd", version)["n"].to_pylist() == [2]
+    values = {"double": [float("nan"), 0.0], "timestamp[us, tz=UTC]": [0, 10**15]}.get(str(kind), [["a", None], []])
+    others = {"double": [-float("nan"), -0.0]}.get(str(kind), values)
+    ways = {by_spark: Warehouse(tmp_path, spark, allow_direct=not by_spark) for by_spark in (True, False)}
+    version = ways[first_by_spark].create(spec)
+    for attempt, (by_spark, found) in enumerate([(first_by_spark, values), (not first_by_spark, others)], 1):
+        rows = pa.table({"id": [1, 1], "x": pa.array(found, kind), "n": [attempt] * 2}, schema=spec.schema)
+        version = ways[by_spark].commit(spec, version, Changes(None, rows, attempt == 1), Stamp(1, attempt, "0/1"))
+        wanted_way = "spark" if by_spark or (kind == pa.list_(pa.string())) else "direct"
+        # A first commit finds nothing to replace, so any key will do.
+        assert ways[by_spark].ways.taken() == {"commit": {"odd": wanted_way}}
+    assert read_table(tmp_path, "odd", version)["n"].to_pylist() == [2, 2]
