@@ -125,7 +125,8 @@ class StoreSettings(_Section):
         description="a table without an index and with more rows is committed to through Spark; of a smaller one "
         "the driver reads all keys",
     )
-    lookup_keys: int = Field(2_000, ge=0, description="rows of more keys than this are looked up through Spark")
+    row_memory_mb: int = Field(512, ge=0, description="memory for rows that lookups have decoded")
+    lookup_keys: int = Field(10_000, ge=0, description="rows of more keys than this are looked up through Spark")
     driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of up to so many rows by itself")
     driver_mb: int = Field(64, ge=0, description="and of up to so many MiB")
     task_rows: int = Field(20_000, ge=0, description="tables of up to so many rows are one task of Spark")

@@ -37,12 +37,12 @@ def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> Rows:
     if descriptor is None:
         return Rows()
     file = file_of(table, descriptor)
+    size = descriptor["sizeInBytes"]
     with file.open("rb") as stored:
         stored.seek(descriptor["offset"])
-        (size,) = struct.unpack(">I", stored.read(4))
-        data = stored.read(size)
-        (checksum,) = struct.unpack(">I", stored.read(4))
-    if size != descriptor["sizeInBytes"] or checksum != zlib.crc32(data) or data[:4] != _MAGIC:
+        framed = stored.read(4 + size + 4)
+    data = framed[4:-4]
+    if framed != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)) or data[:4] != _MAGIC:
         raise StoreError(f'table "{table.name}": deletion vector in "{file.name}" is damaged', hint="rebuild the table")
     return Rows.deserialize(data[4:])
 

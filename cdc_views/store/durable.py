@@ -55,12 +55,23 @@ def write(file: Path, content: bytes | memoryview) -> None:
             os.fsync(stream.fileno())
 
 
-def sync_files(table: Path, actions: Iterable[Mapping[str, Any]]) -> None:
-    """Bring to the disk what the entry of another engine names: its files, and their names."""
+def sync_tree(folder: Path) -> None:
+    """Bring a folder with all below it to the disk; its own name is not."""
+    for file in folder.rglob("*"):
+        sync(file)
+    sync(folder)
+
+
+def sync_version(table: Path, entry: Path, actions: Iterable[Mapping[str, Any]]) -> None:
+    """Bring a version of another engine to the disk: the files that its entry names, and the entry."""
     added = [action["add"] for action in actions if "add" in action]
     data = {table / urllib.parse.unquote(add["path"]) for add in added}
     vectors = {file_of(table, add["deletionVector"]) for add in added if add.get("deletionVector")}
-    for file in sorted(data | vectors):
-        sync(file)
-    for folder in sorted({file.parent for file in data | vectors}):
-        sync(folder)
+    for files in (data | vectors, {entry, entry.with_suffix(".crc")}):
+        # Hadoop keeps a sum of each file beside it, and reads no file whose sum is wrong.
+        sums = {file.with_name(f".{file.name}.crc") for file in files}
+        present = sorted(file for file in files | sums if file.exists())
+        for file in present:
+            sync(file)
+        for folder in sorted({file.parent for file in present}):
+            sync(folder)

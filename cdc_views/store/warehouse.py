@@ -7,7 +7,7 @@ both are checked: the newest version before, and after it that the next version 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
-from cdc_views.store import direct, durable, versions
+from cdc_views.store import direct, durable, torn, versions
 from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
 from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
@@ -38,7 +38,7 @@ from cdc_views.store.entries import (
     read_entry,
 )
 from cdc_views.store.features import check_features
-from cdc_views.store.fetching import fetch_rows
+from cdc_views.store.fetching import RowGroups
 from cdc_views.store.fingerprints import Fingerprints, are_among, fingerprints, has_fingerprints, joined
 from cdc_views.store.reading import read_table
 from cdc_views.store.schema import TableSpec, delta_schema, key_schema, quoted
@@ -88,6 +88,7 @@ class Warehouse:
         self._allow_direct = allow_direct
         self._is_writer = is_writer
         self._indexes = Indexes(settings.index_memory_mb << 20)
+        self._row_groups = RowGroups(settings.row_memory_mb << 20)
         self._tables: dict[str, DriverTable] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
@@ -221,6 +222,16 @@ class Warehouse:
             raise self._overtaken(path, path, stamp, base) from conflict
         return self._verified(path, path, base, stamp)
 
+    def remove_torn_entries(self, path: str, published: int) -> None:
+        """After a loss of power: remove the newest versions above a published one that cannot be read at all."""
+        torn.remove_torn_entries(self._root / path, published)
+
+    def is_whole(self, path: str, above: int) -> bool:
+        """Whether everything that the versions above a given one have written is there."""
+        table = self._root / path
+        versions_above = (commit.version for commit in self.commits_above(path, above))
+        return all(torn.is_whole(table, read_entry(table, version)) for version in versions_above)
+
     def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
         """A version of a table for the SQL of a session; of the engine's own if none is given.
 
@@ -258,23 +269,26 @@ class Warehouse:
         """What one task of Spark computes sooner than two that must exchange rows."""
         return self._settings.task_rows
 
-    def lookup(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table:
+    def lookup(self, spec: TableSpec, version: int, keys: pa.Table, wanted: Sequence[str] | None = None) -> pa.Table:
         """The rows of a version whose columns equal those of one of `keys`, column by column; NULL finds NULL.
 
         The columns of `keys` need not be the key of the table: a lookup by others finds any number of rows each.
+        Returns these columns and `wanted`, or all, in the order of the table.
         """
-        found = self._look_up_directly(spec, version, keys)
+        names = spec.schema.names if wanted is None else {*keys.column_names, *wanted}
+        schema = pa.schema([field for field in spec.schema if field.name in names])
+        found = self._look_up_directly(spec, version, keys, schema)
         self.ways.took("lookup", spec.name, "spark" if found is None else "index")
-        return self._look_up_by_spark(spec, version, keys) if found is None else found
+        return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
 
-    def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table:
+    def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")
-        stored = self.frame(spec.path, version).alias("stored")
+        stored = self.frame(spec.path, version).select(*map(quoted, schema.names)).alias("stored")
         found = stored.join(wanted, key_match(keys.column_names, "stored", "wanted"), "left_semi").toArrow()
-        return found.cast(spec.schema)
+        return found.cast(schema)
 
-    def _look_up_directly(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table | None:
-        """Look up through an index; None for too many keys, a version that is not the newest, or want of room."""
+    def _look_up_directly(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table | None:
+        """Look up through an index; None for too many keys or rows, an older version, or want of room."""
         columns = pa.schema([spec.schema.field(name) for name in keys.column_names])
         if not self._allow_direct or keys.num_rows > self._settings.lookup_keys:
             return None
@@ -286,10 +300,10 @@ class Warehouse:
                 return None
             wanted = fingerprints(_typed(keys, columns))
             positions = table.find(columns, wanted)
-            if positions is None:
+            if positions is None or sum(map(len, positions.values())) > self._settings.driver_rows:
                 return None
-            found = fetch_rows(table.folder, positions, spec.schema)
-            if not are_among(fingerprints(found.select(columns.names)), wanted):
+            found = self._row_groups.fetch(table.folder, positions, schema)
+            if found is not None and not are_among(fingerprints(found.select(columns.names)), wanted):
                 table.forget(columns)
                 return None
             return found
@@ -354,9 +368,7 @@ class Warehouse:
     def _make_durable(self, path: str, version: int) -> None:
         """Bring to the disk what Spark has written: it leaves that to the operating system."""
         table = self._root / path
-        durable.sync_files(table, read_entry(table, version))
-        durable.sync(entry_file(table, version))
-        durable.sync(entry_file(table, version).parent)
+        durable.sync_version(table, entry_file(table, version), read_entry(table, version))
 
     def _overtaken(self, name: str, path: str, stamp: Stamp, base: int) -> StoreError:
         newest = self.latest_version(path)

@@ -14,7 +14,7 @@ from cdc_views.store import durable
 from cdc_views.store.control import ControlLog, read_control
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
-from tests.unit.power_loss import Disk, found_after
+from tests.power_loss import Disk, found_after
 
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
 SPEC = TableSpec("t", "mirrors/t", SCHEMA, ("id",))
