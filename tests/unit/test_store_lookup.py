@@ -13,10 +13,12 @@ from deltalake import DeltaTable
 from cdc_views.config import StoreSettings
 from cdc_views.metrics import Work, counting
 from cdc_views.store import direct
+from cdc_views.store.driver_table import Indexes
 from cdc_views.store.entries import VersionTaken, entry_file
 from cdc_views.store.reading import read_table
 from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
+from cdc_views.testing import HandClock
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("owner", pa.string()), ("n", pa.int64())])
 SPEC = TableSpec("t", "t", SCHEMA, ("a", "b"))
@@ -158,6 +160,17 @@ def test_index_in_use_is_not_pushed_out_by_another(tmp_path: Path) -> None:
             changes = Changes(None, rows.slice(0, 40_000 if attempt == 1 else 3), all_new=attempt == 1)
             warehouse.commit(spec, version, changes, Stamp(1, attempt, "0/1"))
             assert warehouse.ways.taken() == {"commit": {spec.name: way}}
+
+
+def test_index_that_nobody_asked_for_a_while_makes_room() -> None:
+    clock = HandClock()
+    indexes = Indexes(1 << 20, clock)
+    first, second = Path("first"), Path("second")
+    assert indexes.index(first, ("a",), 40_000) is not None
+    assert indexes.index(second, ("a",), 40_000) is None
+    clock.advance(601)
+    assert indexes.index(second, ("a",), 40_000) is not None
+    assert indexes.index(first, ("a",), 40_000) is None
 
 
 def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path) -> None:
