@@ -21,13 +21,17 @@ from cdc_views.store.state import Add
 
 # A lookup by key decodes row groups, not the file.
 _ROW_GROUP: Final = 10_000
+# Of a file of few rows zstd and dictionaries take most of the time, and upkeep writes its rows again soon.
+_SMALL_FILE: Final = 2_000
 
 
 def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add:
     """Write rows as one file, with minimum and maximum of these columns; its name is not durable yet."""
-    name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
+    is_small = rows.num_rows <= _SMALL_FILE
+    codec = "snappy" if is_small else "zstd"
+    name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     stream = pa.BufferOutputStream()
-    pq.write_table(rows, stream, compression="zstd", row_group_size=_ROW_GROUP)
+    pq.write_table(rows, stream, compression=codec, use_dictionary=not is_small, row_group_size=_ROW_GROUP)
     content = memoryview(stream.getvalue())
     durable.write(table / name, content)
     return {

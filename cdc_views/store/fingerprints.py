@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -153,11 +154,14 @@ def _words_of(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
 
 
 def _zero(kind: pa.DataType) -> pa.Scalar:
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    types = pa.types
+    if types.is_decimal128(kind):
+        return pa.scalar(Decimal(0), kind)
+    if types.is_string(kind) or types.is_large_string(kind):
         return pa.scalar("", kind)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if types.is_binary(kind) or types.is_large_binary(kind):
         return pa.scalar(b"", kind)
-    return pa.scalar(0, pa.int32()).cast(kind) if pa.types.is_date32(kind) else pa.scalar(0).cast(kind)
+    return pa.scalar(False if types.is_boolean(kind) else 0, kind)
 
 
 def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
