@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 
 from cdc_views import metrics
 from cdc_views.store.deletion_vectors import Rows
-from cdc_views.store.stored_keys import Positions, data_file
+from cdc_views.store.stored_keys import Positions, conformed, data_file
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -40,7 +41,6 @@ class _Groups:
 class _Wanted:
     """Rows of one row group, numbered within it."""
 
-    file: Path
     group: int
     rows: Counts
 
@@ -60,21 +60,20 @@ class RowGroups:
 
         None if more rows would have to be decoded than is sensible.
         """
-        wanted = [each for path, rows in positions.items() for each in self._by_group(data_file(table, path), rows)]
-        if sum(self._size(each) for each in wanted if self._missing(self._kept(each), schema)) > _MOST_DECODED_ROWS:
+        wanted = {data_file(table, path): list(self._by_group(table, path, rows)) for path, rows in positions.items()}
+        if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > _MOST_DECODED_ROWS:
             return None
-        parts = [self._group(each, schema).take(pa.array(each.rows)) for each in wanted]
+        parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
         return pa.concat_tables([schema.empty_table(), *parts])
 
-    def _by_group(self, file: Path, rows: Rows) -> Iterator[_Wanted]:
-        ends = self._groups(file).ends
+    def _by_group(self, table: Path, path: str, rows: Rows) -> Iterator[_Wanted]:
+        ends = self._groups(data_file(table, path)).ends
         numbers = np.fromiter(rows, np.int64, len(rows))
         groups = np.searchsorted(ends, numbers, "right")
-        bounds = np.flatnonzero(np.diff(groups)) + 1
-        for of_group in np.split(np.arange(len(numbers)), bounds):
+        for of_group in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(groups)) + 1):
             group = int(groups[of_group[0]])
             begin = 0 if group == 0 else ends[group - 1]
-            yield _Wanted(file, group, numbers[of_group] - begin)
+            yield _Wanted(group, numbers[of_group] - begin)
 
     def _groups(self, file: Path) -> _Groups:
         with self._lock:
@@ -90,42 +89,51 @@ class RowGroups:
                 self._footers.popitem(last=False)
         return known
 
-    def _size(self, wanted: _Wanted) -> int:
-        return int(self._groups(wanted.file).footer.row_group(wanted.group).num_rows)
+    def _rows_to_decode(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> int:
+        footer = self._groups(file).footer
+        missing = [each for each in wanted if _missing(self._kept(file, each.group), schema)]
+        return sum(footer.row_group(each.group).num_rows for each in missing)
 
-    def _kept(self, wanted: _Wanted) -> pa.Table:
+    def _rows_of(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> Iterator[pa.Table]:
+        """The wanted rows of a file; it is opened only if something is to be decoded."""
+        with ExitStack() as opened:
+            reader: pq.ParquetFile | None = None
+            for each in wanted:
+                rows = self._kept(file, each.group)
+                if missing := _missing(rows, schema):
+                    if reader is None:
+                        reader = opened.enter_context(pq.ParquetFile(file, metadata=self._groups(file).footer))
+                    rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)
+                    self._keep(file, each.group, rows)
+                yield rows.select(schema.names).take(pa.array(each.rows)).cast(schema)
+
+    def _kept(self, file: Path, group: int) -> pa.Table:
         """The columns of a row group that are kept; none are a table without columns."""
-        name = wanted.file, wanted.group
         with self._lock:
-            if name not in self._decoded:
+            if (file, group) not in self._decoded:
                 return pa.table({})
-            self._decoded.move_to_end(name)
-            return self._decoded[name]
+            self._decoded.move_to_end((file, group))
+            return self._decoded[file, group]
 
-    def _missing(self, kept: pa.Table, schema: pa.Schema) -> list[str]:
-        return [name for name in schema.names if name not in kept.column_names]
-
-    def _group(self, wanted: _Wanted, schema: pa.Schema) -> pa.Table:
-        """The columns of a row group, decoding those that are not kept."""
-        kept = self._kept(wanted)
-        missing = self._missing(kept, schema)
-        if missing:
-            with pq.ParquetFile(wanted.file, metadata=self._groups(wanted.file).footer) as file:
-                read = file.read_row_group(wanted.group, columns=missing)
-            metrics.count(rows_read=read.num_rows, files_read=1)
-            read = read.select(missing).cast(pa.schema([schema.field(name) for name in missing])).combine_chunks()
-            for field, column in zip(kept.schema, kept.columns, strict=True):
-                read = read.append_column(field, column)
-            kept = read
-            self._keep(wanted, kept)
-        return kept.select(schema.names)
-
-    def _keep(self, wanted: _Wanted, rows: pa.Table) -> None:
-        name = wanted.file, wanted.group
+    def _keep(self, file: Path, group: int, rows: pa.Table) -> None:
         with self._lock:
-            before = self._decoded.pop(name, None)
+            before = self._decoded.pop((file, group), None)
             self._used_bytes += rows.nbytes - (0 if before is None else before.nbytes)
-            self._decoded[name] = rows
+            self._decoded[file, group] = rows
             while self._used_bytes > self._memory_bytes and self._decoded:
                 _, gone = self._decoded.popitem(last=False)
                 self._used_bytes -= gone.nbytes
+
+
+def _missing(kept: pa.Table, schema: pa.Schema) -> list[str]:
+    return [name for name in schema.names if name not in kept.column_names]
+
+
+def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept: pa.Table) -> pa.Table:
+    """A row group with these columns, and those that are kept of it."""
+    read = file.read_row_group(group, columns=[field.name for field in fields])
+    metrics.count(rows_read=file.metadata.row_group(group).num_rows, files_read=1)
+    rows = conformed(read, pa.schema(fields), file.metadata.row_group(group).num_rows).combine_chunks()
+    for field, column in zip(kept.schema, kept.columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows

@@ -63,7 +63,7 @@ def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
     with pq.ParquetFile(data_file(table, path)) as file:
         metrics.count(rows_read=file.metadata.num_rows, files_read=1)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
-        return joined([fingerprints(_typed(batch, columns)) for batch in batches])
+        return joined([fingerprints(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
 
 
 def data_file(table: Path, path: str) -> Path:
@@ -71,5 +71,10 @@ def data_file(table: Path, path: str) -> Path:
     return table / urllib.parse.unquote(path)
 
 
-def _typed(batch: pa.RecordBatch, columns: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches([batch]).select(columns.names).cast(columns)
+def conformed(rows: pa.Table, schema: pa.Schema, count: int) -> pa.Table:
+    """So many rows of a file with these columns and types; a column that it does not have was added later: NULL."""
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in rows.column_names else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -25,8 +25,10 @@ def remove_torn_entries(table: Path, above: int) -> list[int]:
     for version in range(newest_version(table), above, -1):
         if _can_be_read(table, version):
             break
-        # Spark's sum of the version's state would be taken for that of the version that takes its place.
-        for file in (entry_file(table, version), table / LOG_FOLDER / f"{version:020d}.crc"):
+        entry = entry_file(table, version)
+        # Delta's sum of the version and Hadoop's sums of both files would be taken for those of what comes here next.
+        for file in (entry, entry.with_suffix(".crc")):
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             file.unlink(missing_ok=True)
         removed.append(version)
     if removed:
