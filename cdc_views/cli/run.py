@@ -8,6 +8,7 @@ from types import FrameType
 import click
 
 from cdc_views.cli.main import Project
+from cdc_views.cli.progress import ShownProgress
 from cdc_views.engine.capture import start_capture
 from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
@@ -40,7 +41,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     jars = delta_jars()
     start_capture(settings, on_progress=_SnapshotShow())
     until = current_target(settings) if until_caught_up else None
-    with Engine(settings, jars) as engine:
+    with Engine(settings, jars, on_progress=ShownProgress("reading")) as engine:
         click.echo("engine: running", err=True)
         engine.run(once=once, until=until, on_epoch=_report)
 
