@@ -114,10 +114,36 @@ class EngineSettings(_Section):
     lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of a dying engine")
 
 
+class StoreSettings(_Section):
+    """The Delta tables: which way reads and commits go, by size; what the driver may hold."""
+
+    fsync: bool = Field(
+        True, description="false: commits count before they are on the disk, and a loss of power may damage any table"
+    )
+    direct_rows: int = Field(
+        200_000, ge=0, description="a change of more rows is committed through Spark, a smaller one by the driver"
+    )
+    index_memory_mb: int = Field(
+        1024, ge=0, description="memory for indexes from key to row: 12 to 24 bytes per row of a table"
+    )
+    scanned_rows: int = Field(
+        2_000_000,
+        ge=0,
+        description="a table without an index and with more rows is committed to through Spark; of a smaller one "
+        "the driver reads all keys",
+    )
+    row_memory_mb: int = Field(512, ge=0, description="memory for rows that lookups have decoded")
+    lookup_keys: int = Field(10_000, ge=0, description="rows of more keys than this are looked up through Spark")
+    driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of up to so many rows by itself")
+    driver_mb: int = Field(64, ge=0, description="and of up to so many MiB")
+    task_rows: int = Field(20_000, ge=0, description="tables of up to so many rows are one task of Spark")
+
+
 _SECTIONS: Final[Mapping[str, type[_Section]]] = {
     "source": SourceSettings,
     "log": LogSettings,
     "engine": EngineSettings,
+    "store": StoreSettings,
 }
 
 
@@ -130,6 +156,7 @@ class Settings(_Section):
     source: SourceSettings
     log: LogSettings
     engine: EngineSettings = EngineSettings()
+    store: StoreSettings = StoreSettings()
 
 
 def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> Settings:

@@ -6,6 +6,7 @@ of the `counting` block around them, if there is one. Each thread works for one 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,31 @@ class Stages:
     def milliseconds(self) -> dict[str, int]:
         """Whole milliseconds by stage."""
         return {stage: round(seconds * 1000) for stage, seconds in self._seconds.items()}
+
+
+class Ways:
+    """Which way each step went for each table since the last `taken`: steps are `commit` and `lookup`.
+
+    A commit is `direct` (the rows that vanish are found by an index, or none vanish), `direct-scan` (by reading all
+    keys) or `spark`; a lookup is `index` or `spark`. May be told from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ways: dict[str, dict[str, str]] = {}
+
+    def took(self, step: str, table: str, way: str) -> None:
+        """One step for one table went this way."""
+        with self._lock:
+            of_step = self._ways.setdefault(step, {})
+            before = of_step.get(table, way)
+            of_step[table] = way if before == way else "+".join(sorted({way, *before.split("+")}))
+
+    def taken(self) -> dict[str, dict[str, str]]:
+        """By step and table; forgets them."""
+        with self._lock:
+            ways, self._ways = self._ways, {}
+            return ways
 
 
 @dataclass

@@ -12,7 +12,7 @@ Values stay raw until `finish`, which decodes only what is written, column by co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -107,6 +107,11 @@ class Fold:
                     if type(cell) is _Cell and type(source := self._followed(cell, column)) is _Cell:
                         wanted.add(source.key)
         return set(self._decode_keys(list(wanted)))
+
+    @property
+    def looked_up(self) -> Collection[str]:
+        """The columns of these rows that are needed, beside the key."""
+        return self._unchangeable.keys()
 
     def finish(self, stored: Stored) -> Folded:
         """The rows to write; `stored` has the mirror's rows of `lookups()`, as they were before the epoch."""

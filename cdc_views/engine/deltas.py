@@ -59,7 +59,7 @@ def _bulk_delta(name: str, log: CutLog, intent: Intent, tables: Tables) -> Mirro
 def _delta(name: str, fold: Fold, intent: Intent, tables: Tables) -> MirrorDelta:
     if name in intent.done:
         return MirrorDelta(None, fold.events, fold.snapshot_rows)
-    folded = fold.finish(_stored_rows(name, fold.lookups(), tables))
+    folded = fold.finish(_stored_rows(name, fold, tables))
     first_build = not tables.is_published(name) and name not in tables.standing_in
     # A mirror that was never published is empty: nothing in it can vanish.
     deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
@@ -68,8 +68,8 @@ def _delta(name: str, fold: Fold, intent: Intent, tables: Tables) -> MirrorDelta
     return MirrorDelta(None if is_empty else changes, fold.events, fold.snapshot_rows)
 
 
-def _stored_rows(name: str, keys: set[Key], tables: Tables) -> Mapping[Key, Mapping[str, Any]]:
-    if not keys:
+def _stored_rows(name: str, fold: Fold, tables: Tables) -> Mapping[Key, Mapping[str, Any]]:
+    if not (keys := fold.lookups()):
         return {}
     spec = tables.specs[name]
     columns = list(zip(*sorted(keys, key=repr), strict=True))
@@ -77,5 +77,5 @@ def _stored_rows(name: str, keys: set[Key], tables: Tables) -> Mapping[Key, Mapp
     wanted = pa.table(
         [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)], schema=pa.schema(fields)
     )
-    found = tables.warehouse.lookup(spec, tables.version(name), wanted)
+    found = tables.warehouse.lookup(spec, tables.version(name), wanted, tuple(fold.looked_up))
     return {tuple(row[column] for column in spec.key): row for row in found.to_pylist()}

@@ -200,6 +200,7 @@ def publish(
             "snapshot_rows": {name: delta.snapshot_rows for name, delta in deltas.items() if delta.snapshot_rows},
             "failures": {name: result.failure for name, result in results.items() if result.failure},
             "stage_ms": stages.milliseconds(),
+            "ways": tables.warehouse.ways.taken(),
             **(intent.swap.detail if intent.swap else {}),
         },
     )

@@ -6,11 +6,13 @@
 4. An epoch that was intended and not published is finished under a new attempt, or, if its part of
    the log can no longer be read as it was, taken back and abandoned.
 
-A crash in any of these steps leaves a state that the same steps start from again.
+A crash in any of these steps leaves a state that the same steps start from again. After a loss of power an intended
+epoch is also taken back if not all that it has committed is on the disk (store/torn.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from cdc_views import faults
@@ -23,6 +25,7 @@ from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.warehouse import Stamp, TableCommit
 
+TORN: Final = "not all that was committed had come to the disk"
 UNREADABLE: Final = "the intended part of the log can no longer be read as it was"
 
 
@@ -35,6 +38,9 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
         tables.advance(published)
         _require_published_versions(tables, published)
     stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position or "0/0"))
+    for name, spec in tables.specs.items():
+        known = published.tables[name].version if published is not None and tables.is_published(name) else 0
+        tables.warehouse.remove_torn_entries(spec.path, known)
     tables.stand_at({name: tables.warehouse.fence(spec.path, stamp) for name, spec in tables.specs.items()})
     faults.point("takeover.after_fence")
     refuse_foreign_commits(control, tables)
@@ -84,6 +90,10 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
     if SWAPS in record.detail or tables.standing_in:
         _abandon(tables, control, old, done, "a swap is asked for again, and nothing is published before it")
         return None
+    torn = {name for name in done if not tables.warehouse.is_whole(old.base[name].path, old.base[name].version)}
+    if torn:
+        _abandon(tables, control, old, done, TORN, torn)
+        return None
     if any(_was_restored(name, old, tables) for name in done):
         _abandon(tables, control, old, done, UNREADABLE)
         return None
@@ -126,18 +136,22 @@ def _finish(
     return finish_epoch(log, tables, views, control, intent, Stages())
 
 
-def _abandon(tables: Tables, control: ControlLog, old: Intent, done: dict[str, int], reason: str) -> None:
+def _abandon(
+    tables: Tables, control: ControlLog, old: Intent, done: dict[str, int], reason: str, torn: Collection[str] = ()
+) -> None:
     """Take back what the attempt committed, then say that its epoch will never be published.
 
     A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
-    epoch compares it with its query. So is a table that is to replace another: its swap sees to it.
+    epoch compares it with its query, unless it is one of `torn`. So is a table that is to replace another: its swap
+    sees to it.
     """
     takeover = last_takeover(control.records)
     assert takeover is not None
     stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
     published = control.last_published
     for name in done:
-        if name in tables.standing_in or (name not in tables.sources and not tables.is_published(name)):
+        is_unread = name not in tables.sources and not tables.is_published(name) and name not in torn
+        if name in tables.standing_in or is_unread:
             continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
         tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_views import metrics
 from cdc_views.metrics import Work
 from cdc_views.store.commit import frame_of
-from cdc_views.store.warehouse import MOST_TASK_ROWS, TableSpec, Warehouse
+from cdc_views.store.warehouse import TableSpec, Warehouse
 
 _Version = tuple[str, int]  # path and version
 _SHAPE = -1
@@ -87,7 +87,7 @@ class Relations:
             relation = self._made[version]
             relation.readers -= 1
             # What Spark reads itself is a plan and no rows; then the driver has read none.
-            if not relation.readers and relation.work.rows_read > MOST_TASK_ROWS:
+            if not relation.readers and relation.work.rows_read > self._warehouse.task_rows:
                 self.session.catalog.dropTempView(relation.name)
                 del self._made[version]
 

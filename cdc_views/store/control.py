@@ -2,12 +2,13 @@
 
 A record is committed at exactly the last seen version plus one, put if absent, never rebased and
 never retried, so record number and version of the table are the same number. Whoever finds its
-version taken is no longer the writer. No JVM: readers and writers go through delta-rs.
+version taken is no longer the writer. No JVM: it is read by delta-rs; records are written here, since
+delta-rs does not bring what it has written to the disk.
 """
 
 from __future__ import annotations
 
-import uuid
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -15,13 +16,15 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, write_deltalake
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
 from cdc_views.lsn import Lsn
-from cdc_views.store.entries import commit_info, disk_full, newest_version, read_entry
+from cdc_views.store import durable
+from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.entries import ENGINE, LOG_FOLDER, VersionTaken, entry_file, put_entry
 from cdc_views.store.records import KINDS, PUBLISHING, SCHEMA, ControlRecord, Kind, TableVersion, record_of
 
 __all__ = [
@@ -39,18 +42,15 @@ FOLDER: Final = "_epochs"
 
 _CHECKPOINT_EVERY: Final = 100
 _TAIL: Final = 64
-_NO_SPACE: Final = "No space left on device"
-# A checkpoint that fails after the commit must not make the commit look failed.
-_NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class ControlLog:
     """The writer's side. `open` reads everything; nothing may be appended before `take_over`."""
 
-    def __init__(self, root: Path, writer: str, table: DeltaTable, records: list[ControlRecord], clock: Clock) -> None:
+    def __init__(self, root: Path, writer: str, version: int, records: list[ControlRecord], clock: Clock) -> None:
         self._folder = root / FOLDER
         self._writer = writer
-        self._table = table
+        self._version = version
         self._term = 0
         self._epoch = max((record.epoch for record in records), default=0)
         self._attempt = max((record.attempt for record in records), default=0)
@@ -61,7 +61,7 @@ class ControlLog:
     def open(cls, root: Path, writer: str, clock: Clock = SYSTEM_CLOCK) -> ControlLog:
         """Read the whole log; makes it if there is none. Raises ForeignCommit."""
         table = _open_or_create(root / FOLDER)
-        return cls(root, writer, table, _checked(_records(table, 0), table.version()), clock)
+        return cls(root, writer, table.version(), _checked(_records(table, 0), table.version()), clock)
 
     def take_over(self, generation: str | None = None, detail: Mapping[str, Any] | None = None) -> ControlRecord:
         """Become the writer: a new term, a fresh attempt. Raises Fenced if somebody was faster."""
@@ -95,7 +95,7 @@ class ControlLog:
         if not self._term:
             raise Fenced(f'writer "{self._writer}" has not taken over', hint="take over before the first record")
         record = ControlRecord(
-            seq=self._table.version() + 1,
+            seq=self._version + 1,
             term=self._term,
             writer=self._writer,
             kind=kind,
@@ -141,34 +141,18 @@ class ControlLog:
         return None
 
     def _put(self, record: ControlRecord) -> None:
-        token = str(uuid.uuid4())
-        properties = CommitProperties(custom_metadata={"record": token}, max_commit_retries=0)
+        with space_for(self._folder):
+            file = write_rows(self._folder, record.row(), ["seq"])
+            durable.sync(self._folder)
         try:
-            write_deltalake(
-                self._table,
-                record.row(),
-                mode="append",
-                commit_properties=properties,
-                post_commithook_properties=_NO_HOOKS,
-            )
-        except (DeltaError, OSError) as error:
-            self._settle(record, token, error)
-        if self._table.version() != record.seq:
+            put_entry(self._folder, record.seq, [{"commitInfo": _info(record)}, {"add": file}])
+        except VersionTaken:
             self._fenced(record)
+        self._version = record.seq
         if record.seq % _CHECKPOINT_EVERY == 0:
             # Only for speed; a disk without space shows itself at the next record.
             with suppress(DeltaError, OSError):
-                self._table.create_checkpoint()
-
-    def _settle(self, record: ControlRecord, token: str, error: Exception) -> None:
-        # The error may have come after the entry was put: what is in the log decides.
-        if newest_version(self._folder) < record.seq:
-            if _NO_SPACE in str(error):
-                raise disk_full(self._folder) from error
-            raise error
-        if commit_info(read_entry(self._folder, record.seq)).get("record") != token:
-            self._fenced(record)
-        self._table.load_as_version(record.seq)
+                DeltaTable(str(self._folder)).create_checkpoint()
 
     def _fenced(self, record: ControlRecord) -> NoReturn:
         found = next((other for other in reversed(read_control(self._folder.parent)) if other.seq >= record.seq), None)
@@ -219,12 +203,21 @@ def _open_or_create(folder: Path) -> DeltaTable:
     except TableNotFoundError:
         folder.mkdir(parents=True, exist_ok=True)
     # "ignore": the first two engines of a new warehouse may both come here.
-    return DeltaTable.create(
+    table = DeltaTable.create(
         str(folder),
         Schema.from_arrow(SCHEMA),
         mode="ignore",
         configuration={"delta.dataSkippingStatsColumns": "seq", "delta.appendOnly": "true"},
     )
+    for file in (entry_file(folder, 0), folder / LOG_FOLDER, folder, folder.parent):
+        durable.sync(file)
+    return table
+
+
+def _info(record: ControlRecord) -> dict[str, Any]:
+    parameters = {"mode": "Append", "kind": record.kind}
+    return {"timestamp": time.time_ns() // 1_000_000, "operation": "WRITE", "operationParameters": parameters,
+            "readVersion": record.seq - 1, "isBlindAppend": False, "engineInfo": ENGINE}  # fmt: skip
 
 
 def _records(table: DeltaTable, first: int) -> list[ControlRecord]:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from cdc_views.store import durable
 from cdc_views.store.entries import LOG_FOLDER
 
 _VERSION: Final = re.compile(r"^(\d{20})\.")
@@ -24,4 +25,6 @@ def copy_table(root: Path, path: str, version: int, to: str) -> None:
         return {name for name in names if not (found := _VERSION.match(name)) or int(found[1]) > version}
 
     shutil.copytree(root / path, draft, ignore=later)
+    durable.sync_tree(draft)
     draft.rename(root / to)
+    durable.sync((root / to).parent)

@@ -36,19 +36,25 @@ def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> Rows:
     """The rows that a file's descriptor says are gone; none without a descriptor. Raises StoreError."""
     if descriptor is None:
         return Rows()
+    file = file_of(table, descriptor)
+    size = descriptor["sizeInBytes"]
+    with file.open("rb") as stored:
+        stored.seek(descriptor["offset"])
+        framed = stored.read(4 + size + 4)
+    data = framed[4:-4]
+    if framed != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)) or data[:4] != _MAGIC:
+        raise StoreError(f'table "{table.name}": deletion vector in "{file.name}" is damaged', hint="rebuild the table")
+    return Rows.deserialize(data[4:])
+
+
+def file_of(table: Path, descriptor: Mapping[str, Any]) -> Path:
+    """The file that holds a vector. Raises StoreError for one that is inline or somewhere else."""
     if descriptor["storageType"] != "u":
         raise StoreError(f'table "{table.name}": found a deletion vector of storage "{descriptor["storageType"]}"')
     name = descriptor["pathOrInlineDv"]
     folder, encoded = name[:-_UUID_LENGTH], name[-_UUID_LENGTH:].encode()
-    file = table / folder / f"deletion_vector_{uuid.UUID(bytes=base64.b85decode(encoded.translate(_FROM_Z85)))}.bin"
-    with file.open("rb") as stored:
-        stored.seek(descriptor["offset"])
-        (size,) = struct.unpack(">I", stored.read(4))
-        data = stored.read(size)
-        (checksum,) = struct.unpack(">I", stored.read(4))
-    if size != descriptor["sizeInBytes"] or checksum != zlib.crc32(data) or data[:4] != _MAGIC:
-        raise StoreError(f'table "{table.name}": deletion vector in "{file.name}" is damaged', hint="rebuild the table")
-    return Rows.deserialize(data[4:])
+    identity = uuid.UUID(bytes=base64.b85decode(encoded.translate(_FROM_Z85)))
+    return Path(table, folder, f"deletion_vector_{identity}.bin")
 
 
 class VectorFile:
@@ -62,6 +68,11 @@ class VectorFile:
     def name(self) -> str:
         """Name of the file, in the table's folder."""
         return f"deletion_vector_{self._id}.bin"
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether a vector was added."""
+        return len(self._content) > len(_FORMAT)
 
     @property
     def content(self) -> bytes:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 
 from cdc_views.errors import DiskFull, TableUnavailable
+from cdc_views.store import durable
 
 Action = Mapping[str, Any]
 
@@ -62,18 +63,15 @@ def commit_info(actions: Sequence[Action]) -> dict[str, Any]:
 
 
 def put_entry(table: Path, version: int, actions: Sequence[Action]) -> None:
-    """Put a version that must not exist yet, durably. Raises VersionTaken, DiskFull."""
+    """Put a version that must not exist yet, durably (store/durable.py). Raises VersionTaken, DiskFull."""
     log = table / LOG_FOLDER
     # Readers of the log ignore names that begin with a dot.
     draft = log / f".{uuid.uuid4()}.tmp"
     try:
-        log.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(b"".join(orjson.dumps(action) + b"\n" for action in actions))
-            file.flush()
-            os.fsync(file.fileno())
+        _make_folder(log)
+        durable.write(draft, b"".join(orjson.dumps(action) + b"\n" for action in actions))
         os.link(draft, entry_file(table, version))
-        sync_folder(log)
+        durable.sync(log)
     except FileExistsError:
         raise VersionTaken(version) from None
     except OSError as error:
@@ -92,10 +90,10 @@ def disk_full(table: Path) -> DiskFull:
     )
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _make_folder(folder: Path) -> None:
+    """Make a folder with those above it, their names durable too."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    durable.sync(folder.parent)

@@ -49,6 +49,11 @@ class TableSpec:
     key: tuple[str, ...]
 
 
+def key_schema(spec: TableSpec) -> pa.Schema:
+    """The key columns and their types."""
+    return pa.schema([spec.schema.field(name) for name in spec.key])
+
+
 def delta_schema(spec: TableSpec) -> str:
     """The schema as the JSON text of Delta's metadata. Raises UnsupportedType."""
     require_column_names(spec.name, spec.schema.names)

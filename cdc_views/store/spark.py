@@ -43,6 +43,8 @@ _FIXED: Final = {
     # As a LocalRelation rows are part of the plan, and every rule of the optimizer carries them along.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A lookup by key decodes a row group of each file that has one of the keys.
+    "spark.hadoop.parquet.block.row.count.limit": "10000",
     "spark.scheduler.mode": "FAIR",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."

@@ -7,8 +7,9 @@ both are checked: the newest version before, and after it that the next version 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -20,10 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc_views import metrics
+from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
+from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
-from cdc_views.store import direct, versions
+from cdc_views.store import direct, durable, torn, versions
 from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
+from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
     NO_TABLE,
     VersionTaken,
@@ -34,18 +38,14 @@ from cdc_views.store.entries import (
     read_entry,
 )
 from cdc_views.store.features import check_features
+from cdc_views.store.fetching import RowGroups
+from cdc_views.store.fingerprints import Fingerprints, are_among, fingerprints, has_fingerprints, joined
 from cdc_views.store.reading import read_table
-from cdc_views.store.schema import TableSpec, delta_schema, quoted
-from cdc_views.store.state import TableState
+from cdc_views.store.schema import TableSpec, delta_schema, key_schema, quoted
+from cdc_views.store.stored_keys import Positions, all_rows, by_reading
 from cdc_views.store.versions import Stamp, TableCommit
 
 __all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse"]
-
-# What the driver reads of a table by itself, instead of leaving it to Spark's jobs.
-MOST_DRIVER_ROWS: Final = 500_000
-MOST_DRIVER_BYTES: Final = 64 * 1024 * 1024
-# What one task of Spark computes sooner than two that must exchange rows.
-MOST_TASK_ROWS: Final = 20_000
 
 _REMEDY = (
     "something else writes to the warehouse: stop it, then rebuild the table, "
@@ -53,10 +53,30 @@ _REMEDY = (
 )
 
 
+_DEFAULTS: Final = StoreSettings()
+
+
+@dataclass(frozen=True)
+class _Vanishing:
+    """Stored rows that a change replaces or deletes, and how they were found; keys of its new rows, if known."""
+
+    positions: Positions
+    way: str
+    new_keys: Fingerprints | None = None
+
+
 class Warehouse:
     """The Delta tables below `root`; methods may be called from several threads, one per table."""
 
-    def __init__(self, root: Path, spark: SparkSession, *, allow_direct: bool = True, is_writer: bool = True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        spark: SparkSession,
+        settings: StoreSettings = _DEFAULTS,
+        *,
+        allow_direct: bool = True,
+        is_writer: bool = True,
+    ) -> None:
         """`allow_direct=False` leaves every read and commit to Spark.
 
         `is_writer=False` is for a process that makes tables nobody else has yet: its commits have a transaction of
@@ -64,11 +84,17 @@ class Warehouse:
         """
         self._root = root
         self._spark = spark
+        self._settings = settings
         self._allow_direct = allow_direct
         self._is_writer = is_writer
-        self._states: dict[str, TableState] = {}
+        self._indexes = Indexes(settings.index_memory_mb << 20)
+        self._row_groups = RowGroups(settings.row_memory_mb << 20)
+        self._tables: dict[str, DriverTable] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
+        self.ways = Ways()
+        if not settings.fsync:
+            durable.turn_off()
 
     def create(self, spec: TableSpec) -> int:
         """Make the table if it is absent, and return its newest version.
@@ -98,15 +124,15 @@ class Warehouse:
         The attempt must be above that of every earlier version, fences included, since Spark skips
         what is not. Raises ForeignCommit, Fenced, DiskFull.
         """
-        self._check_base(spec.name, spec.path, base)
-        if self._is_direct(spec, changes):
-            version = self._commit_directly(spec, base, changes, stamp)
-        else:
+        version = self._commit_directly(spec, base, changes, stamp)
+        if version is None:
             version = self._commit_by_spark(spec, base, changes, stamp)
         metrics.count(rows_written=versions.rows_written(read_entry(self._root / spec.path, version)))
         return version
 
     def _commit_by_spark(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
+        self._check_base(spec.name, spec.path, base)
+        self.ways.took("commit", spec.name, "spark")
         table, session = self._root / spec.path, self._session(spec.path)
         try:
             if changes.all_new and changes.deleted is None:
@@ -117,28 +143,53 @@ class Warehouse:
             raise self._overtaken(spec.name, spec.path, stamp, base) from conflict
         return self._verified(spec.name, spec.path, base, stamp)
 
-    def _is_direct(self, spec: TableSpec, changes: Changes) -> bool:
-        """Whether the change is held by the driver and small, and the table is one that we can commit to ourselves."""
-        if not self._allow_direct or isinstance(changes.rows, DataFrame) or isinstance(changes.deleted, DataFrame):
-            return False
-        changed = changes.rows.num_rows + (changes.deleted.num_rows if changes.deleted is not None else 0)
-        with self._lock:
-            state = self._states.setdefault(spec.path, TableState())
-            return state.catch_up(self._root / spec.path) and direct.is_possible(spec, state, changed)
+    def _commit_directly(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int | None:
+        """Commit without Spark; None if the change is too large for that, or the table not one that we can write to."""
+        rows, deleted = changes.rows, changes.deleted
+        if not self._allow_direct or isinstance(rows, DataFrame) or isinstance(deleted, DataFrame):
+            return None
+        if rows.num_rows + (deleted.num_rows if deleted is not None else 0) > self._settings.direct_rows:
+            return None
+        table = self._driver_table(spec.path)
+        with table.lock:
+            if not table.catch_up() or not direct.is_possible(spec, table.state):
+                return None
+            self._check_found(spec.name, table.state.version, base)
+            rows, app = rows.select(spec.schema.names).cast(spec.schema), self._app(spec)
+            vanishing = self._vanishing(spec, table, rows, deleted, changes.all_new)
+            if vanishing is None:
+                return None
+            if table.state.transactions.get(app, -1) >= stamp.attempt:
+                raise self._overtaken(spec.name, spec.path, stamp, base)
+            try:
+                file = direct.commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
+            except VersionTaken as taken:
+                raise self._overtaken(spec.name, spec.path, stamp, base) from taken
+            if file is not None and vanishing.new_keys is not None:
+                table.know_file(file, key_schema(spec), vanishing.new_keys)
+            self.ways.took("commit", spec.name, vanishing.way)
+            return table.state.version
 
-    def _commit_directly(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
-        assert not isinstance(changes.rows, DataFrame)
-        assert not isinstance(changes.deleted, DataFrame)
-        state, rows = self._states[spec.path], changes.rows.select(spec.schema.names).cast(spec.schema)
-        app = self._app(spec)
-        if state.version != base or state.transactions.get(app, -1) >= stamp.attempt:
-            raise self._overtaken(spec.name, spec.path, stamp, base)
-        gone = [] if changes.all_new else [table for table in (rows, changes.deleted) if table is not None]
-        try:
-            direct.commit(self._root / spec.path, app, spec, state, direct.keys_of(gone, spec), rows, stamp)
-        except VersionTaken as taken:
-            raise self._overtaken(spec.name, spec.path, stamp, base) from taken
-        return state.version
+    def _vanishing(
+        self, spec: TableSpec, table: DriverTable, rows: pa.Table, deleted: pa.Table | None, all_new: bool
+    ) -> _Vanishing | None:
+        """The stored rows that a change replaces or deletes; None if only Spark can find them."""
+        if all_new and deleted is None:
+            return _Vanishing({}, "direct")
+        if not spec.key:
+            is_change = rows.num_rows or (deleted is not None and deleted.num_rows)
+            return _Vanishing(all_rows(table.folder, table.state) if is_change else {}, "direct")
+        columns = key_schema(spec)
+        new_keys = fingerprints(rows.select(columns.names))
+        keys = new_keys if deleted is None else joined([new_keys, fingerprints(_typed(deleted, columns))])
+        if not len(keys.high):
+            return _Vanishing({}, "direct")
+        positions = table.find(columns, keys)
+        if positions is not None:
+            return _Vanishing(positions, "direct", new_keys)
+        if (table.state.stored_rows or 0) > self._settings.scanned_rows:
+            return None
+        return _Vanishing(by_reading(table.folder, table.state, columns, keys), "direct-scan")
 
     def fence(self, path: str, stamp: Stamp) -> int:
         """Put an empty version that carries the attempt, and return its number.
@@ -171,6 +222,16 @@ class Warehouse:
             raise self._overtaken(path, path, stamp, base) from conflict
         return self._verified(path, path, base, stamp)
 
+    def remove_torn_entries(self, path: str, published: int) -> None:
+        """After a loss of power: remove the newest versions above a published one that cannot be read at all."""
+        torn.remove_torn_entries(self._root / path, published)
+
+    def is_whole(self, path: str, above: int) -> bool:
+        """Whether everything that the versions above a given one have written is there."""
+        table = self._root / path
+        versions_above = (commit.version for commit in self.commits_above(path, above))
+        return all(torn.is_whole(table, read_entry(table, version)) for version in versions_above)
+
     def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
         """A version of a table for the SQL of a session; of the engine's own if none is given.
 
@@ -181,7 +242,7 @@ class Warehouse:
         if self.is_small(path):
             rows = read_table(self._root, path, version)
             frame = frame_of(session, rows)
-            return frame.coalesce(1) if rows.num_rows <= MOST_TASK_ROWS else frame
+            return frame.coalesce(1) if rows.num_rows <= self.task_rows else frame
         return session.read.format("delta").option("versionAsOf", version).load(str(self._root / path))
 
     def rows(self, spec: TableSpec, version: int) -> pa.Table:
@@ -196,18 +257,56 @@ class Warehouse:
         """Whether the driver may hold the table."""
         if not self._allow_direct:
             return False
-        with self._lock:  # views of one level may read the same table
-            state = self._states.setdefault(path, TableState())
-            if not state.catch_up(self._root / path) or state.stored_rows is None:
+        table = self._driver_table(path)
+        with table.lock:  # views of one level may read the same table
+            if not table.catch_up() or table.state.stored_rows is None:
                 return False
-            return state.stored_rows <= MOST_DRIVER_ROWS and state.stored_bytes <= MOST_DRIVER_BYTES
+            most = self._settings
+            return table.state.stored_rows <= most.driver_rows and table.state.stored_bytes <= most.driver_mb << 20
 
-    def lookup(self, spec: TableSpec, version: int, keys: pa.Table) -> pa.Table:
-        """The stored rows whose key is one of `keys`; NULL finds NULL."""
-        wanted = F.broadcast(frame_of(self._spark, keys.select(list(spec.key)))).alias("wanted")
-        stored = self.frame(spec.path, version).alias("stored")
-        found = stored.join(wanted, key_match(spec.key, "stored", "wanted"), "left_semi").toArrow()
-        return found.cast(spec.schema)
+    @property
+    def task_rows(self) -> int:
+        """What one task of Spark computes sooner than two that must exchange rows."""
+        return self._settings.task_rows
+
+    def lookup(self, spec: TableSpec, version: int, keys: pa.Table, wanted: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a version whose columns equal those of one of `keys`, column by column; NULL finds NULL.
+
+        The columns of `keys` need not be the key of the table: a lookup by others finds any number of rows each.
+        Returns these columns and `wanted`, or all, in the order of the table.
+        """
+        names = spec.schema.names if wanted is None else {*keys.column_names, *wanted}
+        schema = pa.schema([field for field in spec.schema if field.name in names])
+        found = self._look_up_directly(spec, version, keys, schema)
+        self.ways.took("lookup", spec.name, "spark" if found is None else "index")
+        return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
+
+    def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
+        wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")
+        stored = self.frame(spec.path, version).select(*map(quoted, schema.names)).alias("stored")
+        found = stored.join(wanted, key_match(keys.column_names, "stored", "wanted"), "left_semi").toArrow()
+        return found.cast(schema)
+
+    def _look_up_directly(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table | None:
+        """Look up through an index; None for too many keys or rows, an older version, or want of room."""
+        columns = pa.schema([spec.schema.field(name) for name in keys.column_names])
+        if not self._allow_direct or keys.num_rows > self._settings.lookup_keys:
+            return None
+        if not all(has_fingerprints(field.type) for field in columns):
+            return None
+        table = self._driver_table(spec.path)
+        with table.lock:
+            if not table.catch_up() or table.state.version != version or table.state.stored_rows is None:
+                return None
+            wanted = fingerprints(_typed(keys, columns))
+            positions = table.find(columns, wanted)
+            if positions is None or sum(map(len, positions.values())) > self._settings.driver_rows:
+                return None
+            found = self._row_groups.fetch(table.folder, positions, schema)
+            if found is not None and not are_among(fingerprints(found.select(columns.names)), wanted):
+                table.forget(columns)
+                return None
+            return found
 
     def stamp_of(self, path: str, version: int) -> Stamp | None:
         """The stamp of a version; None if it has none. Raises TableUnavailable if its entry is gone."""
@@ -245,8 +344,16 @@ class Warehouse:
                 self._sessions[path] = self._spark.newSession()
             return self._sessions[path]
 
+    def _driver_table(self, path: str) -> DriverTable:
+        with self._lock:
+            if path not in self._tables:
+                self._tables[path] = DriverTable(self._root / path, self._indexes)
+            return self._tables[path]
+
     def _check_base(self, name: str, path: str, base: int) -> None:
-        found = self.latest_version(path)
+        self._check_found(name, self.latest_version(path), base)
+
+    def _check_found(self, name: str, found: int, base: int) -> None:
         if found != base:
             raise self._foreign(name, f"found version {found}, wanted version {base}")
 
@@ -254,8 +361,14 @@ class Warehouse:
         found = self.latest_version(path)
         stamped = self.stamp_of(path, found) if found > base else None
         if found == base + 1 and stamped == stamp:
+            self._make_durable(path, found)
             return found
         raise self._overtaken(name, path, stamp, base)
+
+    def _make_durable(self, path: str, version: int) -> None:
+        """Bring to the disk what Spark has written: it leaves that to the operating system."""
+        table = self._root / path
+        durable.sync_version(table, entry_file(table, version), read_entry(table, version))
 
     def _overtaken(self, name: str, path: str, stamp: Stamp, base: int) -> StoreError:
         newest = self.latest_version(path)
@@ -283,6 +396,10 @@ class Warehouse:
 
     def _foreign(self, name: str, what: str) -> ForeignCommit:
         return ForeignCommit(f'table "{name}": {what}', hint=_REMEDY)
+
+
+def _typed(keys: pa.Table, columns: pa.Schema) -> pa.Table:
+    return keys.select(columns.names).cast(columns)
 
 
 def _fields(schema: str) -> list[object]:

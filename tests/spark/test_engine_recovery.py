@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.engine.recovery import TORN
 from cdc_views.errors import Fenced, ForeignCommit
 from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.entries import entry_file, newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, Warehouse
 from cdc_views.testing import POINTS, Change, Delete, HandClock, Insert, Update, ViewHarness, assert_equal
@@ -165,6 +169,26 @@ def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank) -
     bank.harness.restart()
     bank.assert_every_epoch_is_right()
     bank.harness.verify()
+
+
+def test_power_loss_that_takes_what_spark_has_written_is_recovered(tmp_path: Path, spark: SparkSession) -> None:
+    with ViewHarness(TABLES, spark, warehouse=tmp_path, allow_direct=False) as harness:
+        bank = Bank(harness, tmp_path)
+        bank.write(("accounts", 1, 10), ("savings", 1, 20))
+        with bank.harness.crash_at("epoch.after_mirrors"):
+            bank.write(("accounts", 1, 11), ("savings", 1, 19), ("savings", 2, 1))
+        tables = {name: tmp_path / bank.published()[-1].tables[f"public.{name}"].path for name in NAMES}
+        entries = {name: entry_file(table, newest_version(table)) for name, table in tables.items()}
+        entries["savings"].write_bytes(b"")
+        added = [action["add"] for action in map(orjson.loads, entries["accounts"].read_bytes().splitlines())
+                 if "add" in action and "deletionVector" not in action["add"]]  # fmt: skip
+        (tables["accounts"] / added[0]["path"]).write_bytes(b"")
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # the JVM did not live through it either
+        bank.harness.restart()
+        assert [record.detail["reason"] for record in read_control(tmp_path) if record.kind == "abandon"] == [TORN]
+        bank.write(("accounts", 2, 5))
+        bank.assert_every_epoch_is_right()
 
 
 def test_epoch_of_a_writer_that_was_replaced_is_fenced(bank: Bank, spark: SparkSession) -> None:

@@ -13,12 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
-from cdc_views.store.direct import commit as direct_commit
-from cdc_views.store.entries import VersionTaken
 from cdc_views.store.features import check_features
 from cdc_views.store.reading import read_table, scan
-from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
+from tests.power_loss import Disk, found_after
 
 SCHEMA = pa.schema(
     [
@@ -65,6 +63,25 @@ class History:
         deleted = pa.Table.from_pylist([{"a": a, "b": b} for a, b in gone], schema=key_schema) if gone else None
         return Changes(deleted, table_of(list(rows.values())), False), as_rows(table_of(list(self.stored.values())))
 
+    def questions(self) -> list[pa.Table]:
+        """Keys of all kinds to look up: some of the table's, and some by other columns."""
+        chance, (a, b, amount, at, _) = self.chance, zip(*self.stored.values(), strict=True)
+        return [
+            pa.table(
+                [[1, None, 3], ["x", chance.choice(b), None]], schema=pa.schema([SCHEMA.field("a"), SCHEMA.field("b")])
+            ),
+            pa.table([[chance.choice(amount), None]], schema=pa.schema([SCHEMA.field("amount")])),
+            pa.table(
+                [[chance.choice(at)], [chance.choice(a)]], schema=pa.schema([SCHEMA.field("at"), SCHEMA.field("a")])
+            ),
+        ]
+
+    def answer(self, keys: pa.Table) -> list[str]:
+        wanted = {tuple(key.values()) for key in keys.to_pylist()}
+        stored = table_of(list(self.stored.values())).to_pylist()
+        found = [row for row in stored if tuple(row[name] for name in keys.column_names) in wanted]
+        return as_rows(pa.Table.from_pylist(found, SCHEMA))
+
     def _row(self, key: tuple[int | None, str | None]) -> Row:
         chance = self.chance
         amount = chance.choice([None, Decimal(chance.randint(-(10**9), 10**9)) / 100])
@@ -76,20 +93,24 @@ def test_random_commits_by_either_way_are_read_alike_by_every_reader(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
     ways = {True: Warehouse(tmp_path, spark), False: Warehouse(tmp_path, spark, allow_direct=False)}
-    history, version, taken = History(seed), ways[True].create(SPEC), set()
+    history, version, taken = History(seed), ways[True].create(SPEC), dict[str, set[str]]()
     for attempt in range(1, 16):
         changes, wanted = history.change()
         by_spark = history.chance.random() < 0.3
-        taken.add(by_spark)
         version = ways[not by_spark].commit(SPEC, version, changes, Stamp(1, attempt, "0/1"))
         path = str(tmp_path / "t")
         assert as_rows(read_table(tmp_path, "t", version)) == wanted
         assert as_rows(pl.scan_delta(path, version=version).collect().to_arrow()) == wanted
+        for keys in history.questions() if attempt % 5 == 0 else ():
+            found = {way: as_rows(warehouse.lookup(SPEC, version, keys)) for way, warehouse in ways.items()}
+            assert found[True] == found[False] == history.answer(keys)
+        for way, step in ((way, step) for warehouse in ways.values() for step, way in warehouse.ways.taken().items()):
+            taken.setdefault(step, set()).update(way.values())
     assert as_rows(ways[False].frame("t", version).toArrow()) == wanted
     with duckdb.connect() as database:
         database.register("found", scan(tmp_path, "t", version))
         assert as_rows(database.sql("SELECT * FROM found").to_arrow_table()) == wanted
-    assert taken == {True, False}
+    assert taken == {"commit": {"direct", "spark"}, "lookup": {"index", "spark"}}
     check_features(tmp_path / "t", "t")
 
 
@@ -106,16 +127,17 @@ def test_direct_commit_of_an_attempt_below_a_fence_is_fenced(warehouse: Warehous
         warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), Stamp(1, 8, "0/1"))
 
 
-def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path, warehouse: Warehouse) -> None:
-    warehouse.create(SPEC)
-    stale = TableState()
-    assert stale.catch_up(tmp_path / "t")
-    rows = table_of([(1, "x", None, 0, None)])
-    warehouse.commit(SPEC, 0, Changes(None, rows, True), Stamp(1, 1, "0/1"))
-    none = rows.select(["a", "b"]).slice(0, 0)
-    with pytest.raises(VersionTaken):
-        direct_commit(tmp_path / "t", "t", SPEC, stale, none, rows, Stamp(1, 2, "0/1"))
-    assert warehouse.latest_version("t") == 1
+def test_power_loss_after_a_commit_through_spark_leaves_the_new_version(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "warehouse"
+    root.mkdir()
+    disk = Disk(root, monkeypatch)
+    warehouse, rows = Warehouse(root, spark, allow_direct=False), table_of([(n, "x", None, n, None) for n in range(9)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
+    warehouse.commit(SPEC, version, Changes(rows.select(["a", "b"]).slice(3), rows.slice(0, 1)), Stamp(1, 2, "0/1"))
+    found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", 2).num_rows)
+    assert found == [3, 3]
 
 
 def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehouse) -> None:
@@ -139,14 +161,20 @@ def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: 
     assert by_spark.where("id % 2 = 0 OR id > 149990").count() == 5
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())])
-def test_keys_whose_values_have_several_forms_are_left_to_spark(
-    tmp_path: Path, warehouse: Warehouse, kind: pa.DataType
+@pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())], ids=str)
+@pytest.mark.parametrize("first_by_spark", [True, False])
+def test_keys_whose_values_have_several_forms_are_found_in_files_of_either_way(
+    tmp_path: Path, spark: SparkSession, kind: pa.DataType, first_by_spark: bool
 ) -> None:
     spec = TableSpec("odd", "odd", pa.schema([("id", pa.int64()), ("x", kind), ("n", pa.int64())]), ("id", "x"))
-    value = {"double": float("nan"), "timestamp[us, tz=UTC]": 0}.get(str(kind), ["a", None])
-    version = warehouse.create(spec)
-    for attempt, first in ((1, True), (2, False)):
-        rows = pa.table({"id": [1], "x": pa.array([value], kind), "n": [attempt]}, schema=spec.schema)
-        version = warehouse.commit(spec, version, Changes(None, rows, first), Stamp(1, attempt, "0/1"))
-    assert read_table(tmp_path, "odd", version)["n"].to_pylist() == [2]
+    values = {"double": [float("nan"), 0.0], "timestamp[us, tz=UTC]": [0, 10**15]}.get(str(kind), [["a", None], []])
+    others = {"double": [-float("nan"), -0.0]}.get(str(kind), values)
+    ways = {by_spark: Warehouse(tmp_path, spark, allow_direct=not by_spark) for by_spark in (True, False)}
+    version = ways[first_by_spark].create(spec)
+    for attempt, (by_spark, found) in enumerate([(first_by_spark, values), (not first_by_spark, others)], 1):
+        rows = pa.table({"id": [1, 1], "x": pa.array(found, kind), "n": [attempt] * 2}, schema=spec.schema)
+        version = ways[by_spark].commit(spec, version, Changes(None, rows, attempt == 1), Stamp(1, attempt, "0/1"))
+        wanted_way = "spark" if by_spark or (kind == pa.list_(pa.string())) else "direct"
+        # A first commit finds nothing to replace, so any key will do.
+        assert ways[by_spark].ways.taken() == {"commit": {"odd": wanted_way}}
+    assert read_table(tmp_path, "odd", version)["n"].to_pylist() == [2, 2]

@@ -1,0 +1,120 @@
+"""What the driver knows of one table: its state, and where the rows of its keys are.
+
+Indexes of all tables share a budget of memory. One that has no room takes that of indexes which were not asked for a
+while; indexes in use are left, since tables that push each other out would be read anew at every commit.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.store.fingerprints import Fingerprints
+from cdc_views.store.key_index import BYTES_PER_ROW, KeyIndex
+from cdc_views.store.state import TableState
+from cdc_views.store.stored_keys import Positions, bring_to, by_index
+
+_IDLE_S: Final = 600
+
+_Name = tuple[Path, tuple[str, ...]]  # table and columns
+
+
+@dataclass
+class _Known:
+    index: KeyIndex
+    reserved_bytes: int
+    asked_at_s: float
+
+    @property
+    def memory_bytes(self) -> int:
+        return max(self.reserved_bytes, self.index.memory_bytes)
+
+
+class Indexes:
+    """The indexes of all tables, within `memory_bytes`; for several threads."""
+
+    def __init__(self, memory_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._memory_bytes = memory_bytes
+        self._clock = clock
+        self._known: dict[_Name, _Known] = {}
+        self._lock = threading.Lock()
+
+    def index(self, table: Path, columns: tuple[str, ...], rows: int) -> KeyIndex | None:
+        """The index of a table of so many rows, new and empty if there is none; None if there is no room for it."""
+        with self._lock:
+            name = table, columns
+            known = self._known.pop(name, None)
+            if known is None:
+                known = _Known(KeyIndex(), rows * BYTES_PER_ROW, 0.0)
+            else:
+                known.reserved_bytes = 0  # by now it is built
+            known.asked_at_s = self._clock.monotonic()
+            if not self._make_room(known):
+                return None
+            # The last in the order of use.
+            self._known[name] = known
+            return known.index
+
+    def forget(self, table: Path, columns: tuple[str, ...]) -> None:
+        """Let go of an index that cannot be trusted."""
+        with self._lock:
+            self._known.pop((table, columns), None)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What all indexes take of memory."""
+        with self._lock:
+            return self._used()
+
+    def _used(self) -> int:
+        return sum(known.memory_bytes for known in self._known.values())
+
+    def _make_room(self, wanted: _Known) -> bool:
+        while self._used() + wanted.memory_bytes > self._memory_bytes:
+            name, oldest = next(iter(self._known.items()), (None, None))
+            if name is None or oldest is None or wanted.asked_at_s - oldest.asked_at_s < _IDLE_S:
+                return False
+            del self._known[name]
+        return True
+
+
+@dataclass
+class DriverTable:
+    """One table; hold `lock` while using it."""
+
+    folder: Path
+    indexes: Indexes
+    state: TableState = field(default_factory=TableState)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def catch_up(self) -> bool:
+        """Bring the state to the newest version. False if the log does not say enough."""
+        return self.state.catch_up(self.folder)
+
+    def find(self, columns: pa.Schema, keys: Fingerprints) -> Positions | None:
+        """Where the rows of these keys are in the state's version; None if the index has no room."""
+        index = self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0)
+        if index is None:
+            return None
+        try:
+            bring_to(index, self.folder, self.state, columns)
+            return by_index(index, self.folder, self.state, keys)
+        except BaseException:
+            # Half brought to the version.
+            self.forget(columns)
+            raise
+
+    def know_file(self, path: str, columns: pa.Schema, keys: Fingerprints) -> None:
+        """Keep the keys of a file that was just written, for the index that was asked last for these columns."""
+        index = self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0)
+        if index is not None and index.missing([path]):
+            index.add(path, keys)
+
+    def forget(self, columns: pa.Schema) -> None:
+        """Let go of the index of these columns."""
+        self.indexes.forget(self.folder, tuple(columns.names))

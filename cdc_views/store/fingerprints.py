@@ -1,0 +1,199 @@
+"""Fingerprints of keys: 128 bits for each row, equal where the keys are equal, NULL equal to NULL.
+
+A key of one whole number, date or time is its own fingerprint. Any other key is cut into words of 32 bits, which
+are multiplied by random numbers and added up, twice: once as they are, once with their bytes reversed (multilinear
+hashing; Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Keys that differ have one fingerprint
+with a probability of at most 2^-90, whatever the keys are, since nobody knows the numbers: they are drawn anew by
+each process. Among ten million keys that is 2^-43 at worst, so what is found by fingerprint is not compared again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+
+_SEED: Final = secrets.randbits(128)
+_SECRET: Final = _SEED.to_bytes(16, "little")
+_SIGN: Final = np.uint64(1 << 63)
+_LOW_HALF: Final = np.uint64(0xFFFF_FFFF)
+_HALF: Final = np.uint64(32)
+_BATCH_ROWS: Final = 1 << 18
+# A longer text is a digest first, so that no column needs more numbers than this.
+_MOST_BYTES: Final = 256
+_NUMBERS: Final = 2 + _MOST_BYTES // 4 + 4
+_LENGTH, _IS_NULL, _FIRST = 0, 1, 2
+_DIGEST: Final = _FIRST + _MOST_BYTES // 4
+
+
+class Fingerprints(NamedTuple):
+    """One fingerprint for each row, as two halves; `low` is None where that half is zero for all.
+
+    For a key of one whole number, date or time the order of `high` is the key's.
+    """
+
+    high: Words
+    low: Words | None
+
+    def take(self, numbers: Any) -> Fingerprints:
+        """Those of some rows, by number or by mask."""
+        return Fingerprints(self.high[numbers], None if self.low is None else self.low[numbers])
+
+
+def has_fingerprints(kind: pa.DataType) -> bool:
+    """Whether values of this type have fingerprints; nested ones have not."""
+    types = pa.types
+    return any(
+        is_kind(kind)
+        for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_date32, types.is_timestamp,
+                        types.is_decimal128, types.is_string, types.is_large_string, types.is_binary,
+                        types.is_large_binary)
+    )  # fmt: skip
+
+
+def fingerprints(keys: pa.Table) -> Fingerprints:
+    """The fingerprint of each row over all columns, of which there is at least one.
+
+    Keys compare as Spark compares them: -0.0 equals 0.0, and NaN equals NaN. Columns must have the same types
+    wherever fingerprints are compared.
+    """
+    return joined([_of_batch(batch) for batch in keys.to_batches(max_chunksize=_BATCH_ROWS)])
+
+
+def joined(parts: Sequence[Fingerprints]) -> Fingerprints:
+    """The fingerprints of several tables, one after the other."""
+    if not parts:
+        return Fingerprints(np.empty(0, np.uint64), None)
+    high = np.concatenate([part.high for part in parts])
+    if all(part.low is None for part in parts):
+        return Fingerprints(high, None)
+    return Fingerprints(high, np.concatenate([_low(part) for part in parts]))
+
+
+def are_among(found: Fingerprints, wanted: Fingerprints) -> bool:
+    """Whether every one of `found` is one of `wanted`."""
+    return bool(np.isin(found.high, wanted.high).all() and np.isin(_low(found), _low(wanted)).all())
+
+
+def _low(keys: Fingerprints) -> Words:
+    return np.zeros(len(keys.high), np.uint64) if keys.low is None else keys.low
+
+
+def _of_batch(batch: pa.RecordBatch) -> Fingerprints:
+    if batch.num_columns == 1 and _is_whole(batch.schema.field(0).type):
+        values, nulls = _whole_numbers(batch.column(0)), _nulls(batch.column(0))
+        high = values.view(np.uint64) ^ _SIGN
+        return Fingerprints(high, None) if nulls is None else Fingerprints(np.where(nulls, 0, high), nulls)
+    high, low = np.zeros(batch.num_rows, np.uint64), np.zeros(batch.num_rows, np.uint64)
+    for number, column in enumerate(batch.columns):
+        forward, backward = _multipliers(number)
+        for index, rows, words in _words_of(column):
+            high[rows] += words * forward[index]
+            low[rows] += words.astype(np.uint32).byteswap().astype(np.uint64) * backward[index]
+    return Fingerprints(high, low)
+
+
+@cache
+def _multipliers(column: int) -> tuple[Words, Words]:
+    drawn = np.random.default_rng([_SEED, column]).integers(0, 1 << 64, (2, _NUMBERS), np.uint64)
+    return drawn[0], drawn[1]
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind) or types.is_boolean(kind))
+
+
+def _whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if pa.types.is_date32(column.type):
+        column = column.view(pa.int32())
+    values: np.ndarray[Any, np.dtype[np.int64]] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _nulls(column: pa.Array) -> Words | None:
+    """One for NULL and zero for a value; None if there is no NULL."""
+    if not column.null_count:
+        return None
+    nulls: Words = pc.is_null(column).to_numpy(zero_copy_only=False).astype(np.uint64)
+    return nulls
+
+
+_Rows: TypeAlias = Any  # a mask, numbers, or all of them
+_ALL: Final = slice(None)
+
+
+def _words_of(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
+    """Which multiplier, of which rows, and their words, for one column; a word that is not given is zero."""
+    nulls, kind = _nulls(column), column.type
+    if nulls is not None:
+        yield _IS_NULL, _ALL, nulls
+        # A NULL may lie on any value.
+        column = column.fill_null(_zero(kind))
+    if pa.types.is_decimal128(kind):
+        values = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
+        yield from _halves(_FIRST, _ALL, values[0::2])
+        yield from _halves(_FIRST + 2, _ALL, values[1::2])
+    elif _is_whole(kind):
+        yield from _halves(_FIRST, _ALL, _whole_numbers(column).view(np.uint64))
+    elif pa.types.is_floating(kind):
+        # Adding 0.0 makes -0.0 zero; any NaN becomes the one of NumPy.
+        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+        yield from _halves(_FIRST, _ALL, np.where(np.isnan(values), np.nan, values).view(np.uint64))
+    else:
+        yield from _words_of_texts(column.cast(pa.large_binary()))
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    types = pa.types
+    if types.is_decimal128(kind):
+        return pa.scalar(Decimal(0), kind)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return pa.scalar("", kind)
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return pa.scalar(b"", kind)
+    return pa.scalar(False if types.is_boolean(kind) else 0, kind)
+
+
+def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
+    _, offset_buffer, data_buffer = column.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[column.offset : column.offset + len(column) + 1]
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    yield _LENGTH, _ALL, lengths.astype(np.uint64)
+    is_long = lengths > _MOST_BYTES
+    if is_long.any():
+        yield from _words_of_long_texts(column, np.flatnonzero(is_long))
+        lengths = np.where(is_long, 0, lengths)
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = b"" if data_buffer is None else memoryview(data_buffer)[first:last]
+    padded = np.concatenate([np.frombuffer(data, np.uint8), np.zeros(8, np.uint8)])
+    # Eight bytes from any byte on.
+    eights: Words = np.ndarray(len(padded) - 7, "<u8", padded, strides=(1,))
+    for position in range(0, int(lengths.max(initial=0)), 8):
+        left = lengths - position
+        rows: _Rows = _ALL if left.min() > 0 else np.flatnonzero(left > 0)
+        words = eights[starts[rows] - first + position]
+        beyond = 64 - 8 * np.minimum(left[rows], 8).astype(np.uint64)
+        yield from _halves(_FIRST + position // 4, rows, words << beyond >> beyond)
+
+
+def _words_of_long_texts(column: pa.Array, rows: np.ndarray[Any, Any]) -> Iterator[tuple[int, _Rows, Words]]:
+    texts = (column[int(row)].as_buffer() for row in rows)
+    digests = b"".join(hashlib.blake2b(text, digest_size=16, key=_SECRET).digest() for text in texts)
+    words = np.frombuffer(digests, np.uint64)
+    yield from _halves(_DIGEST, rows, words[0::2])
+    yield from _halves(_DIGEST + 2, rows, words[1::2])
+
+
+def _halves(index: int, rows: _Rows, words: Words) -> Iterator[tuple[int, _Rows, Words]]:
+    yield index, rows, words & _LOW_HALF
+    yield index + 1, rows, words >> _HALF

@@ -1,0 +1,75 @@
+"""Which stored rows have one of some keys: by an index, or by reading the key columns of every file.
+
+Both answer with the live rows of each file, by number.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdc_views import metrics
+from cdc_views.store.deletion_vectors import Rows
+from cdc_views.store.fingerprints import Fingerprints, fingerprints, joined
+from cdc_views.store.key_index import KeyIndex
+from cdc_views.store.state import TableState
+
+Positions: TypeAlias = dict[str, Rows]
+"""Live rows of a version, by the path of their file as the log has it."""
+
+_BATCH_ROWS: Final = 1 << 18
+
+
+def by_index(index: KeyIndex, table: Path, state: TableState, keys: Fingerprints) -> Positions:
+    """Ask an index that has been brought to the state."""
+    positions: Positions = {}
+    for path, found in index.find(keys):
+        if live := Rows(found.rows) - state.dead_rows(table, path):
+            positions[path] = live
+    return positions
+
+
+def by_reading(table: Path, state: TableState, columns: pa.Schema, keys: Fingerprints) -> Positions:
+    """Read all files: for tables whose index would take more memory than it may."""
+    wanted, positions = KeyIndex(), Positions()
+    wanted.add("wanted", keys)
+    for path in list(state.files):
+        for _, found in wanted.find(read_keys(table, path, columns)):
+            if live := Rows(found.wanted.astype(np.uint32)) - state.dead_rows(table, path):
+                positions[path] = live
+    return positions
+
+
+def all_rows(table: Path, state: TableState) -> Positions:
+    """Every live row of the version."""
+    live = {path: Rows(range(state.rows_in(path))) - state.dead_rows(table, path) for path in state.files}
+    return {path: rows for path, rows in live.items() if rows}
+
+
+def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema) -> None:
+    """Make the index one of the files of this state, reading those that it does not know."""
+    index.drop_others(state.files)
+    for path in index.missing(state.files):
+        index.add(path, read_keys(table, path, columns))
+
+
+def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
+    """The fingerprints of all rows of a file, those deleted included."""
+    with pq.ParquetFile(data_file(table, path)) as file:
+        metrics.count(rows_read=file.metadata.num_rows, files_read=1)
+        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
+        return joined([fingerprints(_typed(batch, columns)) for batch in batches])
+
+
+def data_file(table: Path, path: str) -> Path:
+    """The file that a path of the log means."""
+    return table / urllib.parse.unquote(path)
+
+
+def _typed(batch: pa.RecordBatch, columns: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([batch]).select(columns.names).cast(columns)

@@ -1,0 +1,101 @@
+"""After a loss of power at any moment of a commit there is the version before it or the new one, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from cdc_views.config import StoreSettings
+from cdc_views.store import durable
+from cdc_views.store.control import ControlLog, read_control
+from cdc_views.store.reading import read_table
+from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
+from tests.power_loss import Disk, found_after
+
+SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
+SPEC = TableSpec("t", "mirrors/t", SCHEMA, ("id",))
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    (tmp_path / "warehouse").mkdir()
+    disk = Disk(tmp_path / "warehouse", monkeypatch)
+    disk.take_all()
+    return disk
+
+
+@pytest.fixture
+def without_fsync() -> Iterator[None]:
+    yield
+    durable.turn_on()
+
+
+def warehouse_in(folder: Path, settings: StoreSettings = StoreSettings()) -> Warehouse:  # noqa: B008 - frozen
+    """A warehouse that has no Spark: what needs it fails."""
+    return Warehouse(folder, cast(Any, None), settings)
+
+
+def rows(*ids: int, note: str = "") -> pa.Table:
+    return pa.table([list(ids), [note] * len(ids)], schema=SCHEMA)
+
+
+def read(root: Path) -> list[tuple[int, str]]:
+    found = read_table(root, SPEC.path, warehouse_in(root).latest_version(SPEC.path)).to_pylist()
+    return sorted((row["id"], row["note"]) for row in found)
+
+
+def commit(warehouse: Warehouse, version: int, changes: Changes) -> int:
+    return warehouse.commit(SPEC, version, changes, Stamp(1, version + 1, "0/1"))
+
+
+def test_power_loss_at_any_step_of_a_commit_leaves_the_old_version_or_the_new(tmp_path: Path, disk: Disk) -> None:
+    root = tmp_path / "warehouse"
+    warehouse = warehouse_in(root)
+    warehouse.create(SPEC)
+    version = commit(warehouse, 0, Changes(None, rows(1, 2, 3), all_new=True))
+    for changes in (
+        Changes(rows(1).select(["id"]), rows(3, 4, note="new")),  # a data file and a deletion vector
+        Changes(rows(4).select(["id"]), rows()),  # a deletion vector alone
+        Changes(None, rows(9), all_new=True),  # a data file alone
+    ):
+        old = read(root)
+        disk.states = []
+        version = commit(warehouse, version, changes)
+        new = read(root)
+        assert old != new
+        found = found_after(disk.states, tmp_path / "after", read)
+        assert {str(each) for each in found} == {str(old), str(new)}
+        assert found_after(disk.lose_power(), tmp_path / "after", read) == [new, new]
+
+
+def test_power_loss_after_the_first_commit_of_a_table_leaves_it(tmp_path: Path, disk: Disk) -> None:
+    warehouse = warehouse_in(tmp_path / "warehouse")
+    warehouse.create(SPEC)
+    commit(warehouse, 0, Changes(None, rows(1), all_new=True))
+    assert found_after(disk.lose_power(), tmp_path / "after", read) == [[(1, "")], [(1, "")]]
+
+
+def test_power_loss_at_any_step_of_a_control_record_leaves_those_before_it_or_all(tmp_path: Path, disk: Disk) -> None:
+    log = ControlLog.open(tmp_path / "warehouse", "writer")
+    log.take_over()
+    disk.states = []
+    log.append(kind="upkeep", epoch=1, attempt=2)
+    found = found_after(disk.states, tmp_path / "after", lambda root: len(read_control(root)))
+    assert set(found) == {1, 2}
+    assert found_after(disk.lose_power(), tmp_path / "after", lambda root: len(read_control(root))) == [2, 2]
+
+
+def test_without_fsync_there_is_a_warning_and_a_commit_may_be_lost(
+    tmp_path: Path, disk: Disk, without_fsync: None
+) -> None:
+    root = tmp_path / "warehouse"
+    warehouse = warehouse_in(root)
+    warehouse.create(SPEC)
+    with pytest.warns(RuntimeWarning, match=r"store\.fsync is false"):
+        careless = warehouse_in(root, StoreSettings(fsync=False))
+    commit(careless, 0, Changes(None, rows(1), all_new=True))
+    assert found_after(disk.lose_power()[:1], tmp_path / "after", read) == [[]]

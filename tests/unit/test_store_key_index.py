@@ -1,0 +1,140 @@
+"""Fingerprints and the index over them: what is found is what a dictionary of Python finds."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdc_views.store.fingerprints import Fingerprints, fingerprints, has_fingerprints
+from cdc_views.store.key_index import KeyIndex
+
+TEXTS = ["", "a", "ab", "a\0", "abcdefgh", "abcdefghi", "é" * 100, "x" * 256, "x" * 257, "x" * 300 + "y", "x" * 301]
+VALUES: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [0, 1, -1, 2**63 - 1, -(2**63), None],
+    pa.int8(): [0, 1, -1, 127, None],
+    pa.bool_(): [True, False, None],
+    pa.date32(): [date(1970, 1, 1), date(1, 1, 1), date(9999, 12, 31), None],
+    pa.timestamp("us", tz="UTC"): [datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 3, 4, 5, 6, UTC), None],
+    pa.decimal128(38, 2): [Decimal("0.00"), Decimal("-1.00"), Decimal("1.00"), Decimal(2) ** 90, None],
+    pa.decimal128(3, 1): [Decimal("0.0"), Decimal("99.9"), Decimal("-99.9"), None],
+    pa.int16(): [0, -1, None],
+    pa.int32(): [0, -1, 2**31 - 1, None],
+    pa.float32(): [0.0, 1.5, -1.5, math.inf, math.nan, None],
+    pa.float64(): [0.0, 1.5, -1.5, math.inf, math.nan, None],
+    pa.string(): [*TEXTS, None],
+    pa.binary(): [*(text.encode() for text in TEXTS), None],
+}
+
+
+def halves(keys: Fingerprints) -> list[tuple[int, int]]:
+    low = np.zeros(len(keys.high), np.uint64) if keys.low is None else keys.low
+    return list(zip(keys.high.tolist(), low.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+@pytest.mark.parametrize("beside", [False, True])
+def test_different_values_have_different_fingerprints_and_equal_ones_the_same(kind: pa.DataType, beside: bool) -> None:
+    values = pa.array(VALUES[kind] * 2, kind)
+    table = pa.table({"key": values, **({"other": pa.array([7] * len(values))} if beside else {})})
+    found = halves(fingerprints(table))
+    assert found[: len(found) // 2] == found[len(found) // 2 :]
+    assert len(set(found)) == len(VALUES[kind])
+
+
+def test_columns_of_a_composite_key_are_told_apart() -> None:
+    rows = [("a", "b"), ("b", "a"), ("ab", ""), ("", "ab"), (None, "ab"), ("ab", None), (None, None), ("", "")]
+    table = pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names=["x", "y"])
+    assert len(set(halves(fingerprints(table)))) == len(rows)
+
+
+def test_zeros_are_one_value_and_so_are_all_that_are_not_a_number() -> None:
+    other_nan = np.array([0x7FF8_0000_0000_0001], np.uint64).view(np.float64)[0]
+    found = halves(fingerprints(pa.table({"x": pa.array([0.0, -0.0, math.nan, -math.nan, other_nan])})))
+    assert (len(set(found[:2])), len(set(found[2:])), len(set(found))) == (1, 1, 2)
+
+
+def test_slices_chunks_and_nulls_over_values_change_no_fingerprint() -> None:
+    texts = pa.array(["left out", "a", None, "longer than eight", "right out"])
+    over_values = pa.Array.from_buffers(pa.int64(), 3, [pa.py_buffer(b"\x05"), pa.py_buffer(b"\7" * 24)])
+    table = pa.table({"t": texts.slice(1, 3), "n": over_values})
+    plain = pa.table({"t": ["a", None, "longer than eight"], "n": pa.array(over_values.to_pylist(), pa.int64())})
+    chunked = pa.concat_tables([plain.slice(0, 1), plain.slice(1)])
+    assert halves(fingerprints(table)) == halves(fingerprints(plain)) == halves(fingerprints(chunked))
+
+
+def test_nested_values_have_no_fingerprints() -> None:
+    kinds = [pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64())]
+    assert not any(has_fingerprints(kind) for kind in kinds)
+
+
+def test_order_of_whole_numbers_is_the_order_of_their_fingerprints() -> None:
+    found = fingerprints(pa.table({"n": [-(2**63), -5, 0, 7, 2**63 - 1]}))
+    assert found.low is None
+    assert found.high.tolist() == sorted(found.high.tolist())
+
+
+KEYS: list[Callable[[random.Random], tuple[Any, ...]]] = [
+    lambda chance: (chance.choice([None, *range(40)]),),
+    lambda chance: (chance.choice([None, "", *map(str, range(40))]),),
+    lambda chance: (chance.choice([None, *range(8)]), chance.choice([None, "", "a", "b" * 9])),
+]
+SCHEMAS = [
+    pa.schema([("a", pa.int64())]),
+    pa.schema([("a", pa.string())]),
+    pa.schema([("a", pa.int64()), ("b", pa.string())]),
+]
+
+
+@pytest.mark.parametrize("shape", range(len(KEYS)))
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=6, deadline=None)
+def test_index_finds_what_a_dictionary_finds(shape: int, seed: int) -> None:
+    chance, index, files, schema = random.Random(seed), KeyIndex(), dict[str, list[tuple[Any, ...]]](), SCHEMAS[shape]
+
+    def table(rows: list[tuple[Any, ...]]) -> pa.Table:
+        return pa.table([[row[i] for row in rows] for i in range(len(schema))], schema=schema)
+
+    for step in range(40):
+        if files and chance.random() < 0.4:
+            for path in chance.sample(sorted(files), chance.randint(1, len(files))):
+                del files[path]
+            index.drop_others(files)
+        rows = [KEYS[shape](chance) for _ in range(chance.choice([0, 1, 3, 30]))]
+        assert index.missing([f"f{step}"]) == [f"f{step}"]
+        files[f"f{step}"] = rows
+        index.add(f"f{step}", fingerprints(table(rows)))
+        wanted = [KEYS[shape](chance) for _ in range(chance.choice([0, 1, 9]))]
+        found = [
+            (path, int(row), int(number))
+            for path, each in index.find(fingerprints(table(wanted)))
+            for row, number in zip(each.rows, each.wanted, strict=True)
+        ]
+        assert sorted(found) == sorted(
+            (path, row, number)
+            for path, stored in files.items()
+            for row, key in enumerate(stored)
+            for number, asked in enumerate(wanted)
+            if key == asked
+        )
+    index.drop_others({})
+    assert index.memory_bytes == 0
+
+
+def test_index_of_many_small_files_has_few_parts_and_does_not_grow_when_they_go() -> None:
+    index = KeyIndex()
+    for number in range(1000):
+        index.add(str(number), fingerprints(pa.table({"n": [number, -number]})))
+    full = index.memory_bytes
+    assert len(index._parts) < 12
+    index.drop_others({str(number): None for number in range(0, 1000, 4)})
+    assert index.memory_bytes < full / 2

@@ -1,0 +1,194 @@
+"""Direct commits and lookups without Spark: by an index, by reading all keys; lost, stale and damaged indexes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from cdc_views.config import StoreSettings
+from cdc_views.metrics import Work, counting
+from cdc_views.store import direct
+from cdc_views.store.driver_table import Indexes
+from cdc_views.store.entries import VersionTaken, entry_file
+from cdc_views.store.reading import read_table
+from cdc_views.store.state import TableState
+from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
+from cdc_views.testing import HandClock
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("owner", pa.string()), ("n", pa.int64())])
+SPEC = TableSpec("t", "t", SCHEMA, ("a", "b"))
+KEY = pa.schema([SCHEMA.field("a"), SCHEMA.field("b")])
+
+Row = tuple[int | None, str | None, str | None, int]
+
+
+def warehouse_in(folder: Path, **settings: Any) -> Warehouse:
+    """A warehouse that has no Spark: what needs it fails."""
+    return Warehouse(folder, cast(Any, None), StoreSettings(fsync=True, **settings))
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    return pa.table([[row[i] for row in rows] for i in range(len(SCHEMA))], schema=SCHEMA)
+
+
+def as_rows(table: pa.Table) -> list[Row]:
+    return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
+
+
+class Model:
+    """Random changes of one table, and what it must hold."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.stored: dict[tuple[int | None, str | None], Row] = {}
+
+    def change(self) -> Changes:
+        chance = self.chance
+        rows = {key: (*key, chance.choice([None, "x", "y"]), chance.randrange(10**6))
+                for key in (self.key() for _ in range(chance.choice([0, 1, 5, 40])))}  # fmt: skip
+        gone = [key for key in (self.key() for _ in range(chance.choice([0, 1, 9]))) if key not in rows]
+        for key in gone:
+            self.stored.pop(key, None)
+        self.stored |= rows
+        deleted = pa.table([[key[i] for key in gone] for i in range(2)], schema=KEY) if gone else None
+        return Changes(deleted, table_of(list(rows.values())))
+
+    def key(self) -> tuple[int | None, str | None]:
+        return self.chance.choice([None, *range(12)]), self.chance.choice([None, "", "p", "q" * 20])
+
+    def rows(self, where: Any = lambda row: True) -> list[Row]:
+        return sorted((row for row in self.stored.values() if where(row)), key=repr)
+
+
+@pytest.mark.parametrize(("seed", "memory_mb", "way"), [(1, 1, "direct"), (2, 1, "direct"), (3, 0, "direct-scan")])
+def test_random_history_is_the_same_with_an_index_and_without(
+    tmp_path: Path, seed: int, memory_mb: int, way: str
+) -> None:
+    model, warehouse = Model(seed), warehouse_in(tmp_path, index_memory_mb=memory_mb)
+    version, ways, foreign = warehouse.create(SPEC), set(), set()
+    for attempt in range(1, 20):
+        version = warehouse.commit(SPEC, version, model.change(), Stamp(1, attempt, "0/1"))
+        ways.update(warehouse.ways.taken().get("commit", {}).values())
+        assert as_rows(read_table(tmp_path, "t", version)) == model.rows()
+        if memory_mb:
+            assert_lookups(warehouse, version, model)
+        event = attempt % 7
+        if event == 2:
+            foreign.add("lost")
+            warehouse = warehouse_in(tmp_path, index_memory_mb=memory_mb)
+        elif event == 4:
+            foreign.add("rewritten")
+            DeltaTable(tmp_path / "t").optimize.compact()
+            version = warehouse.latest_version("t")
+        elif event == 6:
+            foreign.add("cleaned")
+            DeltaTable(tmp_path / "t").create_checkpoint()
+            for old in range(version):
+                entry_file(tmp_path / "t", old).unlink(missing_ok=True)
+            warehouse = warehouse_in(tmp_path, index_memory_mb=memory_mb)
+    assert way in ways
+    assert ways <= {way, "direct"}  # nothing to look for is always direct
+    assert foreign == {"lost", "rewritten", "cleaned"}
+
+
+def assert_lookups(warehouse: Warehouse, version: int, model: Model) -> None:
+    keys = [model.key() for _ in range(6)]
+    found = warehouse.lookup(SPEC, version, pa.table([[key[i] for key in keys] for i in range(2)], schema=KEY))
+    assert as_rows(found) == model.rows(lambda row: row[:2] in keys)
+    owners = model.chance.choice([["x"], [None], ["x", "y", None, "z"], []])
+    found = warehouse.lookup(SPEC, version, pa.table({"owner": pa.array(owners, pa.string())}))
+    assert as_rows(found) == model.rows(lambda row: row[2] in owners)
+    assert warehouse.ways.taken() == {"lookup": {"t": "index"}}
+
+
+def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    everything = table_of([(n, "b", "x", n) for n in range(5000)])
+    version = warehouse.commit(SPEC, version, Changes(None, everything, all_new=True), Stamp(1, 1, "0/1"))
+    read = []
+    for attempt in range(2, 5):
+        with counting(Work()) as work:
+            version = warehouse.commit(
+                SPEC, version, Changes(None, everything.slice(attempt, 7)), Stamp(1, attempt, "0/1")
+            )
+        read.append((work.files_read, work.rows_read, work.rows_written))
+    assert read == [(1, 5000, 7), (0, 0, 7), (0, 0, 7)]
+
+
+def test_lookup_decodes_the_row_groups_of_its_keys_only(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    rows = table_of([(n, "b", "x", n) for n in range(100_000)])
+    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    keys = rows.select(["a", "b"])
+    warehouse.lookup(SPEC, version, keys.slice(0, 1))
+    with counting(Work()) as work:
+        found = warehouse.lookup(SPEC, version, pa.concat_tables([keys.slice(5, 3), keys.slice(99_999, 1)]))
+    assert found["n"].to_pylist() == [5, 6, 7, 99_999]
+    assert work.rows_read < 100_000 / 3
+
+
+def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    rows = table_of([(n, "b", "x", n) for n in range(100)])
+    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    key = rows.select(["a", "b"]).slice(7, 1)
+    assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
+    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
+    part.rows[:] = part.rows[::-1].copy()
+    asked = []
+    monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))
+    assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
+    assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
+    assert len(asked) == 1  # the second time the index was made anew
+
+
+def test_index_in_use_is_not_pushed_out_by_another(tmp_path: Path) -> None:
+    specs = [TableSpec(name, name, SCHEMA, ("a",)) for name in ("first", "second")]
+    warehouse = warehouse_in(tmp_path, index_memory_mb=1)
+    rows = table_of([(n, "b", "x", n) for n in range(40_000)])
+    for attempt, ways in ((1, "direct"), (2, "direct-scan")):
+        for spec, way in zip(specs, ("direct", ways), strict=True):
+            version = warehouse.create(spec) if attempt == 1 else 1
+            changes = Changes(None, rows.slice(0, 40_000 if attempt == 1 else 3), all_new=attempt == 1)
+            warehouse.commit(spec, version, changes, Stamp(1, attempt, "0/1"))
+            assert warehouse.ways.taken() == {"commit": {spec.name: way}}
+
+
+def test_index_that_nobody_asked_for_a_while_makes_room() -> None:
+    clock = HandClock()
+    indexes = Indexes(1 << 20, clock)
+    first, second = Path("first"), Path("second")
+    assert indexes.index(first, ("a",), 40_000) is not None
+    assert indexes.index(second, ("a",), 40_000) is None
+    clock.advance(601)
+    assert indexes.index(second, ("a",), 40_000) is not None
+    assert indexes.index(first, ("a",), 40_000) is None
+
+
+def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    warehouse.create(SPEC)
+    stale = TableState()
+    assert stale.catch_up(tmp_path / "t")
+    rows = table_of([(1, "x", None, 0)])
+    warehouse.commit(SPEC, 0, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    with pytest.raises(VersionTaken):
+        direct.commit(tmp_path / "t", "t", SPEC, stale, {}, rows, Stamp(1, 2, "0/1"))
+    assert warehouse.latest_version("t") == 1
+
+
+def test_state_of_a_damaged_checkpoint_is_read_from_the_entries(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    warehouse.commit(SPEC, version, Changes(None, table_of([(1, "x", None, 0)]), all_new=True), Stamp(1, 1, "0/1"))
+    (tmp_path / "t" / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"PAR1")
+    state = TableState()
+    assert (state.catch_up(tmp_path / "t"), state.version, state.stored_rows) == (True, 1, 1)
