@@ -20,14 +20,14 @@ from cdc_views.store.entries import disk_full
 from cdc_views.store.state import Add
 
 # A lookup by key decodes row groups, not the file.
-_ROW_GROUP: Final = 10_000
+ROW_GROUP: Final = 10_000
 
 
 def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add:
     """Write rows as one file, with minimum and maximum of these columns; its name is not durable yet."""
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
     stream = pa.BufferOutputStream()
-    pq.write_table(rows, stream, compression="zstd", row_group_size=_ROW_GROUP)
+    pq.write_table(rows, stream, compression="zstd", row_group_size=ROW_GROUP)
     content = memoryview(stream.getvalue())
     durable.write(table / name, content)
     return {

@@ -35,8 +35,9 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
         "delta.enableDeletionVectors": "true",
         "delta.checkpointInterval": "100",
         # Every remove younger than this is part of the state that each new version computes anew.
-        "delta.deletedFileRetentionDuration": "interval 6 hours",
-        "delta.logRetentionDuration": "interval 2 days",
+        "delta.deletedFileRetentionDuration": "interval 1 hour",
+        # Entries are removed by upkeep alone, which knows what is still read.
+        "delta.enableExpiredLogCleanup": "false",
     }
     if columns := statistics_columns(spec):
         properties["delta.dataSkippingStatsColumns"] = ",".join(quoted(column) for column in columns)

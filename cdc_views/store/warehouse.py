@@ -7,7 +7,7 @@ both are checked: the newest version before, and after it that the next version 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -308,7 +308,7 @@ class Warehouse:
             if entry_file(table, version).exists()
         ]
 
-    def unknown_commits(self, path: str, above: int, attempts: Collection[int] | None = None) -> list[TableCommit]:
+    def unknown_commits(self, path: str, above: int, attempts: Container[int] | None = None) -> list[TableCommit]:
         """The versions above a given one that change content and are not of ours.
 
         Ours are those stamped with one of `attempts`, or with any if that is None. Versions that
