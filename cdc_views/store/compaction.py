@@ -12,20 +12,19 @@ version has no stamp (docs/decisions/2026-11-21-upkeep.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.data_files import space_for
 from cdc_views.store.entries import put_entry
-from cdc_views.store.merged_file import live_rows, write_merged
+from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add, TableState
 from cdc_views.store.versions import Stamp, rearrangement
@@ -87,12 +86,6 @@ def removal(add: Add, *, data_change: bool = False) -> dict[str, Any]:
     now_ms = time.time_ns() // 1_000_000
     return {"remove": {**kept, "deletionTimestamp": now_ms, "dataChange": data_change, "extendedFileMetadata": True,
                        "partitionValues": add.get("partitionValues") or {}}}  # fmt: skip
-
-
-def rows_of(table: Path, spec: TableSpec, files: Sequence[Add]) -> Iterator[pa.Table]:
-    """The rows of several files, one file after the other."""
-    for add in files:
-        yield from live_rows(table, spec, add)
 
 
 def _class_of(live_bytes: float, smallest: float, factor: int) -> int:

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
-from cdc_views.store.compaction import removal, rows_of
+from cdc_views.store.compaction import removal
 from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, ControlRecord, last_takeover
 from cdc_views.store.data_files import space_for
-from cdc_views.store.merged_file import write_merged
+from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.retention import Needed
 from cdc_views.store.state import Add
 from cdc_views.store.stored_keys import data_file

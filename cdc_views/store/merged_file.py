@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from cdc_views.store import durable
 from cdc_views.store.data_files import ROW_GROUP
-from cdc_views.store.deletion_vectors import read_rows
+from cdc_views.store.deletion_vectors import Rows, read_rows
 from cdc_views.store.schema import TableSpec, statistics_columns
 from cdc_views.store.state import Add
 from cdc_views.store.stored_keys import data_file
@@ -23,11 +23,17 @@ from cdc_views.store.stored_keys import data_file
 _BATCH_ROWS: Final = 10 * ROW_GROUP
 
 
-def live_rows(table: Path, spec: TableSpec, add: Add) -> Iterator[pa.Table]:
-    """The rows of a file that no deletion vector hides, in their order, some 100,000 at a time."""
-    dead = pa.array(read_rows(table, add.get("deletionVector")), pa.int64())
+def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.Table]:
+    """The rows of several files that no deletion vector hides, one file after the other."""
+    for add in files:
+        yield from rows_without(table, spec, add["path"], read_rows(table, add.get("deletionVector")))
+
+
+def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterator[pa.Table]:
+    """The rows of a file but for those of these numbers, in their order, some 100,000 at a time."""
+    dead = pa.array(gone, pa.int64())
     first = 0
-    with pq.ParquetFile(data_file(table, add["path"])) as file:
+    with pq.ParquetFile(data_file(table, path)) as file:
         for batch in file.iter_batches(_BATCH_ROWS):
             rows = pa.Table.from_batches([batch]).select(spec.schema.names).cast(spec.schema)
             if len(dead):

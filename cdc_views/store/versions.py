@@ -93,7 +93,7 @@ def creation(spec: TableSpec) -> list[Action]:
         "createdTime": now_ms,
     }
     info = {"timestamp": now_ms, "operation": "CREATE TABLE", "operationParameters": {}, "engineInfo": ENGINE}
-    return [{"commitInfo": info}, {"protocol": protocol()}, {"metaData": metadata}]
+    return [{"commitInfo": info}, {"protocol": protocol(spec.layout)}, {"metaData": metadata}]
 
 
 def fence(app: str, base: int, stamp: Stamp) -> list[Action]:

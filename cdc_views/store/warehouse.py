@@ -25,7 +25,7 @@ from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
-from cdc_views.store import direct, durable, versions
+from cdc_views.store import direct, durable, plain, versions
 from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
 from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
@@ -106,7 +106,7 @@ class Warehouse:
             # Taken in between: what is there is checked below like any other table.
             with suppress(VersionTaken):
                 put_entry(table, 0, versions.creation(spec))
-        check_features(table, spec.name)
+        check_features(table, spec.name, spec.layout)
         self._check_schema(spec, schema)
         unknown = self.unknown_commits(spec.path, 0)
         if unknown:
@@ -161,7 +161,8 @@ class Warehouse:
             if table.state.transactions.get(app, -1) >= stamp.attempt:
                 raise self._overtaken(spec.name, spec.path, stamp, base)
             try:
-                file = direct.commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
+                commit = plain.commit if spec.layout == "plain" else direct.commit
+                file = commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
             except VersionTaken as taken:
                 raise self._overtaken(spec.name, spec.path, stamp, base) from taken
             if file is not None and vanishing.new_keys is not None:
