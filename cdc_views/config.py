@@ -139,11 +139,30 @@ class StoreSettings(_Section):
     task_rows: int = Field(20_000, ge=0, description="tables of up to so many rows are one task of Spark")
 
 
+class UpkeepSettings(_Section):
+    """What keeps the cost of an epoch flat, between epochs."""
+
+    share: float = Field(0.1, ge=0, le=1, description="part of the engine's time that upkeep may take; 0: none is done")
+    merged_files: int = Field(8, ge=2, le=1000, description="so many files of about one size are merged into one")
+    target_mb: float = Field(16, gt=0, description="size in MB from which a file is merged with no other")
+    deleted_part: float = Field(
+        0.25, gt=0, le=1, description="part of a larger file's rows that may be deleted before it is written anew"
+    )
+    checkpoint_versions: int = Field(100, ge=1, description="versions of a table from one checkpoint to the next")
+    keep_epochs: int = Field(100, ge=1, description="so many of the last epochs can be read, whatever their age")
+    keep_hours: float = Field(1, ge=0, description="so long after its successor was published an epoch can be read")
+    keep_tables_hours: float = Field(
+        24, ge=0, description="so long stay tables that a swap has replaced, and what a rebuild has left"
+    )
+    keep_records: int = Field(1000, ge=1, description="so many of the last records stay in the control log at least")
+
+
 _SECTIONS: Final[Mapping[str, type[_Section]]] = {
     "source": SourceSettings,
     "log": LogSettings,
     "engine": EngineSettings,
     "store": StoreSettings,
+    "upkeep": UpkeepSettings,
 }
 
 
@@ -157,6 +176,7 @@ class Settings(_Section):
     log: LogSettings
     engine: EngineSettings = EngineSettings()
     store: StoreSettings = StoreSettings()
+    upkeep: UpkeepSettings = UpkeepSettings()
 
 
 def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> Settings:

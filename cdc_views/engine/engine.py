@@ -16,6 +16,7 @@ from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, run_epoch
 from cdc_views.engine.generation import generation_facts, generation_name, require_same_generation, require_same_tables
+from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import Requests
 from cdc_views.engine.swap import SwapRequest, find_swap, plan_swap, publish_swap, require_present
@@ -111,6 +112,7 @@ class Engine:
         self._views = ViewRunner(spark, declared.levels)
         self._control = control
         self._requests = Requests(settings.warehouse)
+        self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         take_over(control, self._tables, {"source": facts})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
@@ -129,6 +131,7 @@ class Engine:
         while not (once and recovered) and not self._holds(until):
             self._serve_requests(on_epoch)
             record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
+            self._maintenance.slot()
             if record is None:
                 self._clock.sleep(IDLE_WAIT_S)
                 continue

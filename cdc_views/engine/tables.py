@@ -13,6 +13,7 @@ from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
+from cdc_views.store.rebuilds import SEPARATOR
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 Place = Callable[[str, str], str]
@@ -34,7 +35,7 @@ def where_published(published: ControlRecord | None) -> Place:
     return place
 
 
-REBUILT: Final = "-"
+REBUILT: Final = SEPARATOR
 
 
 class Tables:

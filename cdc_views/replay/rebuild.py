@@ -41,6 +41,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control import ControlRecord, last_published, last_takeover, read_control
 from cdc_views.store.lock import holder
+from cdc_views.store.rebuilds import Unfinished
 from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
 
@@ -126,7 +127,7 @@ class _Rebuild:
         log: Log,
         starts: Offsets,
         spark: SparkSession,
-        ours: unfinished.Unfinished,
+        ours: Unfinished,
         on_progress: OnProgress,
         note: Note,
     ) -> None:
