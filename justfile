@@ -21,3 +21,7 @@ format:
 # Remake the lock files from pyproject.toml and the stack's coordinates
 lock:
     ./scripts/lock
+
+# The conformance suite of the Delta tables with 200 random histories instead of 20
+conformance:
+    CDC_VIEWS_CONFORMANCE_SEEDS=200 ./scripts/test tests/spark/test_conformance.py

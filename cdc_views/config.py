@@ -21,6 +21,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from cdc_views.errors import BadConfig, NotRunning
+from cdc_views.locations import state_folder
 from cdc_views.names import ColumnName, TableName
 
 FILE_NAME: Final = "cdc-views.yaml"
@@ -92,6 +93,12 @@ class LogSettings(_Section):
     transaction_timeout_ms: int = Field(15_000, ge=1000, description="of the connector's producer")
     marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to come through the log")
     snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
+    bulk_offsets: int = Field(
+        300_000,
+        ge=1,
+        description="offsets of a table from which on the first epoch leaves it to Spark to read them, in pieces; "
+        "fewer the driver holds in memory",
+    )
 
 
 class EngineSettings(_Section):
@@ -132,11 +139,30 @@ class StoreSettings(_Section):
     task_rows: int = Field(20_000, ge=0, description="tables of up to so many rows are one task of Spark")
 
 
+class UpkeepSettings(_Section):
+    """What keeps the cost of an epoch flat, between epochs."""
+
+    share: float = Field(0.1, ge=0, le=1, description="part of the engine's time that upkeep may take; 0: none is done")
+    merged_files: int = Field(8, ge=2, le=1000, description="so many files of about one size are merged into one")
+    target_mb: float = Field(16, gt=0, description="size in MB from which a file is merged with no other")
+    deleted_part: float = Field(
+        0.25, gt=0, le=1, description="part of a larger file's rows that may be deleted before it is written anew"
+    )
+    checkpoint_versions: int = Field(100, ge=1, description="versions of a table from one checkpoint to the next")
+    keep_epochs: int = Field(100, ge=1, description="so many of the last epochs can be read, whatever their age")
+    keep_hours: float = Field(1, ge=0, description="so long after its successor was published an epoch can be read")
+    keep_tables_hours: float = Field(
+        24, ge=0, description="so long stay tables that a swap has replaced, and what a rebuild has left"
+    )
+    keep_records: int = Field(1000, ge=1, description="so many of the last records stay in the control log at least")
+
+
 _SECTIONS: Final[Mapping[str, type[_Section]]] = {
     "source": SourceSettings,
     "log": LogSettings,
     "engine": EngineSettings,
     "store": StoreSettings,
+    "upkeep": UpkeepSettings,
 }
 
 
@@ -150,25 +176,7 @@ class Settings(_Section):
     log: LogSettings
     engine: EngineSettings = EngineSettings()
     store: StoreSettings = StoreSettings()
-
-
-def state_folder() -> Path:
-    """Service data, pid and port files, logs: `$CDC_VIEWS_STATE`, else the system's default place."""
-    return _folder("CDC_VIEWS_STATE", "/var/lib/cdc-views", "XDG_STATE_HOME", ".local/state")
-
-
-def cache_folder() -> Path:
-    """Downloads: `$CDC_VIEWS_CACHE`, else the system's default place."""
-    return _folder("CDC_VIEWS_CACHE", "/var/cache/cdc-views", "XDG_CACHE_HOME", ".cache")
-
-
-def _folder(variable: str, for_root: str, xdg: str, below_home: str) -> Path:
-    # As root Postgres runs as another user, who could not traverse /root.
-    if chosen := os.environ.get(variable):
-        return Path(chosen).absolute()
-    if os.geteuid() == 0:
-        return Path(for_root)
-    return Path(os.environ.get(xdg) or Path.home() / below_home) / "cdc-views"
+    upkeep: UpkeepSettings = UpkeepSettings()
 
 
 def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> Settings:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.fix_services", "tests.fix_postgres", "tests.fix_kafka", "tests.fix_project", "tests.fix_spark"]
+pytest_plugins = [
+    "tests.fix_services",
+    "tests.fix_postgres",
+    "tests.fix_kafka",
+    "tests.fix_project",
+    "tests.fix_spark",
+    "tests.fix_conformance",
+]
 
 SKIPS = Path(__file__).parent / "SKIPS.md"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from uuid import uuid4
 
@@ -57,11 +57,11 @@ class Capture:
         with closing(self._source()) as connection:
             return read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
 
-    def log(self, fingerprints: Mapping[TableName, str] | None = None) -> Log:
+    def log(self, fingerprints: Mapping[TableName, str] | None = None, bulk: Collection[TableName] = ()) -> Log:
         """A Log with a marker of its own; closed at the end of the test."""
         connection = self._resources.enter_context(closing(self._source()))
         marker = Marker(connection, uuid4().hex)
-        log = Log(self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints)
+        log = Log(self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints, bulk=bulk)
         return self._resources.enter_context(closing(log))
 
     def detached_log(self) -> Log:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from cdc_views.source.connection import Connection, connect
 from cdc_views.source.slot import drop_slot
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
+from tests.fix_ports import free_port
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,7 @@ class NotLogical(Postgres):
 @pytest.fixture
 def not_logical(enterable_folder: Path) -> Iterator[str]:
     """The DSN of such a server."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     state = enterable_folder / f"not-logical-{port}"
     state.mkdir()
     server = NotLogical(state, port, durable=False)

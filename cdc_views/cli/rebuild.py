@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import json_value, print_rows
+from cdc_views.cli.progress import ShownProgress
 from cdc_views.errors import BadReplay
-from cdc_views.replay.bulk import Progress
 from cdc_views.replay.compare import TableDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
@@ -19,7 +18,6 @@ from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 
 COLUMNS = ("table", "only_old", "only_new", "different", "columns", "note")
-SHOWN_EVERY_S = 1.0
 
 
 @click.command()
@@ -58,34 +56,11 @@ def rebuild(
         None if everything else names,
         origin,
         swap=swap,
-        on_progress=_Shown(),
+        on_progress=ShownProgress("rebuild"),
         note=lambda text: click.echo(f"rebuild: {text}", err=True),
     )
     _print_json(outcome) if as_json else _print(outcome)
     ctx.exit(0 if outcome.is_equal or outcome.swapped is not None else 1)
-
-
-class _Shown:
-    """Progress, not more often than people can read."""
-
-    def __init__(self) -> None:
-        self._shown_s = 0.0
-        self._done: set[str] = set()
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        is_done = progress.done == progress.total
-        if progress.table in self._done or (not is_done and now - self._shown_s < SHOWN_EVERY_S):
-            return
-        self._shown_s = now
-        if is_done:
-            self._done.add(progress.table)  # what follows is the writing
-        left = "" if is_done or progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
-        click.echo(
-            f"rebuild: {progress.table}: {progress.done} of {progress.total} offsets, "
-            f"{progress.per_second:.0f} a second{left}",
-            err=True,
-        )
 
 
 def _print(outcome: Outcome) -> None:

@@ -8,6 +8,7 @@ from types import FrameType
 import click
 
 from cdc_views.cli.main import Project
+from cdc_views.cli.progress import ShownProgress
 from cdc_views.engine.capture import start_capture
 from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
@@ -38,9 +39,9 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declare(settings, connection)
     jars = delta_jars()
-    start_capture(settings, on_progress=_show_snapshot)
+    start_capture(settings, on_progress=_SnapshotShow())
     until = current_target(settings) if until_caught_up else None
-    with Engine(settings, jars) as engine:
+    with Engine(settings, jars, on_progress=ShownProgress("reading")) as engine:
         click.echo("engine: running", err=True)
         engine.run(once=once, until=until, on_epoch=_report)
 
@@ -49,9 +50,16 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _show_snapshot(progress: SnapshotProgress) -> None:
-    if progress.tables_done and not progress.completed:
-        click.echo(f"snapshot: {progress.tables_done} tables, {progress.rows} rows", err=True)
+class _SnapshotShow:
+    """A line for each table that is done."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+
+    def __call__(self, progress: SnapshotProgress) -> None:
+        if progress.tables_done > self._shown and not progress.completed:
+            click.echo(f"snapshot: {progress.tables_done} tables, {progress.rows} rows", err=True)
+        self._shown = progress.tables_done
 
 
 def _report(record: ControlRecord) -> None:

@@ -13,9 +13,15 @@ COLUMNS = ("table", "status", "version", "path", "failure")
 
 
 @click.command()
+@click.option(
+    "--published-within",
+    type=float,
+    metavar="SECONDS",
+    help="End with status 3 unless an epoch was published in so many last seconds.",
+)
 @output_options
 @click.pass_obj
-def status(project: Project, form: str | None) -> None:
+def status(project: Project, published_within: float | None, form: str | None) -> None:
     """Show the engine, the published epoch and every table in it.
 
     Example: cdc-views status --json
@@ -31,3 +37,5 @@ def status(project: Project, form: str | None) -> None:
         for name, t in sorted(epoch.record.tables.items())
     ]
     print_rows(rows, COLUMNS, form)
+    if published_within is not None:
+        epoch.require_published_within(published_within)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cdc_views.config import state_folder
+from cdc_views.locations import state_folder
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.ports import NAMES
 

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 
 import click
 
-from cdc_views.config import state_folder
 from cdc_views.demo.show import Show
 from cdc_views.demo.story import Demo, DemoOptions
 from cdc_views.errors import CdcViewsError
+from cdc_views.locations import state_folder
 from cdc_views.stack.signals import interrupting
 
 INTERRUPTED = 130

@@ -1,5 +1,7 @@
 """The demo's database: about 100,000 rows, made by the server from a seed in a few seconds.
 
+    python -m cdc_views.demo.data --dsn D --seed 1
+
 Every value is a hash of its row's number, the column and the seed, so the same seed gives the same rows.
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import click
 import psycopg
 from psycopg import sql
 
@@ -173,3 +176,28 @@ def _functions(seed: int) -> sql.Composed:
 def _insert(table: str) -> sql.Composed:
     sizes = {name: sql.Literal(size) for name, size in SIZES.items()}
     return sql.SQL(_ROWS[table]).format(size=sizes[table], **sizes)
+
+
+def is_there(dsn: str) -> bool:
+    """Whether the database has the demo's tables, which are made all or none."""
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute("SELECT to_regclass('public.savings')").fetchone()
+    return found is not None and found[0] is not None
+
+
+@click.command()
+@click.option(
+    "--dsn", required=True, envvar="CDC_VIEWS_DEMO_DSN", show_envvar=True, help="Connection string of the database."
+)
+@click.option("--seed", default=1, show_default=True, help="The same seed makes the same rows.")
+def main(dsn: str, seed: int) -> None:
+    """Make the demo's tables with their rows, unless they are there.
+
+    Example: python -m cdc_views.demo.data --dsn "$DSN"
+    """
+    if not is_there(dsn):
+        click.echo(f"made {sum(create(dsn, seed).values()):,} rows", err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,8 @@ of line and unchanged, comes from the mirror's row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +24,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MirrorDelta:
-    """The change of one mirror in one epoch; `changes` is None where nothing is left to commit."""
+    """The change of one mirror in one epoch; `changes` is None where nothing is left to commit.
+
+    The rows of a mirror that is read in bulk are not counted; its commit belongs into a `with watching():`.
+    """
 
     changes: Changes | None
     events: int
     snapshot_rows: int
+    watching: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def read_deltas(log: CutLog, intent: Intent, tables: Tables) -> dict[str, MirrorDelta]:
     """Read the cut's records and fold them. Raises BadEvent, UnresolvedToast and what the log raises."""
+    bulk = [name for name, source in tables.sources.items() if source.name in intent.cut.bulk]
     folds = {name: Fold(source) for name, source in tables.sources.items()}
     for record in log.records(intent.cut):
         folds[str(log.table_of(record.topic))].add(record)
-    return {name: _delta(name, fold, intent, tables) for name, fold in folds.items() if fold.records}
+    deltas = {name: _delta(name, fold, intent, tables) for name, fold in folds.items() if fold.records}
+    return deltas | {name: _bulk_delta(name, log, intent, tables) for name in bulk}
+
+
+def _bulk_delta(name: str, log: CutLog, intent: Intent, tables: Tables) -> MirrorDelta:
+    if name in intent.done:
+        return MirrorDelta(None, 0, 0)
+    assert tables.bulk is not None, "a log that has bulk comes with its reader"
+    table, cut = tables.sources[name], intent.cut
+    partitions = [each for each in cut.end if log.table_of(each.topic) == table.name]
+    start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
+    found = tables.bulk.changes(table, start, end)
+    return MirrorDelta(Changes(deleted=None, rows=found.rows, all_new=True), 0, 0, found.watching)
 
 
 def _delta(name: str, fold: Fold, intent: Intent, tables: Tables) -> MirrorDelta:

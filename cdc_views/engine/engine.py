@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
+from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, run_epoch
 from cdc_views.engine.generation import generation_facts, generation_name, require_same_generation, require_same_tables
+from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import Requests
 from cdc_views.engine.swap import SwapRequest, find_swap, plan_swap, publish_swap, require_present
@@ -49,8 +51,9 @@ class Engine:
         *,
         spark: SparkSession | None = None,
         request: SwapRequest | None = None,
+        on_progress: OnProgress = lambda progress: None,
     ) -> None:
-        """Without `spark` it starts a session of its own.
+        """Without `spark` it starts a session of its own. `on_progress` is told how a first epoch's reading gets on.
 
         With `request` it does only that: the tables to be replaced are not looked at, whatever somebody else may
         have written to them.
@@ -60,6 +63,7 @@ class Engine:
         self._jars = jars
         self._spark = spark
         self._request = request
+        self._on_progress = on_progress
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -103,10 +107,12 @@ class Engine:
             settings.engine.parallel_commits,
             self._place(control),
         )
+        self._tables.bulk = BulkReader(spark, settings.log, self._on_progress)
         declare_views(spark, self._tables, [view for level in declared.levels for view in level])
         self._views = ViewRunner(spark, declared.levels)
         self._control = control
         self._requests = Requests(settings.warehouse)
+        self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         take_over(control, self._tables, {"source": facts})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
@@ -125,6 +131,7 @@ class Engine:
         while not (once and recovered) and not self._holds(until):
             self._serve_requests(on_epoch)
             record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
+            self._maintenance.slot()
             if record is None:
                 self._clock.sleep(IDLE_WAIT_S)
                 continue
@@ -187,5 +194,7 @@ def open_log(
         known_topics=known.detail["source"]["topics"] if known else None,
         fingerprints={table.name: table.fingerprint() for table in declared.sources},
         toast_lookup=looked_up,
+        # A piece of the log can be read alone only where every event holds the whole row.
+        bulk=[table.name for table in declared.sources if table.name not in looked_up],
         clock=clock,
     )

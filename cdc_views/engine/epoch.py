@@ -17,9 +17,11 @@ from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.log.cut import Cut, CutLog
 from cdc_views.log.record import Offsets, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
+from cdc_views.names import TableName
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.warehouse import Stamp
 
+BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log
 SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
 
 
@@ -82,9 +84,14 @@ def finish_epoch(
     log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
 ) -> ControlRecord:
     """Steps 3 to 6: the part that recovery repeats."""
+    began = control.clock.now()
     deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
     stages.done("deltas")
     commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
+    if intent.cut.bulk:
+        # What Spark has read of the log is right only if nothing of it was compacted away meanwhile.
+        log.require_repeatable(intent.cut)
+        log.require_read_in_time(began)
     stages.done("mirrors")
     faults.point("epoch.after_mirrors")
     changed = tables.mirrors_standing_in() | commits
@@ -135,7 +142,11 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
         committed_at=cut.committed_at,
         offsets=offsets_by_name(cut.end),
         tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
-        detail={"start": offsets_by_name(cut.start), **({SWAPS: swap.kind} if swap else {})},
+        detail={
+            "start": offsets_by_name(cut.start),
+            **({BULK: sorted(map(str, cut.bulk))} if cut.bulk else {}),
+            **({SWAPS: swap.kind} if swap else {}),
+        },
     )
     faults.point("epoch.after_intent")
     return intent
@@ -146,6 +157,7 @@ def read_intent(record: ControlRecord) -> Intent:
     assert record.kind == "intent"
     cut = cut_of(record, offsets_by_partition(record.detail["start"]), offsets_by_partition(record.offsets))
     done = {name: table.version for name, table in record.tables.items() if table.status == "done"}
+    cut = replace(cut, bulk=frozenset(map(TableName.parse, record.detail.get(BULK, ()))))
     return Intent(record.epoch, record.attempt, cut, dict(record.tables), done)
 
 

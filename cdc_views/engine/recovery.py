@@ -12,7 +12,7 @@ epoch is also taken back if not all that it has committed is on the disk (store/
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import Final
 
 from cdc_views import faults
@@ -22,7 +22,7 @@ from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
 from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
-from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
+from cdc_views.store.control import ControlLog, ControlRecord, known_attempts, last_takeover
 from cdc_views.store.warehouse import Stamp, TableCommit
 
 TORN: Final = "not all that was committed had come to the disk"
@@ -60,17 +60,22 @@ def _require_published_versions(tables: Tables, published: ControlRecord) -> Non
 
 
 def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
-    """Every version above the published one carries an attempt that the control log knows."""
+    """Every version above the published one carries an attempt that the control log knows.
+
+    One that changes rows is of an attempt since then; upkeep of any that was before.
+    """
     published = control.last_published
-    ever = {record.attempt for record in control.records}
+    ever = known_attempts(control.records)
     recent = {record.attempt for record in control.records if published is None or record.seq > published.seq}
     for name, spec in tables.specs.items():
         # Version 0 is the creation of the table; one that was dropped and declared again has all its versions.
-        above, known = 0, ever
+        above: int = 0
+        known: Container[int] = ever
         if published is not None and tables.is_published(name):
             above, known = published.tables[name].version, recent
         for commit in tables.warehouse.commits_above(spec.path, above):
-            if commit.stamp is None or commit.stamp.attempt not in known:
+            attempts = known if commit.changes_content else ever
+            if commit.stamp is None or commit.stamp.attempt not in attempts:
                 raise ForeignCommit(
                     f'table "{name}" has version {commit.version}, which this system did not write; '
                     f"wanted {above} and what was written since epoch {published.epoch if published else 0}",

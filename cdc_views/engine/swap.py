@@ -21,10 +21,10 @@ from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
+from cdc_views.store.retention import REPLACED
 from cdc_views.store.warehouse import Stamp, Warehouse
 
 REQUEST: Final = "request"
-REPLACED: Final = "replaced"
 # Records that a swap reads at once and holds in memory; a rebuild is nearer than that when it asks for one.
 MOST_REPLAYED: Final = 500_000
 

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Final
 
 from cdc_views.capture.types import arrow_schema
+from cdc_views.engine.bulk import BulkReader
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
+from cdc_views.store.rebuilds import SEPARATOR
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 Place = Callable[[str, str], str]
@@ -33,7 +35,7 @@ def where_published(published: ControlRecord | None) -> Place:
     return place
 
 
-REBUILT: Final = "-"
+REBUILT: Final = SEPARATOR
 
 
 class Tables:
@@ -41,7 +43,7 @@ class Tables:
 
     The versions are those of the last published epoch, moved up by fences only, so their content
     is what readers see. `standing_in` are tables that may have rows though no epoch was published with them at
-    their path: the next one is.
+    their path: the next one is. `bulk` reads what a first cut leaves out.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Tables:
         place: Place = as_defined,
     ) -> None:
         self.warehouse = warehouse
+        self.bulk: BulkReader | None = None
         self.standing_in: frozenset[str] = frozenset()
         self._place = place
         self.parallel_commits = parallel_commits

@@ -63,7 +63,7 @@ def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
         arrow = arrow.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
     arrow = pa.schema([field.with_nullable(True) for field in arrow])
     name = view.definition.name
-    return TableSpec(name, view_path(view), arrow, key)
+    return TableSpec(name, view_path(view), arrow, key, "plain" if view.definition.layout == "plain" else "vectors")
 
 
 def view_path(view: CompiledView) -> str:

@@ -25,7 +25,8 @@ from cdc_views.names import TableName
 class Cut:
     """What the next epoch contains: `start` to before `end` in each partition, the state at `position`.
 
-    Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock.
+    Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
+    are tables whose part is too long to be held: whoever needs it reads it in pieces.
     """
 
     position: Lsn
@@ -33,6 +34,7 @@ class Cut:
     committed_at: datetime
     start: Offsets
     end: Offsets
+    bulk: frozenset[TableName] = frozenset()
 
 
 class CutLog(Protocol):
@@ -45,10 +47,13 @@ class CutLog(Protocol):
         """Whether the cut has records of mirrored tables."""
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        """Yield the records of mirrored tables in the cut, partition by partition in offset order."""
+        """Yield the records of mirrored tables in the cut, but for `bulk`, partition by partition in offset order."""
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
+
+    def require_read_in_time(self, began: datetime) -> None:
+        """Raise LogGap unless a reading from the first offsets, just ended, was fast enough to meet every delete."""
 
     def table_of(self, topic: str) -> TableName:
         """Give the table of a topic."""

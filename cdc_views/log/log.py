@@ -8,6 +8,7 @@ compaction, other topics, other histories, is an error of its own.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -56,6 +57,7 @@ class Log:
         known_topics: Mapping[str, Any] | None = None,
         fingerprints: Mapping[TableName, str] | None = None,
         toast_lookup: Collection[TableName] = (),
+        bulk: Collection[TableName] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
@@ -63,8 +65,9 @@ class Log:
         `known_topics` is what `topics()` said when the mirrors were made. `fingerprints` are those
         of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
-        tables whose unchanged TOAST values come from the mirror: they need every version of a row. `clock`
-        tells how old what we read is; how long we wait for Kafka is real time.
+        tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
+        those that the first cut does not hold (`Cut.bulk`) if they are long. `clock` tells how old what we read
+        is; how long we wait for Kafka is real time.
         """
         self._settings = settings
         self._clock = clock
@@ -82,8 +85,11 @@ class Log:
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
+        self._may_be_bulk = frozenset(bulk)
+        self._bulk: frozenset[TableName] = frozenset()
         self._held: dict[TopicPartition, Held] = {}
         self._arrived: ArrivedMarker | None = None
+        self._start: Offsets = {}  # of the next cut
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
         self._reader = Reader(settings)
 
@@ -117,6 +123,10 @@ class Log:
             )
         self._require_same_schema(marker)
         stop = self._stop_below(marker.position)
+        if stop is not None and self._bulk:
+            # Which records are before a DDL or TRUNCATE only reading them tells.
+            self._hold(after, position, frozenset())
+            return self.cut(after, position, caught_up_at)
         if stop is None:
             return self._take(marker.position, marker.lsn, marker.committed_at)
         if stop.position is None or (position is not None and stop.position <= position):
@@ -127,17 +137,18 @@ class Log:
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
-        return next(self.records(cut), None) is not None
+        return bool(cut.bulk) or next(self.records(cut), None) is not None
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        """Yield all records of the mirrored tables in the cut, partition by partition in offset order.
+        """Yield all records of the mirrored tables in the cut, but for `cut.bulk`, in offset order by partition.
 
         The last cut is in memory; another one is read again. Raises LogGap or OffsetCompacted if it
         can no longer be read as it was.
         """
         if self._taken is None or self._taken[0] != cut:
             self.require_repeatable(cut)
-            records = read_range(self._settings, cut, self._settings.marker_timeout_s)
+            bulk = [name for name, table in self._tables.items() if table in cut.bulk]
+            records = read_range(self._settings, cut, self._settings.marker_timeout_s, leaving_out=bulk)
             self.require_repeatable(cut)  # compaction may have begun while we were reading
             self._taken = (cut, records)
         for partition, records_of_it in self._taken[1].items():
@@ -200,7 +211,7 @@ class Log:
         ]
 
     def _resume(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> None:
-        continues = bool(self._held) and all(held.start == after.get(each) for each, held in self._held.items())
+        continues = bool(self._held) and self._start == after
         if not continues or time.monotonic() - self._described_s > _TOPICS_INTERVAL_S:
             require_same_topics(self.topics(), describe_topics(self._admin, self._tables))
             self._described_s = time.monotonic()
@@ -210,10 +221,28 @@ class Log:
             odd = min(set(after) ^ set(self._partitions))
             raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
         require_readable(begin_offsets(self._admin, after), after, end_offsets(self._admin, after), after)
-        self._held = {each: Held(each, after[each], position) for each in self._partitions}
         self._freshness.start(caught_up_at)
+        self._hold(after, position, self._too_long(after) if position is None else frozenset())
+
+    def _too_long(self, after: Offsets) -> frozenset[TableName]:
+        """The tables with so much log after these offsets that it is not held."""
+        offsets: Counter[TableName] = Counter()
+        for each, end in end_offsets(self._admin, after).items():
+            offsets[self._tables[each.topic]] += end - after[each]
+        return frozenset(table for table in self._may_be_bulk if offsets[table] >= self._settings.bulk_offsets)
+
+    def _hold(self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName]) -> None:
+        """Read from these offsets on, and hold what is read; of the tables in `bulk` what comes from now on.
+
+        All that can be read of them now was committed before the next marker is touched, so it is in the cut,
+        whatever its order is.
+        """
+        self._bulk = bulk
+        now = end_offsets(self._admin, self.partitions_of(bulk), committed=True) if bulk else {}
+        self._held = {each: Held(each, now.get(each, after[each]), position) for each in self._partitions}
+        self._start = dict(after)
         self._arrived = None
-        self._reader.assign({**after, **end_offsets(self._admin, self._heartbeat)})
+        self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)})
 
     def _read_past_a_marker(self) -> ArrivedMarker:
         """Read to the end of what a marker vouches for, soon enough after it that nothing of it was compacted."""
@@ -305,8 +334,9 @@ class Log:
 
     def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime) -> Cut:
         counts = {each: held.prefix(position) for each, held in self._held.items()}
-        start = {each: held.start for each, held in self._held.items()}
         end = {each: held.end(counts[each]) for each, held in self._held.items()}
-        cut = Cut(position, complete_to, committed_at, start, end)
-        self._taken = (cut, {each: held.take(counts[each], position) for each, held in self._held.items()})
+        cut = Cut(position, complete_to, committed_at, self._start, end, self._bulk)
+        taken = {each: held.take(counts[each], position) for each, held in self._held.items()}
+        self._taken = (cut, {each: found for each, found in taken.items() if self._tables[each.topic] not in cut.bulk})
+        self._start, self._bulk = end, frozenset()
         return cut

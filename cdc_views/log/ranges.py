@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from typing import Final
 
@@ -66,10 +66,14 @@ def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end
             yield from (record for record in records if record.offset < end)
 
 
-def read_range(settings: LogSettings, cut: Cut, limit_s: float) -> dict[TopicPartition, list[Record]]:
-    """Read what lies from `cut.start` to before `cut.end`, by partition."""
-    records: dict[TopicPartition, list[Record]] = {partition: [] for partition in cut.end}
-    wanted = {partition: end for partition, end in cut.end.items() if cut.start[partition] < end}
+def read_range(
+    settings: LogSettings, cut: Cut, limit_s: float, leaving_out: Collection[str] = ()
+) -> dict[TopicPartition, list[Record]]:
+    """Read what lies from `cut.start` to before `cut.end`, by partition, but for the topics in `leaving_out`."""
+    records: dict[TopicPartition, list[Record]] = {
+        partition: [] for partition in cut.end if partition.topic not in leaving_out
+    }
+    wanted = {partition: cut.end[partition] for partition in records if cut.start[partition] < cut.end[partition]}
     if not wanted:
         return records
     deadline = time.monotonic() + limit_s

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.engine.tables import Tables
-from cdc_views.store.control import ControlRecord, TableVersion, read_control
+from cdc_views.store.control import ControlRecord, TableVersion, known_attempts, read_control
 from cdc_views.store.reading import scan
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
@@ -65,7 +65,7 @@ def _as_it_stands(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple
     commits = warehouse.commits_above(live.path, live.version)
     # Attempts are in the control log before any table carries them: read it after the table, or the engine's next
     # commit would pass for somebody else's (so not by Warehouse.unknown_commits, which takes them beforehand).
-    ours = {record.attempt for record in read_control(root)}
+    ours = known_attempts(read_control(root))
     foreign = [
         commit
         for commit in commits

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.config import Settings
+from cdc_views.engine.bulk import OnProgress, pieces_of, read_rows, watched
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.engine import open_log
 from cdc_views.engine.epoch import cut_of, read_offsets
@@ -30,7 +31,6 @@ from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
-from cdc_views.replay.bulk import OnProgress, pieces_of, read_rows, watched
 from cdc_views.replay.compare import TableDifference, compare_tables
 from cdc_views.replay.exchange import exchange, in_place_of_the_engine
 from cdc_views.replay.origin import Origin
@@ -41,6 +41,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control import ControlRecord, last_published, last_takeover, read_control
 from cdc_views.store.lock import holder
+from cdc_views.store.rebuilds import Unfinished
 from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
 
@@ -126,7 +127,7 @@ class _Rebuild:
         log: Log,
         starts: Offsets,
         spark: SparkSession,
-        ours: unfinished.Unfinished,
+        ours: Unfinished,
         on_progress: OnProgress,
         note: Note,
     ) -> None:

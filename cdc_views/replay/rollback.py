@@ -11,12 +11,13 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
-from cdc_views.engine.swap import REPLACED, Standby, SwapRequest, read_standbys
+from cdc_views.engine.swap import Standby, SwapRequest, read_standbys
 from cdc_views.engine.tables import REBUILT
 from cdc_views.errors import BadReplay
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.control import ControlRecord, known_attempts, read_control
 from cdc_views.store.copying import copy_table
+from cdc_views.store.retention import REPLACED
 from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
 
@@ -48,7 +49,7 @@ def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
 def _clean(root: Path, spark: SparkSession, tables: dict[str, Standby]) -> dict[str, Standby]:
     """The tables, those that somebody else has written to replaced by copies of the published version."""
     warehouse, records = Warehouse(root, spark), read_control(root)
-    ours = {record.attempt for record in records}
+    ours = known_attempts(records)
     clean = {}
     for name, table in tables.items():
         clean[name] = table

@@ -6,40 +6,21 @@ any other removes what it has left.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
 from uuid import uuid4
 
 import orjson
 
 from cdc_views.engine.requests import Requests
-from cdc_views.engine.tables import REBUILT
 from cdc_views.errors import RebuildRunning
 from cdc_views.store.control import read_control
 from cdc_views.store.lock import holder
-
-_FOLDER: Final = ".rebuilds"
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """A rebuild; `id` is the end of its shadows' paths, and what its swap is known by.
-
-    `compared`: its report was given, so that only a swap goes on with it.
-    """
-
-    id: str
-    names: list[str]
-    origin: str
-    generation: str
-    pid: int
-    compared: bool = False
+from cdc_views.store.rebuilds import FOLDER, SEPARATOR, Unfinished, locked, read_rebuild, rebuild_files
 
 
 @dataclass(frozen=True)
@@ -53,7 +34,7 @@ class Wanted:
 
     def is_met_by(self, left: Unfinished) -> bool:
         """Whether to go on with a rebuild that was left."""
-        same = (left.names, left.origin, left.generation) == (list(self.names), self.origin, self.generation)
+        same = (left.names, left.origin, left.generation) == (tuple(self.names), self.origin, self.generation)
         return same and (self.swap or not left.compared)
 
 
@@ -63,16 +44,16 @@ def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator
 
     Others that were left are removed. Raises RebuildRunning.
     """
-    folder = root / _FOLDER
+    folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     ours: tuple[Unfinished, int] | None = None
     try:
-        for file in sorted(folder.glob("*.json")):
-            descriptor = _locked(file)
+        for file in rebuild_files(root):
+            descriptor = locked(file)
             if descriptor is None:
                 _refuse_same(file, wanted)
                 continue
-            left = _read(file)
+            left = read_rebuild(file)
             # The engine may be at work on what its asker did not live to hear of.
             Requests(root).settle(left.id, lambda: holder(root) is not None)
             if ours is None and wanted.is_met_by(left):
@@ -83,7 +64,7 @@ def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator
             os.close(descriptor)
         is_new = ours is None
         if ours is None:
-            made = Unfinished(uuid4().hex[:8], list(wanted.names), wanted.origin, wanted.generation, os.getpid())
+            made = Unfinished(uuid4().hex[:8], tuple(wanted.names), wanted.origin, wanted.generation, os.getpid())
             ours = made, _made(folder, made)
         yield ours[0], not is_new
     finally:
@@ -105,7 +86,7 @@ def finish(root: Path, rebuild: str) -> None:
 def remove(root: Path, rebuild: str) -> None:
     """Remove a rebuild and its tables; those that were ever published are kept for readers and rollbacks."""
     kept = {table.path for record in read_control(root) if record.published_at for table in record.tables.values()}
-    for table in [*root.glob(f"mirrors/*/*/*{REBUILT}{rebuild}"), *root.glob(f"views/*/*{REBUILT}{rebuild}")]:
+    for table in [*root.glob(f"mirrors/*/*/*{SEPARATOR}{rebuild}"), *root.glob(f"views/*/*{SEPARATOR}{rebuild}")]:
         if str(table.relative_to(root)) not in kept:
             shutil.rmtree(table)
     finish(root, rebuild)
@@ -113,7 +94,7 @@ def remove(root: Path, rebuild: str) -> None:
 
 def _refuse_same(file: Path, wanted: Wanted) -> None:
     try:
-        running = _read(file)
+        running = read_rebuild(file)
     except FileNotFoundError:
         return  # it has ended since
     if both := sorted(set(running.names) & set(wanted.names)):
@@ -122,34 +103,14 @@ def _refuse_same(file: Path, wanted: Wanted) -> None:
         )
 
 
-def _locked(file: Path) -> int | None:
-    """The file's descriptor with the lock; None if another process has it, or has just ended with it."""
-    try:
-        descriptor = os.open(file, os.O_RDWR)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino == file.stat().st_ino:
-            return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    os.close(descriptor)
-    return None
-
-
 def _made(folder: Path, rebuild: Unfinished) -> int:
     draft = folder / f".{rebuild.id}.draft"
     draft.write_bytes(orjson.dumps(asdict(rebuild)))
-    descriptor = _locked(draft)
+    descriptor = locked(draft)
     assert descriptor is not None
     draft.rename(_file(folder.parent, rebuild.id))
     return descriptor
 
 
-def _read(file: Path) -> Unfinished:
-    return Unfinished(**orjson.loads(file.read_bytes()))
-
-
 def _file(root: Path, rebuild: str) -> Path:
-    return root / _FOLDER / f"{rebuild}.json"
+    return root / FOLDER / f"{rebuild}.json"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from cdc_views.errors import UnknownView, ViewFailed
+from cdc_views.errors import NotRunning, UnknownView, ViewFailed
 from cdc_views.lsn import Lsn
 from cdc_views.store.control import ControlRecord, TableVersion, last_published
 
@@ -35,6 +35,16 @@ class PublishedEpoch:
         """How long ago, in seconds, the source was as readers see it."""
         assert self.record.committed_at is not None
         return (datetime.now(UTC) - self.record.committed_at).total_seconds()
+
+    def require_published_within(self, seconds: float) -> None:
+        """Raise NotRunning if the epoch was published longer ago: a running engine publishes every few seconds."""
+        assert self.record.published_at is not None
+        ago_s = (datetime.now(UTC) - self.record.published_at).total_seconds()
+        if ago_s > seconds:
+            raise NotRunning(
+                f"epoch {self.record.epoch} was published {ago_s:.1f} s ago, wanted within {seconds:g} s",
+                hint="see what the engine says; a first epoch, or one with much to do, takes longer",
+            )
 
     def table(self, name: str) -> TableVersion:
         """Path and version of a mirror (`schema.table`) or view. Raises UnknownView, ViewFailed."""

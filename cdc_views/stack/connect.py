@@ -14,7 +14,7 @@ from cdc_views.stack.folders import make_private
 from cdc_views.stack.service import HOST, Service, Steps
 
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-_SETTINGS: Final[dict[str, str | int]] = {
+SETTINGS: Final[dict[str, str | int]] = {
     "group.id": "cdc-views",
     "config.storage.topic": "_connect_configs",
     "offset.storage.topic": "_connect_offsets",
@@ -72,7 +72,7 @@ class Connect(Service):
         jvm.write_properties(
             self._properties,
             {
-                **_SETTINGS,
+                **SETTINGS,
                 "bootstrap.servers": self.bootstrap_servers,
                 "listeners": self.url,
                 "plugin.path": str(plugin_folder()),

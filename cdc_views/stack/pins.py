@@ -7,10 +7,11 @@ import platform
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Group = Literal["kafka", "debezium", "postgres", "delta"]
 
+GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 LOCK_FILE: Final = Path(__file__).with_name("stack.lock")
 
 

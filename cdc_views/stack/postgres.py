@@ -24,11 +24,15 @@ from cdc_views.stack.folders import make_private, make_shared, write_private
 from cdc_views.stack.service import HOST, Service, Steps
 
 DATABASE: Final = "app"
-_SUPERUSER = "postgres"
+SUPERUSER: Final = "postgres"
+# The builtin locale compares by code point and yet knows upper and lower case beyond ASCII.
+INITDB_OPTIONS: Final = (
+    "-U", SUPERUSER, "-A", "scram-sha-256", "-E", "UTF8",
+    "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
+)  # fmt: skip
 _FAST_SHUTDOWN = signal.SIGINT
 
-_SETTINGS: Final = {
-    "listen_addresses": HOST,
+SETTINGS: Final = {
     "unix_socket_directories": "",
     "wal_level": "logical",
     "max_replication_slots": "20",
@@ -58,7 +62,7 @@ class Postgres(Service):
         return self._dsn(DATABASE)
 
     def _dsn(self, database: str) -> str:
-        return f"postgresql://{_SUPERUSER}:{self._password_file.read_text()}@{HOST}:{self.port}/{database}"
+        return f"postgresql://{SUPERUSER}:{self._password_file.read_text()}@{HOST}:{self.port}/{database}"
 
     def is_healthy(self) -> bool:
         """Whether it takes connections to `app`, which is created if it is not there."""
@@ -96,18 +100,16 @@ class Postgres(Service):
         if user:
             os.chown(password, user.pw_uid, user.pw_gid)
         try:
-            # The builtin locale compares by code point and yet knows upper and lower case beyond ASCII.
             yield from self._run(
                 "initdb",
-                [str(postgres_home() / "bin/initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password}",
-                 "-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--locale-provider=builtin",
-                 "--builtin-locale=C.UTF-8", *([] if self.durable else ["--no-sync"])],
+                [str(postgres_home() / "bin/initdb"), "-D", str(data), f"--pwfile={password}", *INITDB_OPTIONS,
+                 *([] if self.durable else ["--no-sync"])],
             )  # fmt: skip
         finally:
             password.unlink(missing_ok=True)
 
     def _command(self) -> Sequence[str]:
-        settings = _SETTINGS | ({} if self.durable else _NOT_DURABLE)
+        settings = SETTINGS | {"listen_addresses": HOST} | ({} if self.durable else _NOT_DURABLE)
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(postgres_home() / "bin/postgres"), "-D", str(self.data), "-p", str(self.port), *options]
 

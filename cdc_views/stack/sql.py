@@ -8,8 +8,9 @@ import sys
 import click
 import psycopg
 
-from cdc_views.config import STACK_FILE, state_folder
+from cdc_views.config import STACK_FILE
 from cdc_views.errors import CdcViewsError, NotRunning
+from cdc_views.locations import state_folder
 
 
 def run_sql(statement: str) -> list[tuple[object, ...]]:

@@ -4,28 +4,43 @@ A record is committed at exactly the last seen version plus one, put if absent, 
 never retried, so record number and version of the table are the same number. Whoever finds its
 version taken is no longer the writer. No JVM: it is read by delta-rs; records are written here, since
 delta-rs does not bring what it has written to the disk.
+
+Old records go in the end (`upkeep`), whole files of them, by a record of kind `upkeep` whose version drops them. Its
+detail says from which number on every record is there.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
-from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
+from cdc_views.errors import Fenced, ForeignCommit, NothingPublished, TableUnavailable
 from cdc_views.lsn import Lsn
 from cdc_views.store import durable
 from cdc_views.store.data_files import space_for, write_rows
-from cdc_views.store.entries import ENGINE, LOG_FOLDER, VersionTaken, entry_file, put_entry
+from cdc_views.store.entries import (
+    ENGINE,
+    LOG_FOLDER,
+    NO_TABLE,
+    Action,
+    VersionTaken,
+    commit_info,
+    entry_file,
+    newest_version,
+    put_entry,
+    read_entry,
+)
 from cdc_views.store.records import KINDS, PUBLISHING, SCHEMA, ControlRecord, Kind, TableVersion, record_of
+from cdc_views.store.schema import TableSpec
 
 __all__ = [
     "PUBLISHING",
@@ -33,15 +48,18 @@ __all__ = [
     "ControlRecord",
     "Kind",
     "TableVersion",
+    "known_attempts",
     "last_published",
     "last_takeover",
     "read_control",
 ]
 
 FOLDER: Final = "_epochs"
+SPEC: Final = TableSpec(FOLDER, FOLDER, SCHEMA, ("seq",))
+FIRST: Final = "first"  # in the detail of a record of upkeep: every record from this number on is there
 
-_CHECKPOINT_EVERY: Final = 100
 _TAIL: Final = 64
+_KIND: Final = "kind"
 
 
 class ControlLog:
@@ -54,6 +72,7 @@ class ControlLog:
         self._term = 0
         self._epoch = max((record.epoch for record in records), default=0)
         self._attempt = max((record.attempt for record in records), default=0)
+        self._recorded = self._attempt
         self.clock = clock
         self.records = records
 
@@ -61,7 +80,7 @@ class ControlLog:
     def open(cls, root: Path, writer: str, clock: Clock = SYSTEM_CLOCK) -> ControlLog:
         """Read the whole log; makes it if there is none. Raises ForeignCommit."""
         table = _open_or_create(root / FOLDER)
-        return cls(root, writer, table.version(), _checked(_records(table, 0), table.version()), clock)
+        return cls(root, writer, table.version(), _checked(_records(table), table.version()), clock)
 
     def take_over(self, generation: str | None = None, detail: Mapping[str, Any] | None = None) -> ControlRecord:
         """Become the writer: a new term, a fresh attempt. Raises Fenced if somebody was faster."""
@@ -88,8 +107,14 @@ class ControlLog:
         offsets: Mapping[str, int] | None = None,
         tables: Mapping[str, TableVersion] | None = None,
         detail: Mapping[str, Any] | None = None,
+        rearranged: Sequence[Action] = (),
+        repeated: Sequence[ControlRecord] = (),
     ) -> ControlRecord:
-        """Put the next record. Raises Fenced if another writer has put one, DiskFull."""
+        """Put the next record. Raises Fenced if another writer has put one, DiskFull.
+
+        Its version does what `rearranged` says to the files of the log, too, and has the `repeated` records of files
+        that it drops.
+        """
         if kind not in KINDS:
             raise ValueError(f"unknown kind {kind}")
         if not self._term:
@@ -110,8 +135,9 @@ class ControlLog:
             tables=dict(tables or {}),
             detail=dict(detail or {}),
         )
-        self._put(record)
+        self._put(record, rearranged, repeated)
         self._epoch, self._attempt = max(self._epoch, epoch), max(self._attempt, attempt)
+        self._recorded = max(self._recorded, attempt)
         self.records.append(record)
         return record
 
@@ -140,19 +166,44 @@ class ControlLog:
                 return record
         return None
 
-    def _put(self, record: ControlRecord) -> None:
+    @property
+    def version(self) -> int:
+        """The number of the last record, which is the version of the table too."""
+        return self._version
+
+    @property
+    def last_attempt(self) -> int:
+        """The highest attempt that a record has: tables may carry it."""
+        return self._recorded
+
+    @property
+    def last_epoch(self) -> int:
+        """The highest epoch that a record has."""
+        return max((record.epoch for record in self.records[-_TAIL:]), default=0)
+
+    def require_writer(self) -> None:
+        """Look whether this is still the writer, before what cannot be taken back. Raises Fenced."""
+        found = newest_version(self._folder)
+        if found != self._version:
+            raise Fenced(
+                f'control log: found record {found}, wanted {self._version} of "{self._writer}" to be the last',
+                hint="another engine has taken over; this one has stopped",
+            )
+
+    def forget_before(self, first: int) -> None:
+        """Hold no longer the records before this number, but for the last takeover's."""
+        self.records = _since(self.records, first)
+
+    def _put(self, record: ControlRecord, rearranged: Sequence[Action], repeated: Sequence[ControlRecord]) -> None:
         with space_for(self._folder):
-            file = write_rows(self._folder, record.row(), ["seq"])
+            rows = pa.concat_tables([each.row() for each in (*repeated, record)])
+            file = write_rows(self._folder, rows, SPEC.key)
             durable.sync(self._folder)
         try:
-            put_entry(self._folder, record.seq, [{"commitInfo": _info(record)}, {"add": file}])
+            put_entry(self._folder, record.seq, [{"commitInfo": _info(record)}, *rearranged, {"add": file}])
         except VersionTaken:
             self._fenced(record)
         self._version = record.seq
-        if record.seq % _CHECKPOINT_EVERY == 0:
-            # Only for speed; a disk without space shows itself at the next record.
-            with suppress(DeltaError, OSError):
-                DeltaTable(str(self._folder)).create_checkpoint()
 
     def _fenced(self, record: ControlRecord) -> NoReturn:
         found = next((other for other in reversed(read_control(self._folder.parent)) if other.seq >= record.seq), None)
@@ -169,7 +220,7 @@ def read_control(root: Path) -> list[ControlRecord]:
         table = DeltaTable(str(root / FOLDER))
     except TableNotFoundError:
         return []
-    return _checked(_records(table, 0), table.version())
+    return _checked(_records(table), table.version())
 
 
 def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
@@ -177,24 +228,51 @@ def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
     return next((record for record in reversed(records) if record.kind == "takeover"), None)
 
 
+def known_attempts(records: Sequence[ControlRecord]) -> Container[int]:
+    """Every attempt that was ever given out: those of the records, and all that are below them."""
+    first = _first(records)
+    later = {record.attempt for record in records if record.seq >= first}
+    return _Attempts(min(later, default=1), later)
+
+
+class _Attempts:
+    """The numbers from 1 to before `first`, and `later` ones."""
+
+    def __init__(self, first: int, later: set[int]) -> None:
+        self._first = first
+        self._later = later
+
+    def __contains__(self, attempt: object) -> bool:
+        return isinstance(attempt, int) and (0 < attempt < self._first or attempt in self._later)
+
+
 def last_published(root: Path) -> ControlRecord:
-    """The newest published record, by reading the tail of the log. Raises NothingPublished."""
-    try:
-        table = DeltaTable(str(root / FOLDER))
-    except TableNotFoundError:
-        table = None
-    first = None if table is None else table.version() + 1
-    tail = _TAIL
-    while table is not None and first is not None and first > 0:
-        first = max(0, table.version() + 1 - tail)
-        published = [record for record in _records(table, first) if record.kind in PUBLISHING]
-        if published:
-            return published[-1]
-        tail *= 8
+    """The newest published record, by reading the end of the log. Raises NothingPublished."""
+    for record in _newest(root / FOLDER):
+        if record.kind in PUBLISHING:
+            return record
+    published = [record for record in read_control(root) if record.kind in PUBLISHING]
+    if published:
+        return published[-1]
     raise NothingPublished(
         f'nothing is published yet in "{root}"',
         hint='start the engine with "cdc-views run" and wait for its first epoch',
     )
+
+
+def _newest(folder: Path) -> Iterator[ControlRecord]:
+    """The newest records, newest first, each from the file with which it was put, while there are such."""
+    newest = newest_version(folder)
+    for version in range(newest, max(NO_TABLE, newest - _TAIL), -1):
+        try:
+            actions = read_entry(folder, version)
+            if commit_info(actions).get("operationParameters", {}).get(_KIND, "publish") not in PUBLISHING:
+                continue
+            for add in (action["add"] for action in actions if "add" in action):
+                rows = pq.read_table(folder / add["path"], partitioning=None).to_pylist()
+                yield from (record_of(row) for row in rows if row["seq"] == version)
+        except (TableUnavailable, FileNotFoundError):
+            return
 
 
 def _open_or_create(folder: Path) -> DeltaTable:
@@ -207,7 +285,11 @@ def _open_or_create(folder: Path) -> DeltaTable:
         str(folder),
         Schema.from_arrow(SCHEMA),
         mode="ignore",
-        configuration={"delta.dataSkippingStatsColumns": "seq", "delta.appendOnly": "true"},
+        configuration={
+            "delta.dataSkippingStatsColumns": "seq",
+            "delta.deletedFileRetentionDuration": "interval 1 hour",
+            "delta.enableExpiredLogCleanup": "false",
+        },
     )
     for file in (entry_file(folder, 0), folder / LOG_FOLDER, folder, folder.parent):
         durable.sync(file)
@@ -215,25 +297,38 @@ def _open_or_create(folder: Path) -> DeltaTable:
 
 
 def _info(record: ControlRecord) -> dict[str, Any]:
-    parameters = {"mode": "Append", "kind": record.kind}
+    parameters = {"mode": "Append", _KIND: record.kind}
     return {"timestamp": time.time_ns() // 1_000_000, "operation": "WRITE", "operationParameters": parameters,
             "readVersion": record.seq - 1, "isBlindAppend": False, "engineInfo": ENGINE}  # fmt: skip
 
 
-def _records(table: DeltaTable, first: int) -> list[ControlRecord]:
-    predicate = f"seq >= {first}" if first else None
-    rows = pa.table(table.scan(predicate=predicate)).to_pylist(maps_as_pydicts=None)
+def _records(table: DeltaTable) -> list[ControlRecord]:
+    rows = pa.table(table.scan()).to_pylist()
     return [record_of(row) for row in sorted(rows, key=lambda row: row["seq"] or 0)]
 
 
 def _checked(records: list[ControlRecord], version: int) -> list[ControlRecord]:
-    """Every version above the first is one record of ours: a further version is somebody else's."""
+    """Every version is one record of ours, but for those of before what upkeep has dropped."""
     unknown = next((record for record in records if record.kind not in KINDS), None)
     if unknown is not None:
         raise _foreign(f'found a record of kind "{unknown.kind}" at {unknown.seq}')
-    if [record.seq for record in records] != list(range(1, version + 1)):
-        raise _foreign(f"found {len(records)} records at version {version}, wanted one of each number up to it")
-    return records
+    first = _first(records)
+    if [record.seq for record in records if record.seq >= first] != list(range(first, version + 1)):
+        raise _foreign(
+            f"found {len(records)} records at version {version}, wanted one of each number from {first} up to it"
+        )
+    return _since(records, first)
+
+
+def _first(records: Sequence[ControlRecord]) -> int:
+    """The record from which on all are there."""
+    return next((int(record.detail[FIRST]) for record in reversed(records) if FIRST in record.detail), 1)
+
+
+def _since(records: Sequence[ControlRecord], first: int) -> list[ControlRecord]:
+    """The records from this one on, and the last takeover."""
+    takeover = last_takeover(records)
+    return [record for record in records if record.seq >= first or record is takeover]
 
 
 def _foreign(what: str) -> ForeignCommit:

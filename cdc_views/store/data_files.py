@@ -20,7 +20,7 @@ from cdc_views.store.entries import disk_full
 from cdc_views.store.state import Add
 
 # A lookup by key decodes row groups, not the file.
-_ROW_GROUP: Final = 10_000
+ROW_GROUP: Final = 10_000
 # Of a file of few rows zstd and dictionaries take most of the time, and upkeep writes its rows again soon.
 _SMALL_FILE: Final = 2_000
 
@@ -31,7 +31,7 @@ def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add
     codec = "snappy" if is_small else "zstd"
     name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     stream = pa.BufferOutputStream()
-    pq.write_table(rows, stream, compression=codec, use_dictionary=not is_small, row_group_size=_ROW_GROUP)
+    pq.write_table(rows, stream, compression=codec, use_dictionary=not is_small, row_group_size=ROW_GROUP)
     content = memoryview(stream.getvalue())
     durable.write(table / name, content)
     return {

@@ -53,7 +53,7 @@ def commit(
     added: Add | None = None
     with space_for(table):
         if rows.num_rows:
-            added = write_rows(table, rows, _whole_numbers(spec))
+            added = write_rows(table, rows, whole_numbers(spec))
             actions.append({"add": added})
         if vectors.holds_any:
             durable.write(table / vectors.name, vectors.content)
@@ -84,7 +84,7 @@ def _without(add: Add, stored: int, dead: Rows, vectors: VectorFile) -> list[dic
     return [{"remove": removed}, {"add": kept}]
 
 
-def _whole_numbers(spec: TableSpec) -> list[str]:
+def whole_numbers(spec: TableSpec) -> list[str]:
     """The columns of statistics: texts are cut and times are rounded in them, each by rules of its own."""
     return [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
 

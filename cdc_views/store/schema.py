@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 import pyarrow as pa
@@ -35,18 +35,22 @@ _SIMPLE: Final[dict[pa.DataType, str]] = {
 
 _WITHOUT_STATISTICS: Final = frozenset({"boolean", "binary"})
 
+Layout = Literal["vectors", "plain"]
+
 
 @dataclass(frozen=True)
 class TableSpec:
     """A table of the warehouse.
 
-    `path` is relative to the warehouse; an empty `key` says that the table has at most one row.
+    `path` is relative to the warehouse; an empty `key` says that the table has at most one row. `layout` says what
+    becomes of deleted rows: `vectors` hides them by deletion vectors, `plain` writes the files anew without them.
     """
 
     name: str
     path: str
     schema: pa.Schema
     key: tuple[str, ...]
+    layout: Layout = "vectors"
 
 
 def key_schema(spec: TableSpec) -> pa.Schema:

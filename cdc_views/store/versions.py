@@ -93,7 +93,7 @@ def creation(spec: TableSpec) -> list[Action]:
         "createdTime": now_ms,
     }
     info = {"timestamp": now_ms, "operation": "CREATE TABLE", "operationParameters": {}, "engineInfo": ENGINE}
-    return [{"commitInfo": info}, {"protocol": protocol()}, {"metaData": metadata}]
+    return [{"commitInfo": info}, {"protocol": protocol(spec.layout)}, {"metaData": metadata}]
 
 
 def fence(app: str, base: int, stamp: Stamp) -> list[Action]:
@@ -103,9 +103,18 @@ def fence(app: str, base: int, stamp: Stamp) -> list[Action]:
 
 def head(app: str, base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> list[Action]:
     """What every version of ours on top of `base` begins with: its origin and its transaction."""
-    now_ms = time.time_ns() // 1_000_000
-    info = {
-        "timestamp": now_ms,
+    transaction = {"appId": app, "version": stamp.attempt, "lastUpdated": time.time_ns() // 1_000_000}
+    return [{"commitInfo": _origin(base, stamp, operation, is_append=is_append)}, {"txn": transaction}]
+
+
+def rearrangement(base: int, stamp: Stamp) -> list[Action]:
+    """What a version begins with that moves rows to other files. It is part of no attempt, so has no transaction."""
+    return [{"commitInfo": _origin(base, stamp, "OPTIMIZE")}]
+
+
+def _origin(base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> dict[str, Any]:
+    return {
+        "timestamp": time.time_ns() // 1_000_000,
         "operation": operation,
         "operationParameters": {},
         "readVersion": base,
@@ -115,4 +124,3 @@ def head(app: str, base: int, stamp: Stamp, operation: str, *, is_append: bool =
         "txnId": str(uuid.uuid4()),
         "userMetadata": stamp.text(),
     }
-    return [{"commitInfo": info}, {"txn": {"appId": app, "version": stamp.attempt, "lastUpdated": now_ms}}]

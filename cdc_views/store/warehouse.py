@@ -7,7 +7,7 @@ both are checked: the newest version before, and after it that the next version 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
-from cdc_views.store import direct, durable, torn, versions
+from cdc_views.store import direct, durable, plain, torn, versions
 from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
 from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
@@ -107,7 +107,7 @@ class Warehouse:
             # Taken in between: what is there is checked below like any other table.
             with suppress(VersionTaken):
                 put_entry(table, 0, versions.creation(spec))
-        check_features(table, spec.name)
+        check_features(table, spec.name, spec.layout)
         self._check_schema(spec, schema)
         unknown = self.unknown_commits(spec.path, 0)
         if unknown:
@@ -162,7 +162,8 @@ class Warehouse:
             if table.state.transactions.get(app, -1) >= stamp.attempt:
                 raise self._overtaken(spec.name, spec.path, stamp, base)
             try:
-                file = direct.commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
+                commit = plain.commit if spec.layout == "plain" else direct.commit
+                file = commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
             except VersionTaken as taken:
                 raise self._overtaken(spec.name, spec.path, stamp, base) from taken
             if file is not None and vanishing.new_keys is not None:
@@ -322,7 +323,7 @@ class Warehouse:
             if entry_file(table, version).exists()
         ]
 
-    def unknown_commits(self, path: str, above: int, attempts: Collection[int] | None = None) -> list[TableCommit]:
+    def unknown_commits(self, path: str, above: int, attempts: Container[int] | None = None) -> list[TableCommit]:
         """The versions above a given one that change content and are not of ours.
 
         Ours are those stamped with one of `attempts`, or with any if that is None. Versions that

@@ -24,9 +24,10 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.clock import SYSTEM_CLOCK, Clock
-from cdc_views.config import LogSettings
+from cdc_views.config import LogSettings, UpkeepSettings
 from cdc_views.engine.declared import compile_declared
 from cdc_views.engine.epoch import run_epoch
+from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.relations import Relations
@@ -111,12 +112,14 @@ class ViewHarness:
         allow_direct: bool = True,
         partitions: int = 2,
         parallel: int = 4,
+        upkeep: UpkeepSettings | None = None,
     ) -> None:
         """Read the tables. Raises BadTable, UnsupportedType.
 
         `tables` are CREATE TABLE statements of Postgres. Without `spark` a local one is started, and stopped at the
         end. Without `warehouse` a temporary folder is used, and removed at the end. `allow_direct=False` leaves
-        every read and commit to Spark. Topics have `partitions`; so many views as `parallel` run at once.
+        every read and commit to Spark. Topics have `partitions`; so many views as `parallel` run at once. With
+        `upkeep` the tables are kept up after each epoch, as far as is due; else they are not.
         """
         self.clock = clock
         self._declared = read_tables(tables)
@@ -128,6 +131,7 @@ class ViewHarness:
         self._warehouse = warehouse
         self._allow_direct = allow_direct
         self._parallel = parallel
+        self._upkeep = upkeep
         self._views: dict[str, _View] = {}
         self._steps: dict[str, _Step] = {}
         self._has_crashed = True
@@ -209,7 +213,10 @@ class ViewHarness:
         Where nothing changed, a position is published not oftener than every `idle_interval_s` of the clock.
         """
         self._require_running()
-        return run_epoch(self._log, self._tables, self._runner, self._control, idle_interval_s)
+        record = run_epoch(self._log, self._tables, self._runner, self._control, idle_interval_s)
+        if self._upkeep is not None:
+            self._maintenance.run()
+        return record
 
     # ---- what became of them
 
@@ -339,6 +346,7 @@ class ViewHarness:
         if self._tables.published is None:
             self._tables.skip(self._log.begin())
         recover(self._log, self._tables, self._runner, self._control)
+        self._maintenance = Maintenance(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
         self._has_crashed = False
 
     def _require_running(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, cast
 
 import orjson
@@ -126,6 +127,9 @@ class MemoryLog:
                 "may have been compacted away",
                 hint="a later cut holds all of it",
             )
+
+    def require_read_in_time(self, began: datetime) -> None:
+        """A log that deletes nothing is read in time."""
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""

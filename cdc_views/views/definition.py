@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 from sqlglot import Token, TokenType
 
 from cdc_views.errors import BadView
-from cdc_views.views.kinds import DEFAULT_KIND, KINDS
+from cdc_views.views.kinds import COMMON_OPTIONS, DEFAULT_KIND, KINDS
 from cdc_views.views.text import place, tokens_of
 
 FORM: Final = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (option = value, ...)] AS SELECT ..."
@@ -48,6 +48,11 @@ class ViewDefinition:
     def place(self, offset: int = 0) -> str:
         """`file:line:column` of an offset in `sql`."""
         return place(self.file, self.sql, offset, self.first_line, self.first_column)
+
+    @property
+    def layout(self) -> str:
+        """What becomes of deleted rows in the view's table: `vectors`, or `plain` where nothing hides them."""
+        return self.options.get("layout", COMMON_OPTIONS["layout"][0])
 
     @property
     def name_place(self) -> str:
@@ -155,9 +160,12 @@ class _HeaderParser:
             kind = token.text
             if kind not in KINDS:
                 self._fail(token, f'unknown kind "{kind}"', hint=_choices(kind, KINDS, "kinds"))
-        for name, (token, _) in found.items():
-            if name != "kind" and name not in KINDS[kind].options:
-                allowed = [*sorted(KINDS[kind].options), "kind"]
+        for name, (token, value) in found.items():
+            values = COMMON_OPTIONS.get(name)
+            if values is not None and value.text not in values:
+                self._fail(value, f'unknown {name} "{value.text}"', hint=_choices(value.text, list(values), f"{name}s"))
+            if values is None and name != "kind" and name not in KINDS[kind].options:
+                allowed = [*sorted(KINDS[kind].options), *COMMON_OPTIONS, "kind"]
                 self._fail(
                     token, f'unknown option "{token.text}" of kind "{kind}"', hint=_choices(name, allowed, "options")
                 )

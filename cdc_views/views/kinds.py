@@ -1,4 +1,4 @@
-"""The kinds of views: shapes on top of a SELECT, each with its own options.
+"""The kinds of views: shapes on top of a SELECT, each with its own options, and the options that all of them take.
 
 To add a kind, add it to `KINDS` with the options that it takes.
 """
@@ -13,10 +13,13 @@ DEFAULT_KIND: Final = "sql"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind and the names of its options, `kind` itself apart."""
+    """A kind and the names of its own options."""
 
     name: str
     options: frozenset[str] = field(default=frozenset())
 
 
 KINDS: Final = {kind.name: kind for kind in (Kind(DEFAULT_KIND),)}
+
+# Options of every kind, and the values that they may have; the first one is the default.
+COMMON_OPTIONS: Final = {"layout": ("vectors", "plain")}

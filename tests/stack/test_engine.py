@@ -41,6 +41,20 @@ def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project)
     ready.assert_equal_to_postgres()
 
 
+def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Project) -> None:
+    ready.capture.start()
+    ready.database.execute(TRANSFER, "UPDATE accounts SET id = 7 WHERE id = 2", "DELETE FROM accounts WHERE id = 1")
+    bulk = ("--set", "log.bulk_offsets=1", "run", "--until-caught-up")
+    killed = ready.run(*bulk, CDC_VIEWS_FAULT="epoch.after_intent:kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert read_control(ready.warehouse)[-1].detail["bulk"] == ["public.accounts"]
+    wait_for(lambda: not ready.processes(), LIMIT_S)
+    done = ready.run(*bulk)
+    assert done.returncode == 0, done.stderr
+    assert "reading: public.accounts: " in done.stderr
+    ready.assert_equal_to_postgres()
+
+
 def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> None:
     first = ready.start("run")
     wait_for(ready.has_published, LIMIT_S)

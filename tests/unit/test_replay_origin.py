@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_views.engine.bulk import Piece, Progress, pieces_of
 from cdc_views.errors import BadReplay
 from cdc_views.log.record import TopicPartition
-from cdc_views.replay.bulk import Piece, Progress, pieces_of
 from cdc_views.replay.origin import Origin, parse_origin
 from cdc_views.replay.shadow import MOST_OFFSETS, steps
 from cdc_views.store.control import ControlRecord

@@ -7,11 +7,13 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.engine.bulk import Progress, pieces_of, read_rows, watched
 from cdc_views.errors import UnresolvedToast
+from cdc_views.log.topics import admin_client, end_offsets
 from cdc_views.names import TableName
-from cdc_views.replay.bulk import Progress, pieces_of, read_rows, watched
-from tests.fix_kafka import CaptureOf
+from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
+from tests.waiting import wait_for
 
 NAME = TableName("public", "t")
 BIG = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 400))"
@@ -47,6 +49,58 @@ def test_pieces_of_few_offsets_and_of_many_give_the_table(
             found = [tuple(row) for row in read_rows(spark, captured.settings.log, table, pieces).collect()]
         assert sorted(found) == expected, size
         assert (seen[-1].done, seen[-1].total) == (sum(end.values()), sum(end.values()))
+
+
+def test_first_cut_leaves_a_long_table_to_spark_and_holds_the_others(
+    spark: SparkSession, database: Database, capture: CaptureOf
+) -> None:
+    for name in ("t", "u"):
+        database.execute(f"CREATE TABLE {name} (a int PRIMARY KEY, b int)", f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+    captured = capture("public.t", "public.u", bulk_offsets=10)
+    captured.start()
+    database.execute("INSERT INTO t SELECT n, n FROM generate_series(3, 20) n", "UPDATE u SET b = 3 WHERE a = 1")
+    database.execute("UPDATE t SET a = 0 WHERE a = 20", "DELETE FROM t WHERE a = 2", "UPDATE t SET b = 5 WHERE a < 4")
+    wait_for(lambda: read_ends(captured) >= 4 + 18 + 1 + 3 + 2 + 2, 60)
+    log = captured.log(bulk=[NAME])
+    cut = log.cut(log.begin(), None)
+    assert cut.bulk == {NAME}
+    assert {log.table_of(record.topic).table for record in log.records(cut)} == {"u"}
+    table = captured.tables()[NAME]
+    partitions = log.partitions_of([NAME])
+    start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
+    rows = read_rows(spark, captured.settings.log, table, pieces_of(start, end)).collect()
+    assert sorted(map(tuple, rows)) == sorted(database.execute("SELECT a, b FROM t"))
+    log.require_repeatable(cut)
+    again = captured.log(bulk=[NAME])
+    assert {log.table_of(record.topic).table for record in again.records(cut)} == {"u"}
+    database.execute("UPDATE t SET b = 6 WHERE a = 0")
+    following = log.cut(cut.end, cut.position)
+    assert (following.bulk, [record.value["after"] for record in log.records(following) if record.value]) == (
+        frozenset(),
+        [{"a": 0, "b": 6}],
+    )
+
+
+def test_first_cut_that_ends_before_a_ddl_is_held(database: Database, capture: CaptureOf) -> None:
+    database.execute("CREATE TABLE t (a int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 20)")
+    captured = capture("public.t", bulk_offsets=10)
+    captured.start()
+    fingerprints = {name: table.fingerprint() for name, table in captured.tables().items()}
+    database.execute("INSERT INTO t VALUES (21)", "ALTER TABLE t ADD COLUMN b int", "INSERT INTO t VALUES (22, 1)")
+    log = captured.log(fingerprints, bulk=[NAME])
+    cut = log.cut(log.begin(), None)
+    assert cut.bulk == frozenset()
+    assert {record.key["a"] for record in log.records(cut)} == set(range(1, 22))
+
+
+def read_ends(captured: Capture) -> int:
+    """Offsets of the tables' topics; marks of transactions take up some, too."""
+    log = captured.detached_log()
+    try:
+        partitions = log.partitions_of(captured.settings.source.tables)
+        return sum(end_offsets(admin_client(captured.settings.log), partitions, committed=True).values())
+    finally:
+        log.close()
 
 
 def test_value_that_the_log_does_not_hold_is_the_error_of_the_decoder(

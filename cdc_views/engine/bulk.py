@@ -1,4 +1,4 @@
-"""A table's rows from a range of its topic, however long, in parallel by Spark.
+"""A table's rows from its topic, however long, in parallel by Spark: for a first epoch, and for a rebuild.
 
 Each task reads a piece of a partition and folds it with the decoder of the engine; of what the pieces
 say of one key, the last one of its partition is right. All events of a key are in one partition.
@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,6 +121,29 @@ def watched(spark: SparkSession, table: str, pieces: Sequence[Piece], on_progres
             ended.set()
             watcher.join()
     on_progress(Progress(table, total, total, time.monotonic() - began))
+
+
+class BulkReader:
+    """Reads the tables of a cut that the driver does not hold (`Cut.bulk`)."""
+
+    def __init__(self, spark: SparkSession, log: LogSettings, on_progress: OnProgress) -> None:
+        self._spark = spark
+        self._log = log
+        self._on_progress = on_progress
+
+    def changes(self, table: SourceTable, start: Offsets, end: Offsets) -> BulkRows:
+        """The first rows of a mirror, from these offsets of its partitions."""
+        pieces = pieces_of(start, end)
+        rows = read_rows(self._spark, self._log, table, pieces)
+        return BulkRows(rows, lambda: watched(self._spark, str(table.name), pieces, self._on_progress))
+
+
+@dataclass(frozen=True)
+class BulkRows:
+    """Rows that are read by the first action on them, which belongs into a `with watching():`."""
+
+    rows: DataFrame
+    watching: Callable[[], AbstractContextManager[None]]
 
 
 def _share_done(status: StatusTracker, group: str, pieces: int) -> float:

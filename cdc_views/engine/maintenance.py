@@ -1,0 +1,146 @@
+"""Upkeep in the writer's own slots, between two epochs, within a part of the engine's time.
+
+Steps are small, but not to be cut off: one may take longer than there is time for, which the next slots make good.
+What is done, and what it keeps: docs/upkeep.md.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from cdc_views.config import UpkeepSettings
+from cdc_views.engine.tables import REBUILT, Tables
+from cdc_views.store.control import ControlLog
+from cdc_views.store.control_upkeep import ControlUpkeep
+from cdc_views.store.entries import LOG_FOLDER
+from cdc_views.store.rebuilds import forget_left, unfinished_rebuilds
+from cdc_views.store.retention import Needed, needed
+from cdc_views.store.upkeep import TableUpkeep
+from cdc_views.store.vacuum import remove_tables
+from cdc_views.store.versions import Stamp
+
+# What is not used of an idle time is not saved up for a busy one.
+_MOST_SAVED_S: Final = 1.0
+_LEFTOVERS_EVERY_S: Final = 600
+_HOUR_S: Final = 3600
+_FROM_EPOCH: Final = "epoch:"
+
+
+class Maintenance:
+    """The upkeep of all tables of an engine, and of its control log."""
+
+    def __init__(self, root: Path, tables: Tables, control: ControlLog, settings: UpkeepSettings) -> None:
+        self._root = root
+        self._tables = tables
+        self._control = control
+        self._settings = settings
+        self._of_tables: dict[str, TableUpkeep] = {}
+        self._of_control = ControlUpkeep(root, control, settings)
+        self._next = 0
+        self._saved_s = _MOST_SAVED_S
+        self._last_slot = time.monotonic()
+        self._looked_for_leftovers = -math.inf
+
+    def slot(self) -> None:
+        """Do what is due, for as long as the engine's time allows. Raises Fenced, DiskFull."""
+        now = time.monotonic()
+        self._saved_s = min(self._saved_s + self._settings.share * (now - self._last_slot), _MOST_SAVED_S)
+        self._last_slot = now
+        if self._settings.share and self._saved_s > 0:
+            for _ in self._steps():
+                self._saved_s -= time.monotonic() - now
+                now = time.monotonic()
+                if self._saved_s <= 0:
+                    return
+
+    def run(self) -> None:
+        """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
+        for _ in self._steps():
+            pass
+
+    def _steps(self) -> Iterator[None]:
+        """Each step that is due, after it was done. A table that was left out is the first one next time."""
+        if self._tables.published is None or self._tables.standing_in:
+            return
+        names = sorted(self._tables.specs)
+        for name in names[self._next % len(names) :] + names[: self._next % len(names)]:
+            yield from self._steps_of(name)
+            self._next += 1
+        yield from self._steps_of_control()
+        if time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
+            self._remove_leftovers()
+            self._looked_for_leftovers = time.monotonic()
+            yield
+
+    def _steps_of(self, name: str) -> Iterator[None]:
+        table = self._upkeep_of(name)
+        if not table.is_known(self._tables.version(name)):
+            return  # somebody else's version: the next commit says so
+        while files := table.files_due():
+            self._tables.stand_at({name: table.compact(files, self._stamp())})
+            yield
+        if table.is_checkpoint_due():
+            table.checkpoint()
+            yield
+        if table.is_sweep_due():
+            oldest = self._needed().oldest.get(table.spec.path, 0)
+            self._control.require_writer()
+            table.sweep(oldest)
+            yield
+
+    def _steps_of_control(self) -> Iterator[None]:
+        if self._of_control.is_compaction_due():
+            self._of_control.compact(self._needed())
+            yield
+        if self._of_control.is_checkpoint_due():
+            self._of_control.checkpoint()
+            yield
+        if self._of_control.is_sweep_due():
+            self._control.require_writer()
+            self._of_control.sweep()
+            yield
+
+    def _upkeep_of(self, name: str) -> TableUpkeep:
+        spec = self._tables.specs[name]
+        if name not in self._of_tables or self._of_tables[name].spec != spec:
+            self._of_tables[name] = TableUpkeep(self._root, spec, self._settings)
+        return self._of_tables[name]
+
+    def _stamp(self) -> Stamp:
+        """Of upkeep: of the last epoch, and of an attempt that the control log has."""
+        assert self._tables.published is not None
+        return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
+
+    def _needed(self) -> Needed:
+        rebuilds = unfinished_rebuilds(self._root)
+        origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
+        return needed(
+            self._control.records,
+            self._control.clock.now(),
+            self._settings,
+            rebuilding_since=min(rebuilds.values(), default=None),
+            rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
+        )
+
+    def _remove_leftovers(self) -> None:
+        """Remove tables that nobody reads: replaced long ago, of views that are gone, of rebuilds that were left."""
+        self._control.require_writer()
+        forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
+        rebuilds = tuple(f"{REBUILT}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
+        used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
+        found = [*self._root.glob("mirrors/*/*/*"), *self._root.glob("views/*/*")]
+        paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table)]
+        remove_tables(self._root, [path for path in paths if path not in used and not path.endswith(rebuilds)])
+
+    def _is_old(self, table: Path) -> bool:
+        """Whether nothing was written to a table for so long that nobody is about to publish it."""
+        log = table / LOG_FOLDER
+        # A copy has the time of its original for when it was modified, not for when it was made.
+        written = max(max(status.st_mtime, status.st_ctime)
+                      for status in (folder.stat() for folder in (table, log) if folder.exists()))  # fmt: skip
+        return time.time() - written >= self._settings.keep_tables_hours * _HOUR_S

@@ -1,0 +1,60 @@
+"""Checkpoints of a table's log, and the clean-up of what came before them.
+
+A checkpoint is written by delta-rs, which leaves out the tombstones that the table's settings say nobody needs, and
+is made durable here before any entry that it stands for is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from deltalake import DeltaTable
+
+from cdc_views import faults
+from cdc_views.store import durable
+from cdc_views.store.entries import LOG_FOLDER
+
+_CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
+# An entry, its checksum by Spark, a checkpoint in one file or several; of entries put together, the last version.
+_OF_A_VERSION: Final = re.compile(r"^(?:\d{20}\.)?(\d{20})\.(?:json|crc|compacted\.json|checkpoint\.(?:.*\.)?parquet)$")
+
+
+def write_checkpoint(table: Path) -> int:
+    """Write a checkpoint of the newest version, durably, and return that version."""
+    opened = DeltaTable(str(table))
+    opened.create_checkpoint()
+    log = table / LOG_FOLDER
+    for file in (log / f"{opened.version():020d}.checkpoint.parquet", log / "_last_checkpoint", log):
+        durable.sync(file)
+    faults.point("upkeep.after_checkpoint")
+    return opened.version()
+
+
+def newest_checkpoint(table: Path, at_most: int | None = None) -> int | None:
+    """The version of the newest checkpoint in one file, of those up to `at_most`; None if there is none."""
+    found = (int(match[1]) for name in os.listdir(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name)))
+    return max((version for version in found if at_most is None or version <= at_most), default=None)
+
+
+def clean_log(table: Path, oldest: int) -> int:
+    """Remove what the log has of before the newest checkpoint up to `oldest`, and return how many files that were.
+
+    Every version from that checkpoint on can still be read.
+    """
+    first = newest_checkpoint(table, oldest)
+    if first is None:
+        return 0
+    log, removed = table / LOG_FOLDER, 0
+    # Oldest first: what a crash leaves is a log without a gap.
+    for name in sorted(os.listdir(log), key=lambda name: name[:20]):
+        match = _OF_A_VERSION.match(name)
+        if match and int(match[1]) < first:
+            (log / name).unlink(missing_ok=True)
+            # Hadoop's file system keeps a checksum beside each file that it writes.
+            (log / f".{name}.crc").unlink(missing_ok=True)
+            removed += 1
+            faults.point("upkeep.after_first_log_file")
+    return removed

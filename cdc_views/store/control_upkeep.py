@@ -1,0 +1,105 @@
+"""Upkeep of the control log itself: few files, and no records that nothing needs any more.
+
+A version of the log is a record, so what rearranges its files is one too, of kind `upkeep`, in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import orjson
+import pyarrow.parquet as pq
+
+from cdc_views import faults
+from cdc_views.config import UpkeepSettings
+from cdc_views.store.compaction import removal
+from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, ControlRecord, last_takeover
+from cdc_views.store.data_files import space_for
+from cdc_views.store.merged_file import rows_of, write_merged
+from cdc_views.store.retention import Needed
+from cdc_views.store.state import Add
+from cdc_views.store.stored_keys import data_file
+from cdc_views.store.upkeep import TableUpkeep
+
+# Each compaction is a record and a file more.
+_MERGED_FILES: Final = 32
+# Who reads the control log has opened one version of it, and is done with that soon.
+_READ_WITHIN: Final = timedelta(minutes=5)
+_READ_VERSIONS: Final = 100
+
+
+class ControlUpkeep:
+    """The upkeep of `_epochs`, by its writer."""
+
+    def __init__(self, root: Path, control: ControlLog, settings: UpkeepSettings) -> None:
+        self._folder = root / FOLDER
+        self._control = control
+        ours = {
+            "merged_files": _MERGED_FILES,
+            "keep_hours": min(settings.keep_hours, _READ_WITHIN / timedelta(hours=1)),
+        }
+        self._log = TableUpkeep(root, SPEC, settings.model_copy(update=ours))
+
+    def is_compaction_due(self) -> bool:
+        """Whether there are many small files."""
+        return self._log.is_known(self._control.version) and bool(self._log.files_due())
+
+    def compact(self, needed: Needed) -> None:
+        """Merge small files, and drop those that have no needed record. Raises Fenced."""
+        gone = [add for add in self._log.files if _last_record(add) < needed.first]
+        merged = [add for add in self._log.files_due() if add not in gone]
+        written = self._merged(merged)
+        faults.point("upkeep.after_control_file")
+        first = max(map(_last_record, gone), default=0) + 1
+        self._control.append(
+            kind="upkeep",
+            epoch=self._control.last_epoch,
+            attempt=self._control.new_attempt(),
+            detail={FIRST: first} if gone else {},
+            rearranged=[*map(removal, merged), *written, *(removal(add, data_change=True) for add in gone)],
+            repeated=self._still_needed(gone),
+        )
+        self._control.forget_before(first)
+        faults.point("upkeep.after_control_record")
+
+    def is_checkpoint_due(self) -> bool:
+        """Whether the log of the log has become long."""
+        return self._log.is_known(self._control.version) and self._log.is_checkpoint_due()
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint."""
+        self._log.checkpoint()
+
+    def is_sweep_due(self) -> bool:
+        """Whether to look for what can be removed."""
+        return self._log.is_known(self._control.version) and self._log.is_sweep_due()
+
+    def sweep(self) -> None:
+        """Remove the files of versions that nobody reads any more."""
+        since = self._control.clock.now() - _READ_WITHIN
+        recent = (each.seq for each in self._control.records if each.published_at and each.published_at > since)
+        self._log.sweep(max(0, min(next(recent, self._control.version), self._control.version - _READ_VERSIONS)))
+
+    def _merged(self, files: Sequence[Add]) -> list[dict[str, Add]]:
+        if not files:
+            return []
+        with space_for(self._folder):
+            written = write_merged(self._folder, SPEC, rows_of(self._folder, SPEC, files))
+        return [{"add": written}] if written else []
+
+    def _still_needed(self, gone: Sequence[Add]) -> list[ControlRecord]:
+        """The last takeover, if it is in one of these files: it says what the mirrors were made from."""
+        takeover = last_takeover(self._control.records)
+        for add in gone:
+            numbers = pq.read_table(data_file(self._folder, add["path"]), columns=["seq"], partitioning=None)["seq"]
+            if takeover is not None and takeover.seq in numbers.to_pylist():
+                return [takeover]
+        return []
+
+
+def _last_record(add: Add) -> int:
+    """The highest number of a record in a file."""
+    return int(orjson.loads(add["stats"])["maxValues"]["seq"])

@@ -1,0 +1,119 @@
+"""A data file made of others, piece by piece: of files of any size only a few row groups are held in memory."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_views.store import durable
+from cdc_views.store.data_files import ROW_GROUP
+from cdc_views.store.deletion_vectors import Rows, read_rows
+from cdc_views.store.schema import TableSpec, statistics_columns
+from cdc_views.store.state import Add
+from cdc_views.store.stored_keys import data_file
+
+_BATCH_ROWS: Final = 10 * ROW_GROUP
+
+
+def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.Table]:
+    """The rows of several files that no deletion vector hides, one file after the other."""
+    for add in files:
+        yield from rows_without(table, spec, add["path"], read_rows(table, add.get("deletionVector")))
+
+
+def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterator[pa.Table]:
+    """The rows of a file but for those of these numbers, in their order, some 100,000 at a time."""
+    dead = pa.array(gone, pa.int64())
+    first = 0
+    with pq.ParquetFile(data_file(table, path)) as file:
+        for batch in file.iter_batches(_BATCH_ROWS):
+            rows = pa.Table.from_batches([batch]).select(spec.schema.names).cast(spec.schema)
+            if len(dead):
+                numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
+                first += rows.num_rows
+                rows = rows.filter(pc.invert(pc.is_in(numbers, value_set=dead)))
+            yield rows
+
+
+def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Add | None:
+    """Write rows of other files to a new one, durably, and return its `add`; None, and no file, if there are none."""
+    name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
+    statistics = _Statistics(spec)
+    file = table / name
+    try:
+        with pq.ParquetWriter(file, spec.schema, compression="zstd") as writer:
+            for rows in _in_row_groups(pieces, spec.schema):
+                writer.write_table(rows, row_group_size=ROW_GROUP)
+                statistics.take_in(rows)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    if not statistics.rows:
+        file.unlink()
+        return None
+    durable.sync(file)
+    durable.sync(table)
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": file.stat().st_size,
+        "modificationTime": time.time_ns() // 1_000_000,
+        "dataChange": False,
+        "stats": statistics.text(),
+    }
+
+
+class _Statistics:
+    """What the log says of a file's rows.
+
+    Minimum and maximum of whole numbers only: texts are cut and times are rounded in statistics, each by rules of
+    its own.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self._columns = [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
+        self._bounds: dict[str, tuple[int, int]] = {}
+        self._nulls = dict.fromkeys(self._columns, 0)
+        self.rows = 0
+
+    def take_in(self, rows: pa.Table) -> None:
+        """Count further rows."""
+        self.rows += rows.num_rows
+        for name in self._columns:
+            found = pc.min_max(rows[name]).as_py()
+            self._nulls[name] += rows[name].null_count
+            if found["min"] is not None:
+                low, high = self._bounds.get(name, (found["min"], found["max"]))
+                self._bounds[name] = min(low, found["min"]), max(high, found["max"])
+
+    def text(self) -> str:
+        """The `stats` of the file."""
+        stats: dict[str, Any] = {
+            "numRecords": self.rows,
+            "minValues": {name: low for name, (low, _) in self._bounds.items()},
+            "maxValues": {name: high for name, (_, high) in self._bounds.items()},
+            "nullCount": self._nulls,
+            "tightBounds": True,
+        }
+        return orjson.dumps(stats).decode()
+
+
+def _in_row_groups(pieces: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows in pieces that are whole row groups, but for the last one."""
+    waiting = schema.empty_table()
+    for piece in pieces:
+        waiting = pa.concat_tables([waiting, piece])
+        full = waiting.num_rows - waiting.num_rows % ROW_GROUP
+        if full:
+            yield waiting.slice(0, full)
+            waiting = waiting.slice(full)
+    if waiting.num_rows:
+        yield waiting

@@ -1,0 +1,49 @@
+"""A Delta commit without Spark to a table of layout `plain`: files that lose rows are written anew without them.
+
+For readers that do not know deletion vectors. What a commit costs follows the files that it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_views.store import durable
+from cdc_views.store.compaction import removal
+from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.direct import whole_numbers
+from cdc_views.store.entries import put_entry
+from cdc_views.store.merged_file import rows_without, write_merged
+from cdc_views.store.schema import TableSpec
+from cdc_views.store.state import TableState
+from cdc_views.store.stored_keys import Positions
+from cdc_views.store.versions import Stamp, head
+
+
+def commit(
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, rows: pa.Table, stamp: Stamp
+) -> str | None:
+    """Make the version after `state`: without the rows at `gone`, and with `rows`; returns the path of their file.
+
+    Advances `state`. Raises VersionTaken, DiskFull.
+    """
+    actions: list[Mapping[str, Any]] = [removal(state.files[path], data_change=True) for path in gone]
+    operation = "MERGE" if actions else "WRITE"
+    added: dict[str, Any] | None = None
+    with space_for(table):
+        kept = write_merged(
+            table, spec, (each for path in gone for each in rows_without(table, spec, path, gone[path]))
+        )
+        if kept is not None:
+            actions.append({"add": {**kept, "dataChange": True}})
+        if rows.num_rows:
+            added = write_rows(table, rows, whole_numbers(spec))
+            actions.append({"add": added})
+        durable.sync(table)
+    entry = [*head(app, state.version, stamp, operation, is_append=operation == "WRITE"), *actions]
+    put_entry(table, state.version + 1, entry)
+    state.apply(state.version + 1, entry)
+    return None if added is None else str(added["path"])

@@ -1,0 +1,111 @@
+"""Upkeep of one table: compaction of its small files, checkpoints, clean-up of its log, vacuum.
+
+Only the writer does it, between two of its own versions. A crash anywhere leaves the last version and files that
+nobody names, which the next vacuum removes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cdc_views.config import UpkeepSettings
+from cdc_views.errors import Fenced
+from cdc_views.store.checkpoint import clean_log, newest_checkpoint, write_checkpoint
+from cdc_views.store.compaction import compact, files_due
+from cdc_views.store.entries import VersionTaken, read_entry
+from cdc_views.store.schema import TableSpec
+from cdc_views.store.state import Add, TableState
+from cdc_views.store.vacuum import files_of, sweep
+from cdc_views.store.versions import Stamp
+
+# Without new versions too, files become old enough to go.
+_SWEEP_EVERY_S: Final = 600
+_HOUR_S: Final = 3600
+
+
+class TableUpkeep:
+    """What upkeep knows of one table: its files, and those of earlier versions that are still read."""
+
+    def __init__(self, root: Path, spec: TableSpec, settings: UpkeepSettings) -> None:
+        self.spec = spec
+        self._table = root / spec.path
+        self._settings = settings
+        self._state = TableState()
+        self._dropped: dict[int, set[Path]] = {}  # files by the version that took them out
+        self._checkpointed: int | None = None
+        self._swept: int | None = None
+        self._swept_at = 0.0
+
+    @property
+    def version(self) -> int:
+        """The version of the table that is known."""
+        return self._state.version
+
+    @property
+    def files(self) -> list[Add]:
+        """The files of that version."""
+        return list(self._state.files.values())
+
+    def is_known(self, version: int) -> bool:
+        """Learn the table's files up to this version, its newest. False if that cannot be, or it is another one."""
+        before = self._state.version
+        if before == version:
+            return True
+        if not self._state.catch_up(self._table) or self._state.version != version:
+            return False
+        if self._swept is not None:
+            self._take_in(range(before + 1, version + 1))
+        return True
+
+    def files_due(self) -> list[Add]:
+        """The files that are to be merged next; none if the table is compact."""
+        return files_due(self._state, self._settings)
+
+    def compact(self, files: Sequence[Add], stamp: Stamp) -> int:
+        """Merge these files and return the new version. Raises Fenced if another writer has put one."""
+        try:
+            compact(self._table, self.spec, self._state, files, stamp)
+        except VersionTaken as taken:
+            raise Fenced(
+                f'table "{self.spec.name}": version {taken} was taken while its files were merged',
+                hint="another engine is writing; this one has stopped",
+            ) from taken
+        self._take_in(range(self.version, self.version + 1))
+        return self.version
+
+    def is_checkpoint_due(self) -> bool:
+        """Whether the log has become long since its last checkpoint."""
+        if self._checkpointed is None:
+            self._checkpointed = newest_checkpoint(self._table) or 0
+        return self.version - self._checkpointed >= self._settings.checkpoint_versions
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint."""
+        self._checkpointed = write_checkpoint(self._table)
+
+    def is_sweep_due(self) -> bool:
+        """Whether to look for what can be removed: at first, after many versions, after a while."""
+        if self._swept is None or self.version - self._swept >= self._settings.checkpoint_versions:
+            return True
+        return bool(self._dropped) and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S
+
+    def sweep(self, oldest: int) -> int:
+        """Remove entries and files that only versions before `oldest` need; returns how many files that were."""
+        if self._swept is None:
+            self._take_in(range(oldest + 1, self.version + 1))
+        self._dropped = {version: files for version, files in self._dropped.items() if version > oldest}
+        needed = files_of(self._table, self.files).union(*self._dropped.values())
+        removed = clean_log(self._table, oldest) + sweep(self._table, needed, self._settings.keep_hours * _HOUR_S)
+        self._swept, self._swept_at = self.version, time.monotonic()
+        return removed
+
+    def _take_in(self, versions: range) -> None:
+        """Learn what these versions took out. Raises TableUnavailable if the log no longer says."""
+        for version in versions:
+            actions = read_entry(self._table, version)
+            self._dropped[version] = files_of(
+                self._table, (action["remove"] for action in actions if "remove" in action)
+            )

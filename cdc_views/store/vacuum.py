@@ -1,0 +1,78 @@
+"""Vacuum: data files that no version still read has are removed; of retired tables, the whole folder.
+
+What a crash left half done looks the same: a data file that no version names. So does what Spark's attempts leave.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from cdc_views import faults
+from cdc_views.store.deletion_vectors import file_of
+from cdc_views.store.entries import LOG_FOLDER
+from cdc_views.store.stored_keys import data_file
+
+_TRASH: Final = ".removed"
+_DATA: Final = (".parquet", ".bin")
+
+
+def files_of(table: Path, actions: Iterable[Mapping[str, Any]]) -> set[Path]:
+    """The files that `add` or `remove` actions name, data and deletion vectors."""
+    found = set()
+    for action in actions:
+        found.add(data_file(table, action["path"]))
+        if (vector := action.get("deletionVector")) and vector["storageType"] == "u":
+            found.add(file_of(table, vector))
+    return found
+
+
+def sweep(table: Path, needed: Collection[Path], older_than_s: float) -> int:
+    """Remove the table's files that are not `needed` and older than so many seconds; returns how many.
+
+    What was written later may belong to a version that is being made.
+    """
+    latest, removed = time.time() - older_than_s, 0
+    for file in table.iterdir():
+        name = _checked_by(file.name)
+        if table / name in needed or not name.endswith(_DATA) or not _is_older(file, latest):
+            continue
+        file.unlink(missing_ok=True)
+        removed += 1
+        faults.point("upkeep.after_first_removed_file")
+    for draft in (table / LOG_FOLDER).glob(".*.tmp"):
+        if _is_older(draft, latest):
+            draft.unlink(missing_ok=True)
+    return removed
+
+
+def remove_tables(root: Path, paths: Iterable[str]) -> int:
+    """Remove whole tables, and what an earlier call had begun with; returns how many.
+
+    Moved first: a table of which half the files are gone must not pass for one that is there.
+    """
+    trash = root / _TRASH
+    removed = 0
+    for path in paths:
+        trash.mkdir(exist_ok=True)
+        (root / path).rename(trash / uuid4().hex)
+        removed += 1
+        faults.point("upkeep.after_leftover_moved")
+    shutil.rmtree(trash, ignore_errors=True)
+    return removed
+
+
+def _checked_by(name: str) -> str:
+    """The file that a checksum of Hadoop's file system belongs to; of any other file its own name."""
+    return name[1:-4] if name.startswith(".") and name.endswith(".crc") else name
+
+
+def _is_older(file: Path, latest: float) -> bool:
+    try:
+        return file.stat().st_mtime <= latest
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,57 @@
+"""Docker for these tests: they are skipped where it is absent, which in CI is a failure (tests/conftest.py)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from docker.errors import DockerException
+
+import docker
+from docker import DockerClient
+
+# Its image cannot be had everywhere, and each fixture removes what it made.
+os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
+
+from tests.docker.system import ROOT, System, compose_command
+
+BUILD_LIMIT_S = 900
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[DockerClient]:
+    """The daemon's client."""
+    try:
+        client = docker.from_env(timeout=120)
+        client.ping()
+    except DockerException as error:
+        pytest.skip(f"Docker is absent: {error}")
+    if not shutil.which("docker-compose") and not shutil.which("docker"):
+        pytest.skip("neither docker-compose nor docker is on PATH")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def images(client: DockerClient) -> None:
+    """The images of docker-compose.yml, built once; what has not changed comes from Docker's cache."""
+    done = subprocess.run(
+        [*compose_command(), "build"], cwd=ROOT, capture_output=True, text=True, timeout=BUILD_LIMIT_S
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.fixture(scope="module")
+def system(client: DockerClient, images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """The whole of docker-compose.yml, healthy; nothing of it is left afterwards."""
+    system = System(client, tmp_path_factory.mktemp("compose"))
+    try:
+        system.start()
+        system.wait_healthy()
+        yield system
+    finally:
+        system.down(volumes=True)
+    assert system.leftovers() == []

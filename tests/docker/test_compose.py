@@ -1,0 +1,107 @@
+"""`docker-compose up`: one system for all tests of this file, which run in the order that they have here."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pytest
+
+from docker import DockerClient
+from tests.docker.system import ROOT, SERVICES, System
+
+KILLED = 137
+
+
+def readme_lines() -> str:
+    """The README's way with Docker."""
+    found = re.search(r"<!-- docker:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_up_makes_every_service_healthy_with_ports_of_this_machine_only(system: System) -> None:
+    assert set(system.health().values()) == {"healthy"}
+    bindings = [
+        binding
+        for service in SERVICES
+        for ports in system.container(service).attrs["HostConfig"]["PortBindings"].values()
+        for binding in ports
+    ]
+    assert {binding["HostIp"] for binding in bindings} == {"127.0.0.1"}
+    assert len(bindings) == 3
+
+
+def test_health_of_the_engine_is_that_an_epoch_was_published_lately(system: System) -> None:
+    engine = system.container("engine")
+    check = engine.attrs["Config"]["Healthcheck"]["Test"]
+    assert check == ["CMD", "cdc-views", "status", "--published-within", "60"]
+    assert engine.exec_run(check[1:]).exit_code == 0
+    done = engine.exec_run([*check[1:-1], "0"])
+    assert done.exit_code == 3
+    assert "NotRunning: epoch " in done.output.decode()
+
+
+def test_commits_from_the_host_are_answered_by_a_query(system: System) -> None:
+    query = "SELECT * FROM order_totals ORDER BY amount DESC LIMIT 1"
+    [(user,)] = system.execute("SELECT max(user_id) FROM orders")
+    [(order,)] = system.execute(
+        f"INSERT INTO orders (user_id, status, ordered_at) VALUES ({user}, 'paid', now()) RETURNING id"
+    )
+    system.execute(
+        "INSERT INTO order_items (order_id, line, product_id, quantity, unit_price) "
+        f"VALUES ({order}, 1, 1, 1000, 99999.99)"
+    )
+    system.committed += 2
+    system.catch_up()
+    first = system.query(query)[0]
+    assert first["user_id"] == user
+    assert Decimal(first["amount"]) >= Decimal("99999990.00")
+
+
+def test_workload_from_the_host_leaves_tables_and_views_equal_to_postgres(system: System) -> None:
+    system.work(seed=1)
+    system.assert_equal_to_postgres()
+
+
+def test_warehouse_mounted_read_only_is_read_by_another_user(system: System, client: DockerClient) -> None:
+    shown = client.containers.run(
+        "cdc-views/cdc-views",
+        ["query", "SELECT count(*) AS rows FROM public.users", "--json"],
+        volumes={system.warehouse_volume: {"bind": "/warehouse", "mode": "ro"}},
+        working_dir="/demo", user="nobody", environment={"HOME": "/tmp"}, network_mode="none", remove=True,
+    )  # fmt: skip
+    assert shown.decode() == f'{{"rows": {system.execute("SELECT count(*) FROM users")[0][0]}}}\n'
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_killed_container_loses_nothing_and_repeats_nothing(system: System, service: str) -> None:
+    system.work(seed=10 + SERVICES.index(service))
+    assert system.is_behind()
+    system.kill(service)
+    assert system.is_behind()
+    system.start_again(service)
+    system.wait_healthy()
+    system.work(seed=20 + SERVICES.index(service), seconds=1)
+    system.assert_equal_to_postgres()
+
+
+def test_lines_of_the_readme_answer_and_replay(system: System) -> None:
+    shown, errors = system.run_lines(readme_lines())
+    assert re.search(r"user_id +orders .*\n(\d+ .*\n){5}", shown), shown
+    assert "swapped in epoch" in errors, errors
+    assert re.search(r"post_search +0 +0 +0", shown), shown
+    system.assert_equal_to_postgres()
+
+
+def test_down_and_up_goes_on_where_it_was(system: System) -> None:
+    system.work(seed=30)
+    epochs = len(system.published())
+    system._run_command([*system.compose_command_property, "stop"])
+    assert all(system.container(service).attrs["State"]["ExitCode"] != KILLED for service in SERVICES)
+    system.down(volumes=False)
+    system.start()
+    system.wait_healthy()
+    system.work(seed=31, seconds=1)
+    system.assert_equal_to_postgres()
+    assert len(system.published()) > epochs

@@ -1,0 +1,377 @@
+"""Protocol conformance: random histories of one table, written by everything that writes Delta here.
+
+Our commits by either way, our upkeep, Spark's statements and maintenance, delta-rs's compaction, foreign commits in
+between, crashes. After every step delta-rs, Polars and DuckDB give the oracle's rows of the newest version and of an
+older one; Spark does after its own steps and after every eighth. 20 seeds of 40 steps; `just conformance` runs 200.
+How often each operation ran is in the summary of the test run (tests/fix_conformance.py).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from unittest.mock import patch
+
+import duckdb
+import polars
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from cdc_views import faults
+from cdc_views.config import UpkeepSettings
+from cdc_views.errors import ForeignCommit
+from cdc_views.store import direct, plain
+from cdc_views.store.entries import Action, put_entry
+from cdc_views.store.features import check_features
+from cdc_views.store.reading import scan
+from cdc_views.store.upkeep import TableUpkeep
+from cdc_views.store.vacuum import files_of
+from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
+
+SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "20"))
+STEPS: Final = 40
+AT_ONCE: Final = 4  # seeds that share the session; the machine waits for the disk and for Spark's planning
+SCHEMA: Final = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
+KEYS: Final = 120
+SETTINGS: Final = UpkeepSettings(merged_files=3, checkpoint_versions=6, keep_hours=0, target_mb=1, deleted_part=0.25)
+
+Row = tuple[int, str | None, int]
+Model = dict[int, Row]
+
+
+def table_of(model: Model) -> pa.Table:
+    rows = list(model.values())
+    return pa.table([pa.array([row[i] for row in rows], field.type) for i, field in enumerate(SCHEMA)], schema=SCHEMA)
+
+
+_armed = threading.local()
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class History:
+    """One table, what each of its versions must hold, and everything that may be done to it."""
+
+    def __init__(self, seed: int, root: Path, spark: SparkSession) -> None:
+        self.seed, self.root, self.table = seed, root, root / "t"
+        self.chance = random.Random(seed)
+        self.spec = TableSpec("t", "t", SCHEMA, ("id",), "plain" if seed % 5 == 4 else "vectors")
+        self.session = spark.newSession()
+        self.session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        self.duckdb = duckdb.connect(config={"threads": 1})
+        self.attempt = 1
+        self.start()
+        self.version = self.warehouse.create(self.spec)
+        self.models: dict[int, Model] = {self.version: {}}
+        self.oldest = self.version
+        self.done: list[str] = []
+
+    def start(self) -> None:
+        """What a new process knows: nothing."""
+        self.warehouse = Warehouse(self.root, self.session)
+        self.by_spark = Warehouse(self.root, self.session, allow_direct=False)
+        self.upkeep = TableUpkeep(self.root, self.spec, SETTINGS)
+
+    @property
+    def model(self) -> Model:
+        return self.models[self.version]
+
+    @property
+    def sql_name(self) -> str:
+        return f"delta.`{self.table}`"
+
+    def run(self) -> None:
+        with self.duckdb:
+            self.run_steps()
+
+    def run_steps(self) -> None:
+        names = list(OPERATIONS)
+        weights = [WEIGHTS.get(name, 1) for name in names]
+        self.step("direct")
+        for number in range(1, STEPS):
+            # Three of each history are dealt out, so that a few seeds have all of them.
+            dealt = names[(self.seed * 3 + number // 10) % len(names)]
+            self.step(dealt if number % 10 == 9 else self.chance.choices(names, weights)[0])
+        self.keep_up()
+        self.oldest = self.version
+        self.upkeep.sweep(self.oldest)
+        self.read("the end", self.version, [*READERS])
+        self.assert_no_orphans()
+        check_features(self.table, "t", self.spec.layout)
+
+    def step(self, name: str) -> None:
+        self.done.append(name)
+        try:
+            OPERATIONS[name](self)
+        except Exception as error:
+            raise AssertionError(f"seed {self.seed}: {name} failed after {', '.join(self.done)}") from error
+        newest = DeltaTable(str(self.table)).version()
+        assert newest == self.version, f"seed {self.seed}: version {newest} after {', '.join(self.done)}"
+        readers = [*READERS] if name in BY_SPARK or len(self.done) % 8 == 0 else [*READERS][:-1]
+        self.read(name, self.version, readers)
+        self.read(name, self.chance.choice([each for each in self.models if each >= self.oldest]), readers)
+
+    def read(self, step: str, version: int, readers: list[str]) -> None:
+        wanted = sorted(self.models[version].values())
+        for name in readers:
+            found = READERS[name](self, version).select(SCHEMA.names).cast(SCHEMA)
+            rows = sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+            assert rows == wanted, (
+                f"seed {self.seed}: {name} reads {len(rows)} rows of version {version}, wanted {len(wanted)}; "
+                f"after {step}, having done {', '.join(self.done)}"
+            )
+
+    def assert_no_orphans(self) -> None:
+        files = {file for file in self.table.iterdir() if file.is_file() and not file.name.startswith(".")}
+        named = files_of(self.table, self.upkeep.files)
+        assert files == named, f"seed {self.seed}: {len(files - named)} orphans after {', '.join(self.done)}"
+
+    def advance(self, model: Model, by: int = 1) -> None:
+        for _ in range(by):
+            self.version += 1
+            self.models[self.version] = model
+
+    def keep_up(self) -> None:
+        """All that upkeep does, as far as it is due."""
+        assert self.upkeep.is_known(self.version)
+        while files := self.upkeep.files_due():
+            assert self.upkeep.compact(files, Stamp(1, self.attempt, "0/1")) == self.version + 1
+            self.advance(self.model)
+        if self.upkeep.is_checkpoint_due():
+            self.upkeep.checkpoint()
+        self.upkeep.sweep(self.oldest)
+
+    def changes(self) -> tuple[Changes, Model]:
+        chance, before = self.chance, self.model
+        new = {key: self.row(key) for key in chance.sample(range(KEYS), chance.choice([1, 5, 30]))}
+        gone = [key for key in before if key not in new and chance.random() < 0.1]
+        deleted = pa.table({"id": pa.array(gone, pa.int64())}) if gone else None
+        after = {key: row for key, row in before.items() if key not in gone} | new
+        return Changes(deleted, table_of(new), all_new=not before), after
+
+    def row(self, key: int) -> Row:
+        return key, self.chance.choice([None, "", "é", "x" * 40]), self.chance.randrange(10**6)
+
+    def stamp(self) -> Stamp:
+        self.attempt += 1
+        return Stamp(1, self.attempt, "0/1")
+
+    # ---- ours
+
+    def direct(self) -> None:
+        changes, after = self.changes()
+        self.warehouse.commit(self.spec, self.version, changes, self.stamp())
+        self.advance(after)
+
+    def through_spark(self) -> None:
+        changes, after = self.changes()
+        self.by_spark.commit(self.spec, self.version, changes, self.stamp())
+        self.advance(after)
+
+    def upkeep_of_ours(self) -> None:
+        self.oldest = max(self.oldest, self.version - 8)
+        self.keep_up()
+
+    def fence(self) -> None:
+        self.warehouse.fence("t", self.stamp())
+        self.advance(self.model)
+
+    def restart(self) -> None:
+        self.start()
+        self.direct()
+
+    def crash_in_commit(self) -> None:
+        """Before the entry is put: the files are there, and no version names them."""
+        changes, _ = self.changes()
+        with pytest.raises(Crash), crashing(commits=True):
+            self.warehouse.commit(self.spec, self.version, changes, self.stamp())
+        self.start()
+
+    def crash_in_upkeep(self) -> None:
+        """At some point of it that is reached."""
+        with suppress(Crash), crashing(points=self.chance.randrange(4)):
+            self.upkeep_of_ours()
+        newest = DeltaTable(str(self.table)).version()
+        self.advance(self.model, newest - self.version)
+        self.start()
+
+    def foreign_before_ours(self) -> None:
+        """Somebody appends between two of our versions: ours is refused, and theirs stays."""
+        changes, _ = self.changes()
+        key = KEYS + self.version
+        row = (key, None, key)
+        write_deltalake(str(self.table), table_of({key: row}), mode="append")
+        warehouse = self.chance.choice([self.warehouse, self.by_spark])
+        with pytest.raises(ForeignCommit):
+            warehouse.commit(self.spec, self.version, changes, self.stamp())
+        self.advance({**self.model, key: row})
+
+    # ---- Spark's
+
+    def sql(self, statement: str) -> None:
+        self.session.sql(statement.replace("TABLE_", self.sql_name)).collect()
+        newest = DeltaTable(str(self.table)).version()
+        self.advance(self.model, newest - self.version)
+
+    def merge(self) -> None:
+        new = {key: self.row(key) for key in self.chance.sample(range(KEYS), 5)}
+        before = self.model
+        rows = ", ".join(f"({key}L, {'NULL' if name is None else repr(name)}, {n}L)" for key, name, n in new.values())
+        self.sql(
+            f"MERGE INTO TABLE_ t USING (SELECT * FROM VALUES {rows} AS v(id, name, n)) s ON t.id = s.id "
+            "WHEN MATCHED AND s.n % 3 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+        gone = {key for key, row in new.items() if key in before and row[2] % 3 == 0}
+        after = {key: row for key, row in (before | new).items() if key not in gone}
+        self.models[self.version] = after
+
+    def update(self) -> None:
+        part, before = self.chance.randrange(7), self.model
+        self.sql(f"UPDATE TABLE_ SET n = n + 1 WHERE id % 7 = {part}")
+        self.models[self.version] = {
+            key: (key, name, n + (key % 7 == part)) for key, (_, name, n) in before.items()
+        }  # fmt: skip
+
+    def delete(self) -> None:
+        part, before = self.chance.randrange(11), self.model
+        self.sql(f"DELETE FROM TABLE_ WHERE id % 11 = {part}")
+        self.models[self.version] = {key: row for key, row in before.items() if key % 11 != part}
+
+    def optimize(self) -> None:
+        self.sql("OPTIMIZE TABLE_")
+
+    def purge(self) -> None:
+        self.sql("REORG TABLE TABLE_ APPLY (PURGE)")
+
+    def vacuum(self) -> None:
+        self.sql("VACUUM TABLE_ RETAIN 0 HOURS")
+        self.oldest = self.version
+
+    def restore(self) -> None:
+        version = self.chance.choice([each for each in self.models if each >= self.oldest])
+        rows = self.models[version]
+        self.sql(f"RESTORE TABLE TABLE_ TO VERSION AS OF {version}")
+        self.models[self.version] = rows
+
+    def checkpoint_of_spark(self) -> None:
+        log = self.session._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
+        log.forTable(self.session._jsparkSession, str(self.table)).checkpoint()
+
+    # ---- delta-rs's
+
+    def checkpoint_of_delta_rs(self) -> None:
+        DeltaTable(str(self.table)).create_checkpoint()
+
+    def compaction_of_delta_rs(self) -> None:
+        DeltaTable(str(self.table)).optimize.compact()
+        newest = DeltaTable(str(self.table)).version()
+        self.advance(self.model, newest - self.version)
+
+
+@contextmanager
+def crashing(*, commits: bool = False, points: int | None = None) -> Iterator[None]:
+    """Let this thread crash before it puts an entry, or at a fault point after so many."""
+    _armed.commits, _armed.points = commits, points
+    try:
+        yield
+    finally:
+        _armed.commits, _armed.points = False, None
+
+
+def point(name: str) -> None:
+    points = getattr(_armed, "points", None)
+    if points is not None:
+        _armed.points = points - 1
+        if not points:
+            raise Crash(name)
+
+
+def put_entry_or_crash(table: Path, version: int, actions: Sequence[Action]) -> None:
+    if getattr(_armed, "commits", False):
+        raise Crash("before the entry")
+    put_entry(table, version, actions)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def crashes() -> Iterator[None]:
+    """Crashes of one thread: the others work on other tables."""
+    with (
+        patch.object(faults, "point", point),
+        patch.object(direct, "put_entry", put_entry_or_crash),
+        patch.object(plain, "put_entry", put_entry_or_crash),
+    ):
+        yield
+
+
+def by_delta_rs(history: History, version: int) -> pa.Table:
+    return pa.table(DeltaTable(str(history.table), version=version).scan())
+
+
+def by_polars(history: History, version: int) -> pa.Table:
+    return polars.scan_delta(str(history.table), version=version).collect().to_arrow()
+
+
+def by_duckdb(history: History, version: int) -> pa.Table:
+    with history.duckdb.cursor() as database:
+        database.register("t", scan(history.root, "t", version))
+        return database.sql("SELECT * FROM t").to_arrow_table()
+
+
+def by_spark(history: History, version: int) -> pa.Table:
+    return history.session.read.format("delta").option("versionAsOf", version).load(str(history.table)).toArrow()
+
+
+# Spark is the last one: it does not read after every step.
+READERS: Final = {"delta-rs": by_delta_rs, "polars": by_polars, "duckdb": by_duckdb, "spark": by_spark}
+OPERATIONS: Final[dict[str, Callable[[History], None]]] = {
+    "direct": History.direct,
+    "through_spark": History.through_spark,
+    "upkeep": History.upkeep_of_ours,
+    "fence": History.fence,
+    "restart": History.restart,
+    "crash_in_commit": History.crash_in_commit,
+    "crash_in_upkeep": History.crash_in_upkeep,
+    "foreign_before_ours": History.foreign_before_ours,
+    "merge": History.merge,
+    "update": History.update,
+    "delete": History.delete,
+    "optimize": History.optimize,
+    "purge": History.purge,
+    "vacuum": History.vacuum,
+    "restore": History.restore,
+    "checkpoint_of_spark": History.checkpoint_of_spark,
+    "checkpoint_of_delta_rs": History.checkpoint_of_delta_rs,
+    "compaction_of_delta_rs": History.compaction_of_delta_rs,
+}
+BY_SPARK: Final = {"through_spark", "merge", "update", "delete", "optimize", "purge", "vacuum", "restore"}
+WEIGHTS: Final = {"direct": 40, "upkeep": 6, "crash_in_upkeep": 3, "crash_in_commit": 2, "restart": 2, "fence": 2,
+                  "foreign_before_ours": 2, "compaction_of_delta_rs": 2, "checkpoint_of_delta_rs": 2}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_history_is_read_alike_by_every_reader(
+    first: int, tmp_path: Path, spark: SparkSession, conformance: dict[str, int]
+) -> None:
+    histories = [
+        History(seed, tmp_path / str(seed), spark) for seed in range(first, min(first + AT_ONCE, SEEDS))
+    ]  # fmt: skip
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = [pool.submit(history.run) for history in histories]
+    for name in OPERATIONS:
+        conformance[name] = conformance.get(name, 0) + sum(history.done.count(name) for history in histories)
+    for run in runs:
+        run.result()
+
+
+def test_every_operation_ran(conformance: dict[str, int]) -> None:
+    assert all(conformance.get(name) for name in OPERATIONS)

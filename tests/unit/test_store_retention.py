@@ -1,0 +1,177 @@
+"""Retention: which epochs can still be read, and what the control log itself keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from cdc_views.config import UpkeepSettings
+from cdc_views.errors import Fenced, ForeignCommit
+from cdc_views.lsn import Lsn
+from cdc_views.store.control import (
+    FOLDER,
+    ControlLog,
+    ControlRecord,
+    TableVersion,
+    known_attempts,
+    last_published,
+    read_control,
+)
+from cdc_views.store.control_upkeep import ControlUpkeep
+from cdc_views.store.retention import REPLACED, Needed, needed
+from cdc_views.testing import HandClock, crash_at
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SETTINGS = UpkeepSettings(keep_epochs=2, keep_hours=1, keep_records=1, keep_tables_hours=24, checkpoint_versions=20)
+
+
+def published(seq: int, minutes_ago: float, **tables: tuple[str, int]) -> ControlRecord:
+    named = {name: TableVersion(path, version, "live") for name, (path, version) in tables.items()}
+    at = NOON - timedelta(minutes=minutes_ago)
+    return ControlRecord(seq, 1, "w", "publish", seq, seq, published_at=at, tables=named)
+
+
+def test_epoch_is_kept_for_an_hour_after_its_successor() -> None:
+    records = [published(1, 500, a=("a", 1)), published(2, 59, a=("a", 2)), published(3, 9, a=("a", 3)),
+               published(4, 1, a=("a", 4))]  # fmt: skip
+    assert needed(records, NOON, SETTINGS).oldest == {"a": 1}
+    assert needed(records, NOON + timedelta(minutes=2), SETTINGS).oldest == {"a": 2}
+
+
+def test_last_epochs_are_kept_whatever_their_age_and_so_is_an_open_intent() -> None:
+    records = [published(seq, 10_000 - seq, a=("a", seq), b=("b", 7)) for seq in range(1, 5)]
+    found = needed(records, NOON, SETTINGS)
+    assert (found.oldest, found.first) == ({"a": 3, "b": 7}, 3)
+    intent = replace(published(5, 0, a=("a", 2), c=("c", 1)), kind="intent", published_at=None)
+    assert needed([*records, intent], NOON, SETTINGS).oldest == {"a": 2, "b": 7, "c": 1}
+
+
+def test_view_that_failed_keeps_its_last_good_version() -> None:
+    records = [published(seq, 10_000 - seq, v=("v", 1 if seq > 1 else 0)) for seq in range(1, 9)]
+    assert needed(records, NOON, SETTINGS).oldest == {"v": 1}
+
+
+def test_replaced_table_is_kept_for_a_day() -> None:
+    swap = replace(
+        published(2, 23 * 60, a=("a-2", 1)), kind="swap", detail={REPLACED: {"a": {"path": "a", "version": 9}}}
+    )
+    records = [published(1, 2000, a=("a", 9)), swap, *(published(seq, 10, a=("a-2", seq)) for seq in (3, 4, 5))]
+    assert needed(records, NOON, SETTINGS).oldest["a"] == 9
+    assert "a" not in needed(records, NOON + timedelta(hours=2), SETTINGS).oldest
+
+
+def test_rebuild_under_way_keeps_its_epochs() -> None:
+    records = [published(seq, 1000 - seq, a=("a", seq)) for seq in range(1, 9)]
+    since = NOON - timedelta(minutes=1000 - 4.5)
+    assert needed(records, NOON, SETTINGS, rebuilding_since=since).oldest == {"a": 4}
+    assert needed(records, NOON, SETTINGS, rebuilt_from=[2]).oldest == {"a": 2}
+
+
+class Epochs:
+    """A control log to which epochs are published."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = HandClock(NOON)
+        self.open()
+
+    def open(self) -> None:
+        self.control = ControlLog.open(self.root, "w", self.clock)
+        self.control.take_over(generation="g", detail={"source": "facts"})
+        self.upkeep = ControlUpkeep(self.root, self.control, SETTINGS.model_copy(update={"keep_hours": 0}))
+
+    def publish(self, epochs: int) -> None:
+        for _ in range(epochs):
+            self.clock.advance(60)
+            epoch, attempt = self.control.new_epoch(), self.control.new_attempt()
+            self.control.append(kind="intent", epoch=epoch, attempt=attempt)
+            self.control.append(
+                kind="publish",
+                epoch=epoch,
+                attempt=attempt,
+                position=Lsn(epoch),
+                tables={"a": TableVersion("a", epoch, "live")},
+            )
+
+    def keep_up(self) -> None:
+        while self.upkeep.is_compaction_due():
+            self.upkeep.compact(self.needed())
+        if self.upkeep.is_checkpoint_due():
+            self.upkeep.checkpoint()
+        self.upkeep.is_sweep_due()
+        self.upkeep.sweep()
+
+    def needed(self) -> Needed:
+        return needed(self.control.records, self.clock.now(), SETTINGS.model_copy(update={"keep_hours": 0.5}))
+
+
+@pytest.fixture
+def epochs(tmp_path: Path) -> Epochs:
+    return Epochs(tmp_path)
+
+
+def test_control_log_stays_short_and_keeps_the_takeover_and_every_late_record(epochs: Epochs) -> None:
+    for _ in range(6):
+        epochs.publish(18)
+        epochs.keep_up()
+        assert last_published(epochs.root) == epochs.control.last_published
+    records = read_control(epochs.root)
+    assert records == epochs.control.records
+    assert (records[0].seq, records[0].detail) == (1, {"source": "facts"})
+    assert 1 < records[1].seq < epochs.needed().first
+    assert len(records) < 200
+    assert len(DeltaTable(str(epochs.root / FOLDER)).file_uris()) < 64
+    assert len(list((epochs.root / FOLDER).glob("*.parquet"))) < 250
+    assert all(attempt in known_attempts(records) for attempt in range(1, epochs.control.last_attempt + 1))
+    assert epochs.control.last_attempt + 1 not in known_attempts(records)
+
+
+def test_control_log_after_upkeep_is_taken_over_with_fresh_numbers(epochs: Epochs) -> None:
+    epochs.publish(36)
+    epochs.keep_up()
+    attempt, epoch = epochs.control.last_attempt, epochs.control.new_epoch()
+    epochs.open()
+    assert (epochs.control.records[-1].attempt, epochs.control.records[-1].term) == (attempt + 1, 2)
+    assert epochs.control.new_epoch() == epoch
+    epochs.publish(36)
+    epochs.keep_up()
+    takeovers = [record.term for record in read_control(epochs.root) if record.kind == "takeover"]
+    assert takeovers[-1] == 2
+
+
+@pytest.mark.parametrize("point", ["upkeep.after_control_file", "upkeep.after_control_record"])
+def test_crash_in_upkeep_of_the_control_log_loses_no_record(epochs: Epochs, point: str) -> None:
+    epochs.publish(36)
+    last = epochs.control.last_published
+    with crash_at(point):
+        epochs.keep_up()
+    assert last_published(epochs.root) == last
+    epochs.open()
+    epochs.keep_up()
+    assert epochs.control.last_published == last
+    assert read_control(epochs.root)[-1] == epochs.control.records[-1]
+
+
+def test_compaction_of_the_control_log_by_somebody_else_is_still_noticed(epochs: Epochs) -> None:
+    epochs.publish(36)
+    epochs.keep_up()
+    epochs.publish(2)
+    DeltaTable(str(epochs.root / FOLDER)).optimize.compact()
+    with pytest.raises((Fenced, ForeignCommit)):
+        epochs.publish(1)
+    with pytest.raises(ForeignCommit):
+        read_control(epochs.root)
+
+
+def test_upkeep_by_a_writer_that_was_replaced_is_fenced(epochs: Epochs) -> None:
+    epochs.publish(16)
+    assert epochs.upkeep.is_compaction_due()
+    ControlLog.open(epochs.root, "second").take_over()
+    with pytest.raises(Fenced):
+        epochs.control.require_writer()
+    with pytest.raises(Fenced):
+        epochs.upkeep.compact(epochs.needed())
