@@ -43,6 +43,8 @@ _FIXED: Final = {
     # As a LocalRelation rows are part of the plan, and every rule of the optimizer carries them along.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # What upkeep writes anew at once, when many of its rows are deleted.
+    "spark.sql.files.maxRecordsPerFile": "500000",
     "spark.scheduler.mode": "FAIR",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."

@@ -33,8 +33,8 @@ class Footprint:
     """What the mirror and the control log take on the disk; files of data, deletion vectors included.
 
     `live_files` are those of the newest version. `checkpoint_bytes` is the size of the newest checkpoint, in which
-    removed files stay for an hour (deletedFileRetentionDuration). `scan_ms` is a full read of the mirror by delta-rs, in a reader that
-    opens it anew, `last_published_ms` what finding the last published record takes.
+    removed files stay for an hour (deletedFileRetentionDuration). `scan_ms` is a full read of the mirror by delta-rs,
+    in a reader that opens it anew, `last_published_ms` what finding the last published record takes.
     """
 
     live_files: int
