@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from statistics import median
-from typing import Any, Final
+from statistics import fmean, median
+from typing import Any, Final, cast
 from uuid import uuid4
 
 import click
 import duckdb
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench import command
 from bench.picture import line_chart
 from cdc_views.clock import SYSTEM_CLOCK
-from cdc_views.config import EngineSettings
-from cdc_views.engine.epoch import run_epoch
+from cdc_views.config import UpkeepSettings
+from cdc_views.engine.epoch import Intent, run_epoch
+from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.views import ViewRunner
-from cdc_views.stack.fetch import delta_jars
+from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.store.control import ControlLog, ControlRecord
 from cdc_views.store.reading import scan
-from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.memory_log import MemoryLog
@@ -42,9 +40,19 @@ PARTITIONS: Final = 4
 WARM_UP_EPOCHS: Final = 5
 
 _DAY_S: Final = 86_400.0
-# Rows as SQL makes them of their ids, in Spark for the table and in DuckDB for what it is to hold.
-_HOLDER: Final = "concat('holder ', CAST({id} % 1000 AS STRING))"
-_BALANCE: Final = "CAST({id} % 10000 AS DECIMAL(12,2))"
+_PIECE_ROWS: Final = 200_000
+_ROW: Final = (
+    "SELECT range AS id, concat('holder ', CAST(range % 1000 AS VARCHAR)) AS holder, "
+    "CAST(range % 10000 AS DECIMAL(12, 2)) AS balance FROM range({first}, {last})"
+)
+
+
+def base_rows(size: int) -> Iterator[pa.Table]:
+    """The rows that a table begins with, in pieces."""
+    with duckdb.connect() as maker:
+        for first in range(0, size, _PIECE_ROWS):
+            rows = _ROW.format(first=first, last=min(size, first + _PIECE_ROWS))
+            yield maker.sql(rows).to_arrow_table()
 
 
 @dataclass
@@ -75,35 +83,35 @@ class Growing:
 class Stage:
     """One table in a warehouse of its own, with everything of an engine but Postgres, Kafka and Debezium."""
 
-    def __init__(self, spark: SparkSession, root: Path, size: int, seed: int) -> None:
+    def __init__(self, root: Path, size: int, seed: int) -> None:
         self.growing = Growing(size, Random(seed))
         self._root = root
         [declared] = read_tables([TABLE, "ALTER TABLE t REPLICA IDENTITY FULL"])
         self._source = declared.source
         self._log = MemoryLog([self._source], SYSTEM_CLOCK, partitions=PARTITIONS, validity_s=_DAY_S)
-        warehouse = Warehouse(root, spark)
-        self._tables = Tables(warehouse, "bench", [self._source])
-        self._views = ViewRunner(spark, [])
+        # Nothing here is Spark's: neither views, nor changes too large for the driver. Asked for it, None would fail.
+        no_spark = cast(SparkSession, None)
+        self._tables = Tables(Warehouse(root, no_spark), "bench", [self._source])
+        self._views = _MirrorsAlone(no_spark, [])
         self._control = ControlLog.open(root, uuid4().hex)
-        takeover = self._control.take_over("bench")
-        spec = self._tables.specs[NAME]
-        rows = spark.range(0, size, 1, 4).select(
-            "id", F.expr(_HOLDER.format(id="id")).alias("holder"), F.expr(_BALANCE.format(id="id")).alias("balance")
-        )
-        stamp = Stamp(takeover.epoch, takeover.attempt, "0/0")
-        version = warehouse.commit(spec, self._tables.version(NAME), Changes(None, rows, all_new=True), stamp)
-        self._tables.stand_at({NAME: version})
+        self._control.take_over("bench")
+        for rows in base_rows(size):
+            self._append(rows)
         self._tables.advance(self._publish())
+        self._maintenance = Maintenance(root, self._tables, self._control, UpkeepSettings())
+        self._maintenance.run()
 
     def epoch(self, changes: int) -> dict[str, float]:
-        """Commit so many changes at the source, and run the epoch that has them; milliseconds by stage, and in all."""
+        """Commit so many changes at the source, and do what the engine's loop does of them; milliseconds by stage."""
         self._log.write([self._row_change(*change) for change in self.growing.changes(changes)])
         began = time.monotonic()
         record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s=0)
+        published = time.monotonic()
+        self._maintenance.slot()
+        ended = time.monotonic()
         assert record is not None
         stages = {stage: float(ms) for stage, ms in record.detail["stage_ms"].items()}
-        # The cut reads and decodes from memory here; Kafka's part of it is in `freshness`.
-        return {**stages, "total": (time.monotonic() - began) * 1000}
+        return {**stages, "epoch": (published - began) * 1000, "upkeep": (ended - published) * 1000}
 
     def is_equal(self) -> bool:
         """Whether the published table holds what it is to hold, every row."""
@@ -115,22 +123,27 @@ class Stage:
         with duckdb.connect() as judge:
             judge.register("stored", scan(self._root, table.path, table.version))
             judge.register("touched", pa.table({"id": pa.array(ids, pa.int64()), "balance": balances}))
+            base = _ROW.format(first=0, last=self.growing.size)
             wanted = (
-                f"SELECT range AS id, {_BALANCE.format(id='range')} AS balance FROM range({self.growing.size}) "
-                "WHERE range NOT IN (SELECT id FROM touched) "
+                f"SELECT id, balance FROM ({base}) WHERE id NOT IN (SELECT id FROM touched) "
                 "UNION ALL SELECT id, balance FROM touched WHERE balance IS NOT NULL"
             )
-            holder = _HOLDER.format(id="id")
             both = f"SELECT *, 1 AS side FROM ({wanted}) UNION ALL SELECT id, balance, -1 FROM stored"
             odd = judge.execute(
                 f"SELECT (SELECT count(*) FROM (SELECT id, balance FROM ({both}) GROUP BY ALL HAVING sum(side) <> 0)), "
-                f"(SELECT count(*) FROM stored WHERE holder <> {holder})"
+                "(SELECT count(*) FROM stored WHERE holder <> concat('holder ', CAST(id % 1000 AS VARCHAR)))"
             ).fetchone()
         return odd == (0, 0)
 
     def files(self) -> int:
         """Files of the table's newest version and entries of its log, as somebody finds them who lists the folders."""
         return sum(1 for file in (self._root / self._tables.specs[NAME].path).rglob("*") if file.is_file())
+
+    def _append(self, rows: pa.Table) -> None:
+        spec, attempt = self._tables.specs[NAME], self._control.new_attempt()
+        base = self._tables.version(NAME)
+        changes = Changes(None, rows.cast(spec.schema), all_new=True)
+        self._tables.stand_at({NAME: self._tables.warehouse.commit(spec, base, changes, Stamp(0, attempt, "0/0"))})
 
     def _row_change(self, key: int, old: Decimal | None, new: Decimal | None) -> RowChange:
         rows = [None if balance is None else {"id": key, "holder": f"holder {key % 1000}", "balance": balance}
@@ -147,27 +160,36 @@ class Stage:
         )  # fmt: skip
 
 
+class _MirrorsAlone(ViewRunner):
+    """No views: not even a session of Spark's to compute none in."""
+
+    def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
+        """See ViewRunner."""
+        return {}
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--sizes", default="100000,1000000,10000000", show_default=True, help="Rows of the tables.")
 @click.option("--ages", default="0,100,300,1000,3000,10000", show_default=True, help="Earlier epochs; may be empty.")
 @click.option("--changes", default=1_000, show_default=True, help="Of each measured epoch, scattered over the table.")
 @click.option("--aging-changes", default=50, show_default=True, help="Of each epoch between two ages.")
 @click.option("--samples", default=15, show_default=True, help="Epochs for each median.")
-@click.option("--memory", default="2g", show_default=True, help="Heap of the Spark driver.")
 @click.option("--pictures", type=click.Path(path_type=Path), help="Folder for the two SVG files.")
-def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int, memory: str,
+def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int,
          pictures: Path | None) -> None:  # fmt: skip
     """Measure flatness: the cost of an epoch of 1,000 scattered changes to one table.
 
-    Without Postgres, Kafka and Debezium: the table is made by Spark, and the changes (70 % updates, 20 % inserts, 10 %
-    deletes) are written, as Debezium's JSON, into a log in memory, which the engine's own epoch reads, decodes, commits
-    and publishes. So what is measured is all of the engine's part but the client of Kafka.
+    Without Postgres, Kafka, Debezium and a JVM: the table is made directly (Parquet and Delta, no snapshot), and the
+    changes (70 % updates, 20 % inserts, 10 % deletes) are written, as Debezium's JSON, into a log in memory, which the
+    engine's own epoch reads, decodes, commits and publishes; upkeep has its slot after each. So what is measured is
+    all of the engine's part but the client of Kafka, and the way that small changes take.
 
     \b
     size_<rows>_ms     median of an epoch's wall time on a table of so many rows, five epochs before not counted
     age_<epochs>_ms    the same on a table of the smallest size after so many epochs of --aging-changes each
     flat_sizes_ratio   the dearest size by the cheapest; flat_ages_ratio the same of ages
-    stages             median milliseconds of each stage, and files in the table's folder, by size and by age
+    stages             median milliseconds of each stage, the mean of upkeep after an epoch, and the files in the
+                       table's folder, by size and by age
     equal              every table holds every row that it is to hold, at the end
 
     Example: python -m bench.flatness --pictures bench/pictures
@@ -175,17 +197,13 @@ def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int, 
     options = {"sizes": sizes, "ages": ages, "changes": changes, "aging_changes": aging_changes, "samples": samples}
 
     def measure() -> dict[str, Any]:
-        spark = start_session(EngineSettings(driver_memory=memory), delta_jars())
-        try:
-            return _measure(spark, _numbers(sizes), _numbers(ages), changes, aging_changes, samples, pictures)
-        finally:
-            spark.stop()
+        return _measure(_numbers(sizes), _numbers(ages), changes, aging_changes, samples, pictures)
 
     command.run("flatness", options, measure)
 
 
 def _measure(
-    spark: SparkSession, sizes: Sequence[int], ages: Sequence[int], changes: int, aging: int, samples: int,
+    sizes: Sequence[int], ages: Sequence[int], changes: int, aging: int, samples: int,
     pictures: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     figures: dict[str, Any] = {"stages": {}, "equal": True}
@@ -193,13 +211,13 @@ def _measure(
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as root:
             command.tell(f"a table of {size:,} rows")
-            stage = Stage(spark, Path(root), size, seed=1)
+            stage = Stage(Path(root), size, seed=1)
             _run(stage, WARM_UP_EPOCHS, changes)
             by_size[size] = _take(figures, f"size_{size}", stage, samples, changes)
             figures["equal"] &= stage.is_equal()
     if ages:
         with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as root:
-            stage, epochs = Stage(spark, Path(root), min(sizes), seed=2), WARM_UP_EPOCHS
+            stage, epochs = Stage(Path(root), min(sizes), seed=2), WARM_UP_EPOCHS
             _run(stage, WARM_UP_EPOCHS, changes)
             for age in ages:
                 command.tell(f"after {age:,} epochs")
@@ -221,11 +239,13 @@ def _run(stage: Stage, epochs: int, changes: int) -> list[dict[str, float]]:
 def _take(figures: dict[str, Any], name: str, stage: Stage, samples: int, changes: int) -> float:
     """Measure some epochs; puts their medians into the figures and returns that of the whole."""
     spent = _run(stage, samples, changes)
-    medians = {part: round(median(each[part] for each in spent), 1) for part in spent[0]}
-    figures["stages"][name] = {**medians, "files": stage.files()}
-    figures[f"{name}_ms"] = medians["total"]
-    command.tell(f"{name}: {medians['total']} ms")
-    return medians["total"]
+    middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
+    # Most epochs have no upkeep after them; a median would never see it.
+    upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
+    figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, "files": stage.files()}
+    figures[f"{name}_ms"] = middle["epoch"]
+    command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
+    return middle["epoch"]
 
 
 def _draw(pictures: Path | None, file: str, title: str, label: str, costs: dict[int, float]) -> None:

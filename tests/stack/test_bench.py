@@ -46,7 +46,7 @@ def runs(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     # The second compiler pays after ten minutes.
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
     pictures = tmp_path_factory.mktemp("pictures")
-    further = {"flatness": ["--memory", "1g", "--pictures", str(pictures)]}
+    further = {"flatness": ["--pictures", str(pictures)]}
     started = {
         name: subprocess.Popen(
             [sys.executable, "-m", f"bench.{name}", *options,
