@@ -15,11 +15,11 @@ import pytest
 from cdc_views.stack.local import LocalStack
 
 ROOT = Path(__file__).parent.parent.parent
-LIMIT_S = 300
+LIMIT_S = 500
 
 PROGRAMS = {
     "freshness": ["--rate", "50", "--seconds", "3", "--warm-up", "1", "--rows", "300", "--baselines", "deltars"],
-    "throughput": ["--from", "50", "--to", "100", "--seconds", "2", "--warm-up", "0", "--rows", "300"],
+    "throughput": ["--from", "50", "--to", "50", "--seconds", "2", "--warm-up", "0", "--rows", "300"],
     "snapshot": ["--rows", "300", "--baselines", "deltars"],
     "replay": ["--rows", "300", "--changes", "1000", "--baselines", "textbook"],
     "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--changes", "50", "--aging-changes", "5", "--samples", "3"],
