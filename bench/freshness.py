@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bench import command
-from bench.figures import quantile
+from bench.figures import QUANTILES, quantile
 from bench.observed import Observation, observer
 from bench.rig import Rig, rig
 from bench.systems import CdcViews, System, systems
@@ -41,7 +41,7 @@ def main(rate: float, seconds: float, warm_up: float, rows: int, views: str, pro
 
     \b
     mirror_p50_s, _p95_s, _p99_s, _max_s   with views the names begin with epoch_
-    stage_*_p50_s      to the commit, to the cut that has it, to publication, to the end of reading
+    stage_*_p50_s, _p99_s   to the commit, to the cut that has it, to publication, to the end of reading
     epoch_*_p50_ms     the stages of the engine's epochs
     backlog_slope      seconds of latency gained per second of load; about 0 if the load is kept up with
     system_cores, capture_cores, load_cores, reader_cores, foreign_cores   CPU seconds per second in the window
@@ -115,7 +115,12 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
     inside = [epochs[number] for number in sorted({seen.sighting.epoch or 0 for seen in observed.seen})]
     spent = [record.detail["stage_ms"] for record in inside if "stage_ms" in record.detail]
     return {
-        **{f"stage_{name}_p50_s": round(quantile(values, 0.5), 3) for name, values in parts.items() if values},
+        **{
+            f"stage_{name}_{part}_s": round(quantile(values, QUANTILES[part]), 3)
+            for name, values in parts.items()
+            for part in ("p50", "p99")
+            if values
+        },
         **{f"epoch_{stage}_p50_ms": median(each.get(stage, 0) for each in spent) for stage in STAGES if spent},
         "epoch_changes_p50": median(map(changes_of, inside)) if inside else 0,
         "epochs": len(inside),

@@ -33,6 +33,7 @@ PROBES_PER_S: Final = 20.0
 
 _CONNECTIONS: Final = 4
 _LEAD_S: Final = 0.5  # from the beginning of the process to the first transaction, so that none is late by its start
+_LINGER_S: Final = 1.0
 _RETRY: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 
 
@@ -180,6 +181,8 @@ def main(rate: float, seconds: float, size: int, first_number: int, seed: int, o
         # Each seed draws other rows than the one before.
         changes = poisson(changes_per_s, seconds, seed, first=seed * 10**9)
         summary = load.run(changes, poisson(probes_per_s, seconds, -seed, first=first_number))
+        # Whoever measures the CPU of this process at the end of the window must still find it.
+        time.sleep(max(0.0, seconds + _LINGER_S - summary["seconds"]))
         file.write(json.dumps(summary) + "\n")
 
 
