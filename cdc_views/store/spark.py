@@ -45,6 +45,8 @@ _FIXED: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A lookup by key decodes a row group of each file that has one of the keys.
     "spark.hadoop.parquet.block.row.count.limit": "10000",
+    # What upkeep writes anew at once, when many of its rows are deleted.
+    "spark.sql.files.maxRecordsPerFile": "500000",
     "spark.scheduler.mode": "FAIR",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."

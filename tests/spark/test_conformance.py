@@ -117,9 +117,12 @@ class History:
             raise AssertionError(f"seed {self.seed}: {name} failed after {', '.join(self.done)}") from error
         newest = DeltaTable(str(self.table)).version()
         assert newest == self.version, f"seed {self.seed}: version {newest} after {', '.join(self.done)}"
-        readers = [*READERS] if name in BY_SPARK or len(self.done) % 8 == 0 else [*READERS][:-1]
-        self.read(name, self.version, readers)
-        self.read(name, self.chance.choice([each for each in self.models if each >= self.oldest]), readers)
+        self.read(name, self.version, [*READERS] if name in BY_SPARK else [*READERS][:-1])
+        self.read(name, self.older(), [*READERS] if len(self.done) == STEPS else [*READERS][:-1])
+
+    def older(self) -> int:
+        """Some version that can still be read."""
+        return self.chance.choice([each for each in self.models if each >= self.oldest])
 
     def read(self, step: str, version: int, readers: list[str]) -> None:
         wanted = sorted(self.models[version].values())
@@ -258,7 +261,7 @@ class History:
         self.oldest = self.version
 
     def restore(self) -> None:
-        version = self.chance.choice([each for each in self.models if each >= self.oldest])
+        version = self.older()
         rows = self.models[version]
         self.sql(f"RESTORE TABLE TABLE_ TO VERSION AS OF {version}")
         self.models[self.version] = rows
@@ -355,7 +358,8 @@ OPERATIONS: Final[dict[str, Callable[[History], None]]] = {
 }
 BY_SPARK: Final = {"through_spark", "merge", "update", "delete", "optimize", "purge", "vacuum", "restore"}
 WEIGHTS: Final = {"direct": 40, "upkeep": 6, "crash_in_upkeep": 3, "crash_in_commit": 2, "restart": 2, "fence": 2,
-                  "foreign_before_ours": 2, "compaction_of_delta_rs": 2, "checkpoint_of_delta_rs": 2}  # fmt: skip
+                  "foreign_before_ours": 2, "compaction_of_delta_rs": 2, "checkpoint_of_delta_rs": 2,
+                  **dict.fromkeys([*BY_SPARK, "checkpoint_of_spark"], 0.15)}  # fmt: skip
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))

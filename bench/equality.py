@@ -1,0 +1,46 @@
+"""Whether tables hold what Postgres holds now: every column of every row, compared by the oracle's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdc_views.names import TableName
+from cdc_views.source.catalog import read_tables
+from cdc_views.source.connection import connect as connect_to_source
+from cdc_views.store.control import last_published
+from cdc_views.store.reading import read_table
+from cdc_views.testing.compare import Difference
+from cdc_views.testing.question import Question
+from cdc_views.testing.shadow import connect
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A version of a Delta table."""
+
+    root: Path
+    path: str
+    version: int
+
+
+def published_mirrors(warehouse: Path) -> dict[str, StoredTable]:
+    """The mirrors of the newest published epoch, by `schema.table`. Raises NothingPublished."""
+    tables = last_published(warehouse).tables
+    return {name: StoredTable(warehouse, table.path, table.version) for name, table in tables.items() if "." in name}
+
+
+def differences(dsn: str, tables: Mapping[str, StoredTable]) -> list[Difference]:
+    """The rows by which the tables differ from Postgres, to which nobody may write meanwhile."""
+    with connect_to_source(dsn) as source:
+        sources = read_tables(source, map(TableName.parse, tables))
+    found: list[Difference] = []
+    with connect(dsn) as connection:
+        for name, table in sources.items():
+            stored = tables[str(name)]
+            rows = read_table(stored.root, stored.path, stored.version)
+            columns = ", ".join(f'"{column.name}"' for column in table.columns)
+            question = Question(f'SELECT {columns} FROM "{name.schema}"."{name.table}"', table.key)
+            found += question.differences(connection, str(name), rows)
+    return found

@@ -1,0 +1,263 @@
+"""What an epoch of 1,000 changes costs against the size of the table, and against the number of epochs before it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+from typing import Any, Final, cast
+from uuid import uuid4
+
+import click
+import duckdb
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from bench import command
+from bench.picture import line_chart
+from cdc_views.clock import SYSTEM_CLOCK
+from cdc_views.config import UpkeepSettings
+from cdc_views.engine.epoch import Intent, run_epoch
+from cdc_views.engine.maintenance import Maintenance
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.reading import scan
+from cdc_views.store.warehouse import Changes, Stamp, Warehouse
+from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.memory_log import MemoryLog
+from cdc_views.testing.memory_source import RowChange
+
+TABLE: Final = "CREATE TABLE t (id bigint PRIMARY KEY, holder text NOT NULL, balance numeric(12,2) NOT NULL)"
+NAME: Final = "public.t"
+PARTITIONS: Final = 4
+WARM_UP_EPOCHS: Final = 5
+
+_DAY_S: Final = 86_400.0
+_PIECE_ROWS: Final = 200_000
+_ROW: Final = (
+    "SELECT range AS id, concat('holder ', CAST(range % 1000 AS VARCHAR)) AS holder, "
+    "CAST(range % 10000 AS DECIMAL(12, 2)) AS balance FROM range({first}, {last})"
+)
+
+
+def base_rows(size: int) -> Iterator[pa.Table]:
+    """The rows that a table begins with, in pieces."""
+    with duckdb.connect() as maker:
+        for first in range(0, size, _PIECE_ROWS):
+            rows = _ROW.format(first=first, last=min(size, first + _PIECE_ROWS))
+            yield maker.sql(rows).to_arrow_table()
+
+
+@dataclass
+class Growing:
+    """A table that epochs change, and what it is to hold: rows by their ids, and of those touched the new balance."""
+
+    size: int
+    random: Random
+    touched: dict[int, Decimal | None] = field(default_factory=dict)
+    _next: int = 0
+
+    def changes(self, count: int) -> Iterator[tuple[int, Decimal | None, Decimal | None]]:
+        """Ids scattered over the table, each once, with the old and the new balance: 7 updates, 2 inserts, a delete."""
+        for number, key in enumerate(self._keys(count)):
+            old = self.touched.get(key, Decimal(key % 10_000)) if key < self.size else None
+            is_insert = number % 10 in (7, 8)
+            if is_insert:
+                key, old = self.size + self._next, None
+                self._next += 1
+            new = None if number % 10 == 9 and old is not None else Decimal(self.random.randrange(10_000_000)) / 100
+            self.touched[key] = new
+            yield key, old, new
+
+    def _keys(self, count: int) -> list[int]:
+        return self.random.sample(range(self.size), min(count, self.size))
+
+
+class Stage:
+    """One table in a warehouse of its own, with everything of an engine but Postgres, Kafka and Debezium."""
+
+    def __init__(self, root: Path, size: int, seed: int) -> None:
+        self.growing = Growing(size, Random(seed))
+        self._root = root
+        [declared] = read_tables([TABLE, "ALTER TABLE t REPLICA IDENTITY FULL"])
+        self._source = declared.source
+        self._log = MemoryLog([self._source], SYSTEM_CLOCK, partitions=PARTITIONS, validity_s=_DAY_S)
+        # Nothing here is Spark's: neither views, nor changes too large for the driver. Asked for it, None would fail.
+        no_spark = cast(SparkSession, None)
+        self._tables = Tables(Warehouse(root, no_spark), "bench", [self._source])
+        self._views = _MirrorsAlone(no_spark, [])
+        self._control = ControlLog.open(root, uuid4().hex)
+        self._control.take_over("bench")
+        for rows in base_rows(size):
+            self._append(rows)
+        self._tables.advance(self._publish())
+        self._maintenance = Maintenance(root, self._tables, self._control, UpkeepSettings())
+        self._maintenance.run()
+
+    def epoch(self, changes: int) -> dict[str, float]:
+        """Commit so many changes at the source, and do what the engine's loop does of them; milliseconds by stage."""
+        self._log.write([self._row_change(*change) for change in self.growing.changes(changes)])
+        began = time.monotonic()
+        record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s=0)
+        published = time.monotonic()
+        self._maintenance.slot()
+        ended = time.monotonic()
+        assert record is not None
+        stages = {stage: float(ms) for stage, ms in record.detail["stage_ms"].items()}
+        return {**stages, "epoch": (published - began) * 1000, "upkeep": (ended - published) * 1000}
+
+    def is_equal(self) -> bool:
+        """Whether the published table holds what it is to hold, every row."""
+        published = self._tables.published
+        assert published is not None
+        table = published.tables[NAME]
+        ids = list(self.growing.touched)
+        balances = pa.array(self.growing.touched.values(), pa.decimal128(12, 2))
+        with duckdb.connect() as judge:
+            judge.register("stored", scan(self._root, table.path, table.version))
+            judge.register("touched", pa.table({"id": pa.array(ids, pa.int64()), "balance": balances}))
+            base = _ROW.format(first=0, last=self.growing.size)
+            wanted = (
+                f"SELECT id, balance FROM ({base}) WHERE id NOT IN (SELECT id FROM touched) "
+                "UNION ALL SELECT id, balance FROM touched WHERE balance IS NOT NULL"
+            )
+            both = f"SELECT *, 1 AS side FROM ({wanted}) UNION ALL SELECT id, balance, -1 FROM stored"
+            odd = judge.execute(
+                f"SELECT (SELECT count(*) FROM (SELECT id, balance FROM ({both}) GROUP BY ALL HAVING sum(side) <> 0)), "
+                "(SELECT count(*) FROM stored WHERE holder <> concat('holder ', CAST(id % 1000 AS VARCHAR)))"
+            ).fetchone()
+        return odd == (0, 0)
+
+    def files(self) -> int:
+        """Files of the table's newest version and entries of its log, as somebody finds them who lists the folders."""
+        return sum(1 for file in (self._root / self._tables.specs[NAME].path).rglob("*") if file.is_file())
+
+    def _append(self, rows: pa.Table) -> None:
+        spec, attempt = self._tables.specs[NAME], self._control.new_attempt()
+        base = self._tables.version(NAME)
+        changes = Changes(None, rows.cast(spec.schema), all_new=True)
+        self._tables.stand_at({NAME: self._tables.warehouse.commit(spec, base, changes, Stamp(0, attempt, "0/0"))})
+
+    def _row_change(self, key: int, old: Decimal | None, new: Decimal | None) -> RowChange:
+        rows = [None if balance is None else {"id": key, "holder": f"holder {key % 1000}", "balance": balance}
+                for balance in (old, new)]  # fmt: skip
+        return RowChange(self._source, *rows)
+
+    def _publish(self) -> ControlRecord:
+        cut = self._log.cut(self._log.begin(), None)
+        tables = {name: replace(table, status="live") for name, table in self._tables.versions().items()}
+        return self._control.append(
+            kind="publish", epoch=self._control.new_epoch(), attempt=self._control.new_attempt(), generation="bench",
+            position=cut.position, complete_to=cut.complete_to, committed_at=datetime.now(UTC),
+            offsets={str(partition): offset for partition, offset in cut.end.items()}, tables=tables,
+        )  # fmt: skip
+
+
+class _MirrorsAlone(ViewRunner):
+    """No views: not even a session of Spark's to compute none in."""
+
+    def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
+        """See ViewRunner."""
+        return {}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--sizes", default="100000,1000000,10000000", show_default=True, help="Rows of the tables.")
+@click.option("--ages", default="0,100,300,1000,3000,10000", show_default=True, help="Earlier epochs; may be empty.")
+@click.option("--changes", default=1_000, show_default=True, help="Of each measured epoch, scattered over the table.")
+@click.option("--aging-changes", default=50, show_default=True, help="Of each epoch between two ages.")
+@click.option("--samples", default=15, show_default=True, help="Epochs for each median.")
+@click.option("--pictures", type=click.Path(path_type=Path), help="Folder for the two SVG files.")
+def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int,
+         pictures: Path | None) -> None:  # fmt: skip
+    """Measure flatness: the cost of an epoch of 1,000 scattered changes to one table.
+
+    Without Postgres, Kafka, Debezium and a JVM: the table is made directly (Parquet and Delta, no snapshot), and the
+    changes (70 % updates, 20 % inserts, 10 % deletes) are written, as Debezium's JSON, into a log in memory, which the
+    engine's own epoch reads, decodes, commits and publishes; upkeep has its slot after each. So what is measured is
+    all of the engine's part but the client of Kafka, and the way that small changes take.
+
+    \b
+    size_<rows>_ms     median of an epoch's wall time on a table of so many rows, five epochs before not counted
+    age_<epochs>_ms    the same on a table of the smallest size after so many epochs of --aging-changes each
+    flat_sizes_ratio   the dearest size by the cheapest; flat_ages_ratio the same of ages
+    stages             median milliseconds of each stage, the mean of upkeep after an epoch, and the files in the
+                       table's folder, by size and by age
+    equal              every table holds every row that it is to hold, at the end
+
+    Example: python -m bench.flatness --pictures bench/pictures
+    """
+    options = {"sizes": sizes, "ages": ages, "changes": changes, "aging_changes": aging_changes, "samples": samples}
+
+    def measure() -> dict[str, Any]:
+        return _measure(_numbers(sizes), _numbers(ages), changes, aging_changes, samples, pictures)
+
+    command.run("flatness", options, measure)
+
+
+def _measure(
+    sizes: Sequence[int], ages: Sequence[int], changes: int, aging: int, samples: int,
+    pictures: Path | None,
+) -> dict[str, Any]:  # fmt: skip
+    figures: dict[str, Any] = {"stages": {}, "equal": True}
+    by_size, by_age = {}, {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as root:
+            command.tell(f"a table of {size:,} rows")
+            stage = Stage(Path(root), size, seed=1)
+            _run(stage, WARM_UP_EPOCHS, changes)
+            by_size[size] = _take(figures, f"size_{size}", stage, samples, changes)
+            figures["equal"] &= stage.is_equal()
+    if ages:
+        with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as root:
+            stage, epochs = Stage(Path(root), min(sizes), seed=2), WARM_UP_EPOCHS
+            _run(stage, WARM_UP_EPOCHS, changes)
+            for age in ages:
+                command.tell(f"after {age:,} epochs")
+                _run(stage, age - epochs, aging)
+                by_age[age] = _take(figures, f"age_{age}", stage, samples, changes)
+                epochs = max(age, epochs) + samples
+            figures["equal"] &= stage.is_equal()
+    for name, label, costs in (("sizes", "rows of the table", by_size), ("ages", "earlier epochs", by_age)):
+        if costs:
+            figures[f"flat_{name}_ratio"] = round(max(costs.values()) / min(costs.values()), 2)
+            _draw(pictures, f"flatness-{name}.svg", f"An epoch of {changes:,} changes", label, costs)
+    return figures
+
+
+def _run(stage: Stage, epochs: int, changes: int) -> list[dict[str, float]]:
+    return [stage.epoch(changes) for _ in range(epochs)]
+
+
+def _take(figures: dict[str, Any], name: str, stage: Stage, samples: int, changes: int) -> float:
+    """Measure some epochs; puts their medians into the figures and returns that of the whole."""
+    spent = _run(stage, samples, changes)
+    middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
+    # Most epochs have no upkeep after them; a median would never see it.
+    upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
+    figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, "files": stage.files()}
+    figures[f"{name}_ms"] = middle["epoch"]
+    command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
+    return middle["epoch"]
+
+
+def _draw(pictures: Path | None, file: str, title: str, label: str, costs: dict[int, float]) -> None:
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        points = [(float(x), y) for x, y in costs.items()]
+        (pictures / file).write_text(line_chart(title, label, "milliseconds", {"one epoch": points}, log_x=True))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
+
+
+if __name__ == "__main__":
+    main()

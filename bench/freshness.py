@@ -1,0 +1,131 @@
+"""How long a commit takes from Postgres to a reader of Delta, under a load that does not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from bench import command
+from bench.figures import QUANTILES, quantile
+from bench.observed import Observation, observer
+from bench.rig import Rig, rig
+from bench.systems import CdcViews, System, systems
+from cdc_views.demo.figures import changes_of
+from cdc_views.metrics import STAGES
+from cdc_views.store.control import ControlRecord
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rate", default=1000.0, show_default=True, type=click.FloatRange(min=1), help="Row changes a second.")
+@click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(min=1), help="Of the window.")
+@click.option("--warm-up", default=30.0, show_default=True, help="Seconds of the same load before the window.")
+@click.option("--rows", default=200_000, show_default=True, help="Of each of the three large tables, without views.")
+@click.option("--views", type=click.Choice(["none", "demo"]), default="none", show_default=True,
+              help="With the demo's views the data are the demo's.")  # fmt: skip
+@click.option("--profile", type=click.Path(path_type=Path), help="Run the engine under cProfile, into this file.")
+@command.baseline_option("textbook,deltars")
+@command.stack_options
+def main(rate: float, seconds: float, warm_up: float, rows: int, views: str, profile: Path | None,
+         baselines: list[str], state: Path | None, memory: str) -> None:  # fmt: skip
+    """Measure freshness: real Postgres to Delta, as a reader in another process sees it.
+
+    The load is open: transactions of five row changes in one to five tables, at times drawn beforehand (Poisson).
+    Twenty times a second one of them is a probe, which writes its number into a row of each of the five tables. A
+    latency is the time from the moment that was set for a probe's commit to the moment when a reader, which opens
+    everything anew when there is something new, has read that number or a later one in all five tables. Probes of the
+    warm-up are not counted; those of the window are waited for, however long they take. Upkeep runs as it runs anyway.
+
+    \b
+    mirror_p50_s, _p95_s, _p99_s, _max_s   with views the names begin with epoch_
+    stage_*_p50_s, _p99_s   to the commit, to the cut that has it, to publication, to the end of reading
+    epoch_*_p50_ms     the stages of the engine's epochs
+    backlog_slope      seconds of latency gained per second of load; about 0 if the load is kept up with
+    system_cores, capture_cores, load_cores, reader_cores, foreign_cores   CPU seconds per second in the window
+    states_torn        of states_seen by the reader, those that showed half of a transaction
+    equal              every row of every mirror equals Postgres, after the window
+
+    The baselines run after it on the same topics, one at a time, under the same load, with the same cores, heap and
+    table settings: baseline_* is the text-book Structured Streaming job (foreachBatch, MERGE per table), deltars_*
+    the delta-rs loop (consume for 0.2 s, last row per key, MERGE per table; no deletion vectors, as it writes none).
+
+    Example: python -m bench.freshness --rate 1000 --seconds 60 --views none
+    """
+    options = {"rate": rate, "seconds": seconds, "warm_up": warm_up, "rows": rows, "views": views}
+
+    def measure() -> dict[str, Any]:
+        with rig(state, rows, memory, with_views=views == "demo") as ready:
+            return _measure(ready, rate, warm_up, seconds, profile, baselines)
+
+    command.run("freshness", options, measure)
+
+
+def _measure(
+    rig: Rig, rate: float, warm_up_s: float, seconds: float, profile: Path | None, baselines: Sequence[str]
+) -> dict[str, Any]:
+    command.tell(f"snapshot of {rig.contents.rows} rows")
+    rig.capture()
+    figures: dict[str, Any] = {}
+    number = 1
+    for system in systems(rig, baselines, profile):
+        more, observed, number = _observe(rig, system, rate, warm_up_s, seconds, number)
+        figures |= more
+        if isinstance(system, CdcViews):
+            figures |= stage_figures(observed, system.published())
+    return figures
+
+
+def _observe(
+    rig: Rig, system: System, rate: float, warm_up_s: float, seconds: float, number: int
+) -> tuple[dict[str, Any], Observation, int]:
+    """Figures of a system from its first start, what was observed, and the next number of a probe."""
+    command.tell(f"{system.name}: from nothing to the end of the topics")
+    system.start()
+    try:
+        with observer(rig, system, number) as watching:
+            watching.wait_ready()
+            command.tell(f"{system.name}: {rate:g} changes a second for {warm_up_s:g} and {seconds:g} s")
+            observed = watching.observe(rate, warm_up_s, seconds)
+        equal = system.is_equal()
+    finally:
+        system.stop()
+    word = "epoch" if rig.with_views and isinstance(system, CdcViews) else "mirror"
+    figures = observed.figures(system.prefix, word) | {f"{system.prefix}equal": equal}
+    if not equal:
+        command.tell(str(system.describe_differences()))
+    return figures, observed, watching.next_number
+
+
+def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> dict[str, Any]:
+    """Where the time of a commit went: medians over the probes, and over the epochs that held them."""
+    epochs = {record.epoch: record for record in published}
+    parts: dict[str, list[float]] = {"commit": [], "wait": [], "engine": [], "read": []}
+    for seen in observed.seen:
+        record = epochs[seen.sighting.epoch or 0]
+        assert record.committed_at is not None
+        assert record.published_at is not None
+        cut_at, published_at = record.committed_at.timestamp(), record.published_at.timestamp()
+        parts["commit"].append(seen.probe.committed_at - seen.probe.due_at)
+        parts["wait"].append(cut_at - seen.probe.committed_at)
+        parts["engine"].append(published_at - cut_at)
+        parts["read"].append(seen.sighting.at - published_at)
+    inside = [epochs[number] for number in sorted({seen.sighting.epoch or 0 for seen in observed.seen})]
+    spent = [record.detail["stage_ms"] for record in inside if "stage_ms" in record.detail]
+    return {
+        **{
+            f"stage_{name}_{part}_s": round(quantile(values, QUANTILES[part]), 3)
+            for name, values in parts.items()
+            for part in ("p50", "p99")
+            if values
+        },
+        **{f"epoch_{stage}_p50_ms": median(each.get(stage, 0) for each in spent) for stage in STAGES if spent},
+        "epoch_changes_p50": median(map(changes_of, inside)) if inside else 0,
+        "epochs": len(inside),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What the figures were measured on: the machine, the versions, and how much of its cores others took."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from cdc_views.stack import process
+from cdc_views.stack.java import java_command
+
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "pyarrow", "duckdb")
+
+
+def describe() -> dict[str, Any]:
+    """The machine and the versions, as JSON."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "java": _java_version(),
+        "python": platform.python_version(),
+        **{package: version(package) for package in _PACKAGES},
+        "load_average_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def busy_s() -> float:
+    """Seconds of CPU that this machine has spent on anything, all cores together, since it was started."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    user, nice, system, _idle, _waiting, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / _TICKS_PER_S
+
+
+def cpu_s(pids: Iterable[int | None]) -> float:
+    """Seconds of CPU that these processes and their descendants have spent, ended descendants included."""
+    families = {member for pid in pids if pid is not None for member in process.family(pid)}
+    return sum(map(_spent_ticks, families)) / _TICKS_PER_S
+
+
+def _spent_ticks(pid: int) -> int:
+    try:
+        # The second field is the name in parentheses and may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(map(int, fields[11:15]))  # user and system, its own and of children that were waited for
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _java_version() -> str:
+    told = subprocess.run([java_command(), "-version"], capture_output=True, text=True).stderr.splitlines()
+    return next((line for line in told if " version " in line), "unknown")

@@ -1,0 +1,155 @@
+"""What every run stands on: Postgres, Kafka and Connect, a database of its own, its topics, and a scratch folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import psycopg
+import yaml
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from bench import database
+from bench.database import Contents
+from bench.load import DSN_VARIABLE
+from cdc_views.config import FILE_NAME, Settings, load_settings
+from cdc_views.demo.programs import Program
+from cdc_views.demo.project import VIEWS
+from cdc_views.engine.capture import start_capture
+from cdc_views.engine.preflight import fix, require_ready
+from cdc_views.errors import NotRunning
+from cdc_views.log.connect import Connect
+from cdc_views.log.markers import read_marker
+from cdc_views.log.reader import Reader
+from cdc_views.log.record import TopicPartition, parse_records
+from cdc_views.log.topics import admin_client, delete_topics, end_offsets, topic_name
+from cdc_views.service_schema import HEARTBEAT
+from cdc_views.source.connection import connect
+from cdc_views.source.marker import Marker
+from cdc_views.source.slot import drop_slot
+from cdc_views.stack.folders import make_shared
+from cdc_views.stack.local import LocalStack
+
+ROOT: Final = Path(__file__).parent.parent
+CAPTURED_LIMIT_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A database and its topics on a running stack; `folder` is the run's own, and gone afterwards."""
+
+    stack: LocalStack
+    folder: Path
+    name: str
+    dsn: str
+    contents: Contents
+    driver_memory: str
+    with_views: bool
+
+    def project(self, label: str) -> Path:
+        """A new project folder over the same database and topics, with an empty warehouse of its own."""
+        folder = self.folder / label
+        folder.mkdir()
+        addresses = self.stack.addresses
+        with open(folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
+            secret.write(self.dsn)
+        if self.with_views:
+            shutil.copytree(VIEWS, folder / "views")
+        settings = {
+            "source": {"dsn": "${file:dsn}", "tables": list(self.contents.tables), "slot": self.name,
+                       "publication": self.name},
+            "log": {"bootstrap_servers": addresses.bootstrap_servers, "connect_url": addresses.connect_url,
+                    "connector": self.name, "topic_prefix": self.name},
+            "engine": {"driver_memory": self.driver_memory},
+        }  # fmt: skip
+        (folder / FILE_NAME).write_text(yaml.safe_dump(settings, sort_keys=False))
+        return folder
+
+    def settings(self, project: Path) -> Settings:
+        """As every command reads them."""
+        return load_settings(project)
+
+    def capture(self) -> float:
+        """Fill the topics with the initial snapshot; returns the seconds from registering the connector to its end."""
+        settings = self.settings(self.project("capture"))
+        fix(settings)
+        require_ready(settings)
+        began = time.monotonic()
+        start_capture(settings, lambda progress: None)
+        return time.monotonic() - began
+
+    def wait_captured(self) -> None:
+        """Wait until everything that is committed now can be read from the topics. Raises NotRunning."""
+        log = self.settings(self.folder / "capture").log
+        heartbeat = TopicPartition(topic_name(log.topic_prefix, HEARTBEAT), 0)
+        with connect(self.dsn) as source, closing(Reader(log)) as reader:
+            reader.assign(end_offsets(admin_client(log), [heartbeat]))
+            marker = Marker(source, uuid4().hex)
+            number, deadline = marker.touch(), time.monotonic() + CAPTURED_LIMIT_S
+            while time.monotonic() < deadline:
+                for record in parse_records(reader.read(0.2)):
+                    arrived = read_marker(record, marker.writer)
+                    if arrived is not None and arrived.number >= number:
+                        return
+        raise NotRunning(f"a marker did not come through the log within {CAPTURED_LIMIT_S:.0f} s")
+
+    def capture_pids(self) -> list[int | None]:
+        """Of Postgres, Kafka and Connect."""
+        return [service.pid for service in self.stack.services]
+
+    def program(self, name: str, folder: Path, *arguments: str) -> Program:
+        """A module of this package as a process of its own; the DSN is in its environment."""
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        return Program(name, folder, ["-m", *arguments], {"PYTHONPATH": path, DSN_VARIABLE: self.dsn})
+
+    def forget(self) -> None:
+        """Free connector, slot, topics and database."""
+        if (self.folder / "capture").exists():
+            settings = self.settings(self.folder / "capture")
+            Connect(settings.log.connect_url).delete_connector(settings.log.connector)
+            with connect(self.dsn) as source:
+                drop_slot(source, self.name)
+            delete_topics(settings.log, settings.source.tables)
+        with psycopg.connect(self.stack.addresses.dsn, autocommit=True) as server:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(self.name)))
+
+
+@contextmanager
+def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool = False) -> Iterator[Rig]:
+    """Start the stack of a state folder (None: one that is gone afterwards), and make a database on it.
+
+    `rows` are those of each large table; with the demo's views the database is the demo's. A stack that was running
+    before is left running.
+    """
+    with _scratch() as folder, LocalStack(state or folder / "stack") as stack:
+        name = f"bench_{uuid4().hex[:10]}"
+        with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        dsn = make_conninfo(stack.addresses.dsn, dbname=name)
+        contents = database.create_demo(dsn) if with_views else database.create(dsn, rows)
+        made = Rig(stack, folder, name, dsn, contents, driver_memory, with_views)
+        try:
+            yield made
+        finally:
+            made.forget()
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A temporary folder that Postgres' user can enter; `TMPDIR` says where."""
+    folder = Path(tempfile.mkdtemp(prefix="cdc-views-bench-"))
+    folder.chmod(0o755)
+    make_shared(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

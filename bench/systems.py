@@ -1,0 +1,178 @@
+"""What is measured, each as a process of its own on the same topics: cdc_views, and the two baselines."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from bench.equality import StoredTable, differences, published_mirrors
+from bench.rig import Rig
+from cdc_views.demo.programs import Program, wait_until
+from cdc_views.errors import CheckFailed, NothingPublished, NotRunning
+from cdc_views.stack import process
+from cdc_views.store.control import PUBLISHING, ControlRecord, read_control
+from cdc_views.store.entries import newest_version
+from cdc_views.testing.compare import describe
+
+END_LIMIT_S: Final = 3600.0
+_EQUAL_LIMIT_S: Final = 120.0
+
+
+class System(ABC):
+    """One way to mirror the topics; `prefix` begins the names of its figures."""
+
+    name: ClassVar[str]
+    prefix: ClassVar[str]
+
+    def __init__(self, rig: Rig, label: str = "") -> None:
+        """With a `label` it is another run, from nothing."""
+        self._rig = rig
+        self._project = rig.project(f"{self.name}{label}")
+
+    @abstractmethod
+    def _program(self, until_end: bool) -> Program:
+        """The process."""
+
+    @abstractmethod
+    def reader_options(self) -> list[str]:
+        """What the reader is to be told of its tables."""
+
+    @abstractmethod
+    def reading_s(self) -> float:
+        """How long one that has ended by itself was reading and writing, its start not counted."""
+
+    @abstractmethod
+    def _stored(self) -> dict[str, StoredTable]:
+        """The tables as readers see them now."""
+
+    def start(self, *, until_end: bool = False) -> None:
+        """Start it; with `until_end` it ends by itself when it has what is in the topics now."""
+        self.program = self._program(until_end)
+        self.program.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self.program.stop()
+
+    def wait_end(self) -> None:
+        """Wait for a process that ends by itself. Raises NotRunning if it failed."""
+        pid = self.program.pid
+        if not wait_until(lambda: self.program.pid is None, END_LIMIT_S):
+            raise NotRunning(f"{self.name} did not end within {END_LIMIT_S:.0f} s")
+        if pid is not None and process.exit_status(pid) != 0:
+            raise self._failed("has failed")
+
+    def is_equal(self) -> bool:
+        """Whether its tables come to hold what Postgres holds; Postgres is idle, but the system may still be busy."""
+        return wait_until(self._is_equal_now, _EQUAL_LIMIT_S)
+
+    def require_running(self) -> None:
+        """Raises NotRunning with the end of its log if it has ended."""
+        if self.program.pid is None:
+            raise self._failed("has ended")
+
+    def _is_equal_now(self) -> bool:
+        try:
+            self._last_differences = differences(self._rig.dsn, self._stored())
+        except NothingPublished:
+            return False
+        return not self._last_differences
+
+    def describe_differences(self) -> CheckFailed:
+        """The error that names what was not equal at the last look."""
+        return CheckFailed(f"{self.name}: {describe(self._last_differences)}")
+
+    def _failed(self, what: str) -> NotRunning:
+        return NotRunning(f"{self.name} {what}:\n{process.last_lines(self.program.log_file)}")
+
+
+class CdcViews(System):
+    """The engine, as `cdc-views run` starts it."""
+
+    name = "cdc_views"
+    prefix = ""
+
+    def __init__(self, rig: Rig, label: str = "", profile: Path | None = None) -> None:
+        super().__init__(rig, label)
+        self._profile = profile
+
+    @property
+    def warehouse(self) -> Path:
+        """Its Delta tables and the control log."""
+        return self._project / "warehouse"
+
+    def published(self) -> list[ControlRecord]:
+        """The epochs so far, oldest first."""
+        return [record for record in read_control(self.warehouse) if record.kind in PUBLISHING]
+
+    def reader_options(self) -> list[str]:
+        """See System."""
+        return ["--warehouse", str(self.warehouse)]
+
+    def reading_s(self) -> float:
+        """See System."""
+        spent = [record.detail.get("stage_ms", {}) for record in self.published()]
+        return sum(sum(stages.values()) for stages in spent) / 1000
+
+    def _program(self, until_end: bool) -> Program:
+        module = ["cdc_views.cli.main"] if self._profile is None else ["bench.profiled", str(self._profile.absolute())]
+        options = ["--until-caught-up"] if until_end else []
+        return self._rig.program(self.name, self._project, *module, "-C", str(self._project), "run", *options)
+
+    def _stored(self) -> dict[str, StoredTable]:
+        return published_mirrors(self.warehouse)
+
+
+class _Baseline(System):
+    module: ClassVar[str]
+
+    @property
+    def _folder(self) -> Path:
+        return self._project / "tables"
+
+    def reader_options(self) -> list[str]:
+        """See System."""
+        return ["--tables", str(self._folder)]
+
+    def reading_s(self) -> float:
+        """See System."""
+        return float(json.loads(self.program.log_file.read_text().strip().rpartition("\n")[2])["reading_s"])
+
+    def _program(self, until_end: bool) -> Program:
+        options = ["--until-end"] if until_end else []
+        where = ["--project", str(self._project), "--out", str(self._folder)]
+        return self._rig.program(self.name, self._project, self.module, *where, *options)
+
+    def _stored(self) -> dict[str, StoredTable]:
+        names = [f"public.{table}" for table in self._rig.contents.tables]
+        versions = {name: newest_version(self._folder / name) for name in names}
+        return {name: StoredTable(self._folder, name, version) for name, version in versions.items()}
+
+
+class Textbook(_Baseline):
+    """Structured Streaming, foreachBatch, a MERGE per table."""
+
+    name = "textbook"
+    prefix = "baseline_"
+    module = "bench.textbook"
+
+
+class DeltaRs(_Baseline):
+    """The loop of delta-rs."""
+
+    name = "deltars"
+    prefix = "deltars_"
+    module = "bench.deltars"
+
+
+BASELINES: Final[dict[str, type[System]]] = {"textbook": Textbook, "deltars": DeltaRs}
+
+
+def systems(rig: Rig, baselines: Iterable[str], profile: Path | None = None) -> Iterator[System]:
+    """cdc_views, its engine profiled if asked to, and then the named baselines; each is made when its turn comes."""
+    yield CdcViews(rig, profile=profile)
+    for name in baselines:
+        yield BASELINES[name](rig)

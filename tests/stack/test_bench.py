@@ -1,0 +1,81 @@
+"""Every benchmark at a size that says nothing of speed: it ends well, its figures are there, its tables are right."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_views.stack.local import LocalStack
+
+ROOT = Path(__file__).parent.parent.parent
+LIMIT_S = 500
+
+PROGRAMS = {
+    "freshness": ["--rate", "50", "--seconds", "3", "--warm-up", "1", "--rows", "300", "--baselines", "deltars"],
+    "throughput": ["--from", "50", "--to", "50", "--seconds", "2", "--warm-up", "0", "--rows", "300"],
+    "snapshot": ["--rows", "300", "--baselines", "deltars"],
+    "replay": ["--rows", "300", "--changes", "1000", "--baselines", "textbook"],
+    "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--changes", "50", "--aging-changes", "5", "--samples", "3"],
+}
+QUANTILES = ("p50_s", "p95_s", "p99_s", "max_s")
+KEYS = {
+    "freshness": {
+        *(f"{prefix}mirror_{name}" for prefix in ("", "deltars_") for name in QUANTILES),
+        *(f"stage_{stage}_p50_s" for stage in ("commit", "wait", "engine", "read")),
+        *("backlog_slope", "system_cores", "capture_cores", "foreign_cores", "epoch_mirrors_p50_ms"),
+        *("deltars_backlog_slope", "deltars_system_cores", "deltars_equal"),
+    },
+    "throughput": {"throughput_changes_per_s", "trials"},
+    "snapshot": {"debezium_rows_per_s", "mirror_rows_per_s", "deltars_mirror_rows_per_s", "deltars_equal",
+                 "mirrors_after_topics_share"},
+    "replay": {"replay_changes_per_s", "baseline_replay_changes_per_s", "baseline_equal"},
+    "flatness": {"size_1000_ms", "size_3000_ms", "age_0_ms", "age_10_ms", "flat_sizes_ratio", "flat_ages_ratio"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """All programs at the same time, on one stack: most of what they do is waiting for one JVM each."""
+    # The second compiler pays after ten minutes.
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    pictures = tmp_path_factory.mktemp("pictures")
+    further = {"flatness": ["--pictures", str(pictures)]}
+    started = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", f"bench.{name}", *options,
+             *further.get(name, ["--memory", "1g", "--state", str(stack.state)])],
+            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for name, options in PROGRAMS.items()
+    }  # fmt: skip
+    yield started
+    for process in started.values():
+        process.terminate()
+        process.communicate(timeout=60)
+    assert {file.name for file in pictures.iterdir()} == {"flatness-sizes.svg", "flatness-ages.svg"}
+
+
+def last_line(process: subprocess.Popen[str]) -> dict[str, Any]:
+    out, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, out + err
+    figures: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return figures
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_gives_its_figures_and_equal_tables(runs: dict[str, subprocess.Popen[str]], name: str) -> None:
+    figures = last_line(runs[name])
+    assert KEYS[name] <= figures.keys(), KEYS[name] - figures.keys()
+    assert figures["bench"] == name
+    assert figures["machine"]["cores"] == os.cpu_count()
+    assert all(value is True for figure, value in figures.items() if figure.endswith("equal"))
+    assert figures["equal"]
+    # A reader of published epochs never sees half of a transaction.
+    assert figures.get("states_torn", 0) == 0
