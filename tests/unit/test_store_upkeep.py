@@ -156,6 +156,30 @@ def test_larger_file_with_many_deleted_rows_is_written_anew_in_row_groups(tmp_pa
     assert history.upkeep.files_due() == []
 
 
+def test_upkeep_that_has_fallen_behind_merges_all_at_once(history: History) -> None:
+    while history.version < 30:
+        history.commit()
+    before = history.version
+    history.keep_up(oldest=0)
+    assert history.version == before + 1
+    history.assert_right(since=before)
+
+
+def test_sweep_removes_nothing_where_the_log_no_longer_says_what_is_needed(history: History) -> None:
+    while history.version < 12:
+        history.commit()
+    history.upkeep.is_known(history.version)
+    history.upkeep.checkpoint()
+    (history.table / "_delta_log" / f"{5:020d}.json").unlink()
+    history.upkeep = TableUpkeep(history.root, SPEC, SETTINGS)
+    before = history.files()
+    history.keep_up(oldest=3)
+    assert history.files() >= before
+    history.keep_up(oldest=history.version)
+    assert not history.files() >= before
+    history.assert_right(since=history.version)
+
+
 def test_sweep_leaves_files_that_are_younger_than_retention(tmp_path: Path) -> None:
     history = History(tmp_path, SETTINGS.model_copy(update={"keep_hours": 1.0}))
     history.commit()
