@@ -17,7 +17,7 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, TableUnavailable
 from cdc_views.store.data_files import ROW_GROUP
 from cdc_views.store.entries import read_entry
-from cdc_views.store.reading import read_table
+from cdc_views.store.reading import read_table, require_readable
 from cdc_views.store.state import TableState
 from cdc_views.store.upkeep import TableUpkeep
 from cdc_views.store.versions import Stamp
@@ -107,6 +107,9 @@ def test_files_and_log_stay_few_and_retained_versions_right(history: History) ->
     assert most_entries < 50
     assert len(history.files()) < 100
     history.assert_right(since=history.version - 15)
+    require_readable(history.root, "t", history.version - 15)
+    with pytest.raises(TableUnavailable):
+        require_readable(history.root, "t", history.version - 40)
     with pytest.raises(TableUnavailable):
         read_table(history.root, "t", 5)
 
