@@ -38,6 +38,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why tests were skipped, once for each reason."""
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    for reason in dict.fromkeys(skipped):
+        told = reason.removeprefix("Skipped: ")
+        terminalreporter.write_line(f"{skipped.count(reason)} tests skipped: {told}", yellow=True)
+
+
 @pytest.fixture
 def state_folder(enterable_folder: Path, request: pytest.FixtureRequest) -> Path:
     """A folder for a stack of the test's own."""
