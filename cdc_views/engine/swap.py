@@ -160,7 +160,10 @@ def published_epoch(records: list[ControlRecord], epoch: int) -> ControlRecord:
     for record in records:
         if record.epoch == epoch and record.published_at is not None:
             return record
-    raise BadReplay(f"epoch {epoch} was never published", hint='"cdc-views epochs" lists those that were')
+    raise BadReplay(
+        f"the control log has no epoch {epoch}",
+        hint='"cdc-views epochs" lists those that it has; older ones are removed (docs/upkeep.md)',
+    )
 
 
 def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:

@@ -41,6 +41,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control import ControlRecord, last_published, last_takeover, read_control
 from cdc_views.store.lock import holder
+from cdc_views.store.reading import require_readable
 from cdc_views.store.rebuilds import Unfinished
 from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
@@ -94,7 +95,8 @@ def rebuild(
 ) -> Outcome:
     """Make the named tables and views anew (None: all), compare them, and swap them in if asked to.
 
-    Raises NotSelfContained, BadReplay, UnknownView, LogGap, UnresolvedToast, RebuildRunning, and what a swap raises.
+    Raises NotSelfContained, BadReplay, UnknownView, LogGap, TableUnavailable, UnresolvedToast, RebuildRunning, and
+    what a swap raises.
     """
     with ExitStack() as resources:
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
@@ -105,6 +107,7 @@ def rebuild(
         log = resources.enter_context(closing(_open_log(settings, declared)))
         # Before anything is made: what cannot be replayed leaves nothing behind.
         starts = start_offsets(plan, log, read_control(settings.warehouse))
+        _require_readable(plan, settings.warehouse)
         wanted = unfinished.Wanted(plan.names, str(origin), base.generation or "", swap)
         ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:
@@ -321,6 +324,15 @@ def _open_log(settings: Settings, declared: Declared) -> Log:
     assert known is not None
     require_same_tables(known.detail["source"], declared.sources)
     return open_log(settings, declared, _NoMarker(), known)
+
+
+def _require_readable(plan: RebuildPlan, root: Path) -> None:
+    """The mirrors of the epoch that a rebuild begins with are there. Raises TableUnavailable."""
+    if plan.origin.epoch is not None:
+        epoch = published_epoch(read_control(root), plan.origin.epoch)
+        for source in plan.sources:
+            table = epoch.tables[str(source.name)]
+            require_readable(root, table.path, table.version)
 
 
 def _require_declared_as_published(plan: RebuildPlan, base: ControlRecord) -> None:

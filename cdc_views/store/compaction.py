@@ -60,7 +60,8 @@ def files_due(state: TableState, settings: UpkeepSettings) -> list[Add]:
             classes[_class_of(file.live_bytes, smallest, settings.merged_files)].append(file)
     for files in classes:
         if len(files) >= settings.merged_files:
-            return [file.add for file in _first_up_to(files, settings.merged_files, 2 * target)]
+            # All of the class: where upkeep has fallen behind, fewer and larger merges catch up.
+            return [file.add for file in _first_up_to(files, 2 * target)]
     # A small one goes with its class soon enough.
     worn = [file for file in sized if file.deleted_part >= settings.deleted_part and file.add["size"] > smallest]
     return [file.add for file in worn[:1]]
@@ -93,8 +94,8 @@ def _class_of(live_bytes: float, smallest: float, factor: int) -> int:
     return sum(live_bytes >= limit for limit in limits)
 
 
-def _first_up_to(files: Sequence[_Sized], most: int, most_bytes: float) -> list[_Sized]:
+def _first_up_to(files: Sequence[_Sized], most_bytes: float) -> list[_Sized]:
     """The first files, at least two, as long as there are not too many bytes in them."""
-    sums = accumulate(file.live_bytes for file in files[:most])
+    sums = accumulate(file.live_bytes for file in files)
     few = sum(total <= most_bytes for total in sums)
     return list(files[: max(2, few)])

@@ -5,8 +5,8 @@ never retried, so record number and version of the table are the same number. Wh
 version taken is no longer the writer. No JVM: it is read by delta-rs; records are written here, since
 delta-rs does not bring what it has written to the disk.
 
-Old records go in the end (`upkeep`), whole files of them, by a record of kind `upkeep` whose version drops them. Its
-detail says from which number on every record is there.
+Old records go in the end, by a record of kind `upkeep` whose version rearranges the files without them. Its detail
+says from which number on every record is there.
 """
 
 from __future__ import annotations
@@ -170,6 +170,11 @@ class ControlLog:
     def version(self) -> int:
         """The number of the last record, which is the version of the table too."""
         return self._version
+
+    @property
+    def first(self) -> int:
+        """Every record from this number on is there."""
+        return _first(self.records)
 
     @property
     def last_attempt(self) -> int:

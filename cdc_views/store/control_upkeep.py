@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Final
 
 import orjson
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.compaction import removal
-from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, ControlRecord, last_takeover
+from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, last_takeover
 from cdc_views.store.data_files import space_for
 from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.retention import Needed
 from cdc_views.store.state import Add
-from cdc_views.store.stored_keys import data_file
 from cdc_views.store.upkeep import TableUpkeep
 
 # Each compaction is a record and a file more.
@@ -48,19 +47,27 @@ class ControlUpkeep:
         return self._log.is_known(self._control.version) and bool(self._log.files_due())
 
     def compact(self, needed: Needed) -> None:
-        """Merge small files, and drop those that have no needed record. Raises Fenced."""
-        gone = [add for add in self._log.files if _last_record(add) < needed.first]
+        """Merge small files, and drop the records that nothing needs. Raises Fenced, DiskFull."""
+        first = max(needed.first, self._control.first)
+        gone = [add for add in self._log.files if _numbers(add)[1] < first]
         merged = [add for add in self._log.files_due() if add not in gone]
-        written = self._merged(merged)
+        shortened = any(_numbers(add)[0] < first for add in merged)
+        written = self._merged(merged, first)
         faults.point("upkeep.after_control_file")
-        first = max(map(_last_record, gone), default=0) + 1
+        takeover = last_takeover(self._control.records)
+        assert takeover is not None
         self._control.append(
             kind="upkeep",
             epoch=self._control.last_epoch,
             attempt=self._control.new_attempt(),
-            detail={FIRST: first} if gone else {},
-            rearranged=[*map(removal, merged), *written, *(removal(add, data_change=True) for add in gone)],
-            repeated=self._still_needed(gone),
+            detail={FIRST: first},
+            rearranged=[
+                *(removal(add, data_change=shortened) for add in merged),
+                *({"add": {**add, "dataChange": shortened}} for add in written),
+                *(removal(add, data_change=True) for add in gone),
+            ],
+            # It says what the mirrors were made from.
+            repeated=[takeover] if takeover.seq < first else [],
         )
         self._control.forget_before(first)
         faults.point("upkeep.after_control_record")
@@ -83,23 +90,15 @@ class ControlUpkeep:
         recent = (each.seq for each in self._control.records if each.published_at and each.published_at > since)
         self._log.sweep(max(0, min(next(recent, self._control.version), self._control.version - _READ_VERSIONS)))
 
-    def _merged(self, files: Sequence[Add]) -> list[dict[str, Add]]:
-        if not files:
-            return []
+    def _merged(self, files: Sequence[Add], first: int) -> list[Add]:
+        """The records of these files from this number on in one file; none if there are none."""
+        rows = (rows.filter(pc.field("seq") >= first) for rows in rows_of(self._folder, SPEC, files))
         with space_for(self._folder):
-            written = write_merged(self._folder, SPEC, rows_of(self._folder, SPEC, files))
-        return [{"add": written}] if written else []
-
-    def _still_needed(self, gone: Sequence[Add]) -> list[ControlRecord]:
-        """The last takeover, if it is in one of these files: it says what the mirrors were made from."""
-        takeover = last_takeover(self._control.records)
-        for add in gone:
-            numbers = pq.read_table(data_file(self._folder, add["path"]), columns=["seq"], partitioning=None)["seq"]
-            if takeover is not None and takeover.seq in numbers.to_pylist():
-                return [takeover]
-        return []
+            written = write_merged(self._folder, SPEC, rows)
+        return [] if written is None else [written]
 
 
-def _last_record(add: Add) -> int:
-    """The highest number of a record in a file."""
-    return int(orjson.loads(add["stats"])["maxValues"]["seq"])
+def _numbers(add: Add) -> tuple[int, int]:
+    """The lowest and the highest number of a record in a file."""
+    stats = orjson.loads(add["stats"])
+    return int(stats["minValues"]["seq"]), int(stats["maxValues"]["seq"])

@@ -48,6 +48,16 @@ def read_table(root: Path, path: str, version: int, columns: Sequence[str] | Non
     return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
 
 
+def require_readable(root: Path, path: str, version: int) -> None:
+    """Read one column of a version, batch by batch: upkeep may have removed its files. Raises TableUnavailable."""
+    try:
+        table = DeltaTable(str(root / path), version=version)
+        for _ in pa.RecordBatchReader.from_stream(table.scan(columns=[table.schema().fields[0].name])):
+            pass
+    except (DeltaError, OSError, pa.ArrowInvalid) as error:
+        raise _unavailable(path, version) from error
+
+
 def _unavailable(path: str, version: int) -> TableUnavailable:
     return TableUnavailable(
         f'table "{path}": version {version} cannot be read',

@@ -15,7 +15,7 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced
 from cdc_views.store.checkpoint import clean_log, newest_checkpoint, write_checkpoint
 from cdc_views.store.compaction import compact, files_due
-from cdc_views.store.entries import VersionTaken, read_entry
+from cdc_views.store.entries import NO_TABLE, VersionTaken, entry_file, read_entry
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add, TableState
 from cdc_views.store.vacuum import files_of, sweep
@@ -35,6 +35,7 @@ class TableUpkeep:
         self._settings = settings
         self._state = TableState()
         self._dropped: dict[int, set[Path]] = {}  # files by the version that took them out
+        self._unknown = NO_TABLE  # up to this version the log no longer says what was taken out
         self._checkpointed: int | None = None
         self._swept: int | None = None
         self._swept_at = 0.0
@@ -97,15 +98,17 @@ class TableUpkeep:
         if self._swept is None:
             self._take_in(range(oldest + 1, self.version + 1))
         self._dropped = {version: files for version, files in self._dropped.items() if version > oldest}
-        needed = files_of(self._table, self.files).union(*self._dropped.values())
-        removed = clean_log(self._table, oldest) + sweep(self._table, needed, self._settings.keep_hours * _HOUR_S)
         self._swept, self._swept_at = self.version, time.monotonic()
-        return removed
+        if oldest < self._unknown:
+            return 0
+        needed = files_of(self._table, self.files).union(*self._dropped.values())
+        return clean_log(self._table, oldest) + sweep(self._table, needed, self._settings.keep_hours * _HOUR_S)
 
     def _take_in(self, versions: range) -> None:
-        """Learn what these versions took out. Raises TableUnavailable if the log no longer says."""
+        """Learn what these versions took out. Somebody else may have cleaned the log up."""
         for version in versions:
-            actions = read_entry(self._table, version)
-            self._dropped[version] = files_of(
-                self._table, (action["remove"] for action in actions if "remove" in action)
-            )
+            if not entry_file(self._table, version).exists():
+                self._unknown = version
+                continue
+            removed = (action["remove"] for action in read_entry(self._table, version) if "remove" in action)
+            self._dropped[version] = files_of(self._table, removed)

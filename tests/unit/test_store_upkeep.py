@@ -17,7 +17,7 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, TableUnavailable
 from cdc_views.store.data_files import ROW_GROUP
 from cdc_views.store.entries import read_entry
-from cdc_views.store.reading import read_table
+from cdc_views.store.reading import read_table, require_readable
 from cdc_views.store.state import TableState
 from cdc_views.store.upkeep import TableUpkeep
 from cdc_views.store.versions import Stamp
@@ -107,6 +107,9 @@ def test_files_and_log_stay_few_and_retained_versions_right(history: History) ->
     assert most_entries < 50
     assert len(history.files()) < 100
     history.assert_right(since=history.version - 15)
+    require_readable(history.root, "t", history.version - 15)
+    with pytest.raises(TableUnavailable):
+        require_readable(history.root, "t", history.version - 40)
     with pytest.raises(TableUnavailable):
         read_table(history.root, "t", 5)
 
@@ -154,6 +157,30 @@ def test_larger_file_with_many_deleted_rows_is_written_anew_in_row_groups(tmp_pa
     assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [ROW_GROUP] * 3
     assert sorted(read_table(tmp_path, "t", 3)["id"].to_pylist()) == list(range(20_000, 50_000))
     assert history.upkeep.files_due() == []
+
+
+def test_upkeep_that_has_fallen_behind_merges_all_at_once(history: History) -> None:
+    while history.version < 30:
+        history.commit()
+    before = history.version
+    history.keep_up(oldest=0)
+    assert history.version == before + 1
+    history.assert_right(since=before)
+
+
+def test_sweep_removes_nothing_where_the_log_no_longer_says_what_is_needed(history: History) -> None:
+    while history.version < 12:
+        history.commit()
+    history.upkeep.is_known(history.version)
+    history.upkeep.checkpoint()
+    (history.table / "_delta_log" / f"{5:020d}.json").unlink()
+    history.upkeep = TableUpkeep(history.root, SPEC, SETTINGS)
+    before = history.files()
+    history.keep_up(oldest=3)
+    assert history.files() >= before
+    history.keep_up(oldest=history.version)
+    assert not history.files() >= before
+    history.assert_right(since=history.version)
 
 
 def test_sweep_leaves_files_that_are_younger_than_retention(tmp_path: Path) -> None:

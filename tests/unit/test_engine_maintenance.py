@@ -1,0 +1,117 @@
+"""Slots of upkeep, and the tables that nobody reads any more; without a JVM."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.config import UpkeepSettings
+from cdc_views.engine.epoch import run_epoch
+from cdc_views.engine.maintenance import Maintenance
+from cdc_views.engine.recovery import take_over
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.errors import Fenced
+from cdc_views.replay.unfinished import Wanted, claimed
+from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.warehouse import Warehouse
+from cdc_views.testing import HandClock, Insert, Update
+from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.memory_log import MemoryLog
+from cdc_views.testing.memory_source import MemorySource
+
+SETTINGS = UpkeepSettings(merged_files=3, keep_hours=0, keep_epochs=2, keep_tables_hours=0, share=1)
+NO_SPARK = cast(SparkSession, None)
+
+
+class NoViews(ViewRunner):
+    """A project without views, whose engine asks Spark for nothing."""
+
+    def maintain(self, *_: object) -> dict[str, ViewResult]:
+        return {}
+
+
+class Engine:
+    """Mirrors alone, by the engine's own epochs."""
+
+    def __init__(self, root: Path) -> None:
+        declared = read_tables("CREATE TABLE t (id bigint PRIMARY KEY, n bigint)")
+        sources = [table.source for table in declared]
+        self.clock, self.root = HandClock(), root
+        self.source = MemorySource(declared, self.clock)
+        self.log = MemoryLog(sources, self.clock, partitions=1, validity_s=1e9)
+        self.control = ControlLog.open(root, "w", self.clock)
+        self.tables = Tables(Warehouse(root, NO_SPARK), "g", sources)
+        take_over(self.control, self.tables, {})
+        self.tables.skip(self.log.begin())
+        self.chance = random.Random(1)
+        self.epoch([Insert("t", {"id": key, "n": 0}) for key in range(20)])
+
+    def epoch(self, changes: list[Insert] | list[Update] | None = None) -> ControlRecord:
+        keys = self.chance.sample(range(20), 2)
+        some = changes or [Update("t", {"id": key}, {"n": self.chance.randrange(99)}) for key in keys]
+        self.log.write(self.source.commit(some))
+        record = run_epoch(self.log, self.tables, NoViews(NO_SPARK, []), self.control, 0)
+        assert record is not None
+        return record
+
+    def maintenance(self, settings: UpkeepSettings = SETTINGS) -> Maintenance:
+        return Maintenance(self.root, self.tables, self.control, settings)
+
+    def table(self, path: str) -> Path:
+        folder = self.root / path
+        (folder / "_delta_log").mkdir(parents=True)
+        return folder
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine(tmp_path)
+
+
+def test_slot_without_a_share_of_the_time_does_nothing(engine: Engine) -> None:
+    for _ in range(6):
+        engine.epoch()
+    version = engine.tables.version("public.t")
+    engine.maintenance(SETTINGS.model_copy(update={"share": 0})).slot()
+    assert engine.tables.version("public.t") == version
+    engine.maintenance().slot()
+    assert engine.tables.version("public.t") > version
+
+
+def test_next_epoch_stands_on_what_upkeep_made(engine: Engine) -> None:
+    for _ in range(6):
+        engine.epoch()
+    engine.maintenance().run()
+    version = engine.tables.version("public.t")
+    assert engine.epoch().tables["public.t"].version == version + 1
+
+
+def test_writer_that_was_replaced_removes_nothing(engine: Engine) -> None:
+    folder = engine.table("views/old/1")
+    ControlLog.open(engine.root, "second").take_over()
+    with pytest.raises(Fenced):
+        engine.maintenance().run()
+    assert folder.exists()
+
+
+def test_shadows_of_a_rebuild_under_way_stay_and_those_of_one_that_was_left_go(engine: Engine) -> None:
+    wanted = Wanted(["public.t"], "earliest", "g", swap=False)
+    maintenance = engine.maintenance()
+    with claimed(engine.root, wanted, lambda note: None) as (rebuild, _):
+        shadow = engine.table(f"mirrors/public/t/g-{rebuild.id}")
+        engine.table("mirrors/public/t/g-copy.draft")
+        maintenance.run()
+        assert shadow.exists()
+        assert not (engine.root / "mirrors/public/t/g-copy.draft").exists()
+    [file] = (engine.root / ".rebuilds").glob("*.json")
+    os.utime(file, (0, 0))
+    engine.maintenance().run()
+    assert not shadow.exists()
+    assert not file.exists()
+    assert (engine.root / engine.tables.specs["public.t"].path).exists()
