@@ -13,6 +13,7 @@ from cdc_views.config import StoreSettings
 from cdc_views.store import durable
 from cdc_views.store.control import ControlLog, read_control
 from cdc_views.store.reading import read_table
+from cdc_views.store.torn import remove_torn_entries
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
 
@@ -99,3 +100,32 @@ def test_without_fsync_there_is_a_warning_and_a_commit_may_be_lost(
         careless = warehouse_in(root, StoreSettings(fsync=False))
     commit(careless, 0, Changes(None, rows(1), all_new=True))
     assert found_after(disk.lose_power()[:1], tmp_path / "after", read) == [[]]
+
+
+def test_entries_that_cannot_be_read_are_removed_down_to_the_published_version(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    for number in range(3):
+        version = commit(warehouse, version, Changes(None, rows(number), all_new=True))
+    log = tmp_path / SPEC.path / "_delta_log"
+    for torn in (2, 3):
+        (log / f"{torn:020d}.json").write_bytes(b'{"commitInfo": {' if torn == 2 else b"")
+    (log / f".{3:020d}.json.crc").touch()
+    assert remove_torn_entries(tmp_path / SPEC.path, 2) == [3]
+    assert remove_torn_entries(tmp_path / SPEC.path, 1) == [2]
+    assert [file.name for file in log.iterdir() if file.name.endswith("crc")] == []
+    assert read(tmp_path) == [(0, "")]
+
+
+def test_version_without_all_of_its_files_is_not_whole(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = commit(warehouse, warehouse.create(SPEC), Changes(None, rows(1, 2, 3), all_new=True))
+    commit(warehouse, version, Changes(rows(1).select(["id"]), rows(4)))
+    for file in sorted((tmp_path / SPEC.path).glob("*.*")):
+        content = file.read_bytes()
+        assert warehouse.is_whole(SPEC.path, 0)
+        file.write_bytes(content[:-1])
+        assert not warehouse.is_whole(SPEC.path, 0), file.name
+        file.unlink()
+        assert not warehouse.is_whole(SPEC.path, 0), file.name
+        file.write_bytes(content)
