@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.store import durable
+
 pytest_plugins = [
     "tests.fix_services",
     "tests.fix_postgres",
@@ -36,6 +38,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         if unlisted and exitstatus == 0:
             reporter.write_line(f"skipped without being listed in {SKIPS.name}: {', '.join(unlisted)}", red=True)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of many commits that are about something else than a loss of power."""
+    monkeypatch.setattr(durable, "_is_on", False)
 
 
 @pytest.fixture
