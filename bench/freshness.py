@@ -104,7 +104,9 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
     epochs = {record.epoch: record for record in published}
     parts: dict[str, list[float]] = {"commit": [], "wait": [], "engine": [], "read": []}
     for seen in observed.seen:
-        record = epochs[seen.sighting.epoch or 0]
+        record = epochs.get(seen.sighting.epoch or 0)
+        if record is None:
+            continue  # so long ago that upkeep has dropped it
         assert record.committed_at is not None
         assert record.published_at is not None
         cut_at, published_at = record.committed_at.timestamp(), record.published_at.timestamp()
@@ -112,7 +114,7 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
         parts["wait"].append(cut_at - seen.probe.committed_at)
         parts["engine"].append(published_at - cut_at)
         parts["read"].append(seen.sighting.at - published_at)
-    inside = [epochs[number] for number in sorted({seen.sighting.epoch or 0 for seen in observed.seen})]
+    inside = [epochs[number] for number in sorted({seen.sighting.epoch or 0 for seen in observed.seen} & epochs.keys())]
     spent = [record.detail["stage_ms"] for record in inside if "stage_ms" in record.detail]
     return {
         **{

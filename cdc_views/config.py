@@ -132,7 +132,9 @@ class StoreSettings(_Section):
         description="a table without an index and with more rows is committed to through Spark; of a smaller one "
         "the driver reads all keys",
     )
-    row_memory_mb: int = Field(512, ge=0, description="memory for rows that lookups have decoded")
+    row_disk_mb: int = Field(
+        4096, ge=0, description="disk for rows that lookups have decoded, below the warehouse, until the engine ends"
+    )
     lookup_keys: int = Field(10_000, ge=0, description="rows of more keys than this are looked up through Spark")
     driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of up to so many rows by itself")
     driver_mb: int = Field(64, ge=0, description="and of up to so many MiB")

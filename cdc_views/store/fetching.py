@@ -1,12 +1,15 @@
 """Rows of a table by their position: of each file only the row groups that hold one of them are decoded.
 
-What was decoded is kept for the next lookup, within a budget of memory, the longest unused going first. Files never
-change, so what is kept is never wrong.
+What was decoded is kept for the next lookup as Arrow in files that are mapped into memory, within a budget of disk, the
+longest unused going first; so it takes what memory nobody else needs, and a row is a few pages. The files have no name
+once they are mapped: they end with the process, and nothing is left to be trusted later. Data files never change, so
+what is kept is never wrong.
 """
 
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -46,12 +49,13 @@ class _Wanted:
 
 
 class RowGroups:
-    """Decoded row groups, within `memory_bytes`; for several threads."""
+    """Decoded row groups, within `disk_bytes` below `folder`; for several threads."""
 
-    def __init__(self, memory_bytes: int) -> None:
-        self._memory_bytes = memory_bytes
+    def __init__(self, folder: Path, disk_bytes: int) -> None:
+        self._folder = folder
+        self._disk_bytes = disk_bytes
         self._footers: OrderedDict[Path, _Groups] = OrderedDict()
-        self._decoded: OrderedDict[tuple[Path, int], pa.Table] = OrderedDict()
+        self._decoded: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
         self._used_bytes = 0
         self._lock = threading.Lock()
 
@@ -64,7 +68,7 @@ class RowGroups:
         if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > _MOST_DECODED_ROWS:
             return None
         parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
-        return pa.concat_tables([schema.empty_table(), *parts])
+        return pa.Table.from_batches(parts, schema=schema)
 
     def _by_group(self, table: Path, path: str, rows: Rows) -> Iterator[_Wanted]:
         ends = self._groups(data_file(table, path)).ends
@@ -94,7 +98,7 @@ class RowGroups:
         missing = [each for each in wanted if _missing(self._kept(file, each.group), schema)]
         return sum(footer.row_group(each.group).num_rows for each in missing)
 
-    def _rows_of(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> Iterator[pa.Table]:
+    def _rows_of(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The wanted rows of a file; it is opened only if something is to be decoded."""
         with ExitStack() as opened:
             reader: pq.ParquetFile | None = None
@@ -105,35 +109,57 @@ class RowGroups:
                         reader = opened.enter_context(pq.ParquetFile(file, metadata=self._groups(file).footer))
                     rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)
                     self._keep(file, each.group, rows)
-                yield rows.select(schema.names).take(pa.array(each.rows)).cast(schema)
+                found = rows.select(schema.names).take(pa.array(each.rows))
+                # Of another type only if a column was altered since it was decoded.
+                yield found if found.schema == schema else found.cast(schema)
 
-    def _kept(self, file: Path, group: int) -> pa.Table:
-        """The columns of a row group that are kept; none are a table without columns."""
+    def _kept(self, file: Path, group: int) -> pa.RecordBatch:
+        """The columns of a row group that are kept; none are a batch without columns."""
         with self._lock:
             if (file, group) not in self._decoded:
-                return pa.table({})
+                return _NOTHING
             self._decoded.move_to_end((file, group))
             return self._decoded[file, group]
 
-    def _keep(self, file: Path, group: int, rows: pa.Table) -> None:
+    def _keep(self, file: Path, group: int, rows: pa.RecordBatch) -> None:
+        if rows.nbytes > self._disk_bytes:
+            return
+        try:
+            mapped = self._mapped(rows)
+        except OSError:
+            return  # only for speed; a disk without space shows itself at the next commit
         with self._lock:
-            before = self._decoded.pop((file, group), None)
-            self._used_bytes += rows.nbytes - (0 if before is None else before.nbytes)
-            self._decoded[file, group] = rows
-            while self._used_bytes > self._memory_bytes and self._decoded:
+            before = self._decoded.pop((file, group), _NOTHING)
+            self._used_bytes += mapped.nbytes - before.nbytes
+            self._decoded[file, group] = mapped
+            while self._used_bytes > self._disk_bytes:
                 _, gone = self._decoded.popitem(last=False)
                 self._used_bytes -= gone.nbytes
 
+    def _mapped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows in a file that is mapped into memory and has no name any more."""
+        self._folder.mkdir(exist_ok=True)
+        name = self._folder / f"{uuid.uuid4()}.arrow"
+        try:
+            with pa.OSFile(str(name), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+                writer.write_batch(rows)
+            return pa.ipc.open_file(pa.memory_map(str(name))).get_batch(0)
+        finally:
+            name.unlink(missing_ok=True)
 
-def _missing(kept: pa.Table, schema: pa.Schema) -> list[str]:
-    return [name for name in schema.names if name not in kept.column_names]
+
+_NOTHING: Final = pa.record_batch([], schema=pa.schema([]))
 
 
-def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept: pa.Table) -> pa.Table:
+def _missing(kept: pa.RecordBatch, schema: pa.Schema) -> list[str]:
+    return [name for name in schema.names if name not in kept.schema.names]
+
+
+def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept: pa.RecordBatch) -> pa.RecordBatch:
     """A row group with these columns, and those that are kept of it."""
+    count = file.metadata.row_group(group).num_rows
     read = file.read_row_group(group, columns=[field.name for field in fields])
-    metrics.count(rows_read=file.metadata.row_group(group).num_rows, files_read=1)
-    rows = conformed(read, pa.schema(fields), file.metadata.row_group(group).num_rows).combine_chunks()
-    for field, column in zip(kept.schema, kept.columns, strict=True):
-        rows = rows.append_column(field, column)
-    return rows
+    metrics.count(rows_read=count, files_read=1)
+    rows = conformed(read, pa.schema(fields), count).combine_chunks()
+    columns = [column.chunk(0) for column in rows.columns]
+    return pa.record_batch([*columns, *kept.columns], schema=pa.schema([*fields, *kept.schema]))

@@ -54,6 +54,7 @@ _REMEDY = (
 
 
 _DEFAULTS: Final = StoreSettings()
+_ROWS: Final = ".rows"
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Warehouse:
         self._allow_direct = allow_direct
         self._is_writer = is_writer
         self._indexes = Indexes(settings.index_memory_mb << 20)
-        self._row_groups = RowGroups(settings.row_memory_mb << 20)
+        self._row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
         self._tables: dict[str, DriverTable] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
