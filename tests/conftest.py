@@ -40,6 +40,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why tests were skipped, once for each reason."""
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    for reason in dict.fromkeys(skipped):
+        told = reason.removeprefix("Skipped: ")
+        terminalreporter.write_line(f"{skipped.count(reason)} tests skipped: {told}", yellow=True)
+
+
 @pytest.fixture
 def without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of many commits that are about something else than a loss of power."""
