@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.store import durable
+
 pytest_plugins = [
     "tests.fix_services",
     "tests.fix_postgres",
@@ -44,6 +46,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reason in dict.fromkeys(skipped):
         told = reason.removeprefix("Skipped: ")
         terminalreporter.write_line(f"{skipped.count(reason)} tests skipped: {told}", yellow=True)
+
+
+@pytest.fixture
+def without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of many commits that are about something else than a loss of power."""
+    monkeypatch.setattr(durable, "_is_on", False)
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ class ControlUpkeep:
 
     def _merged(self, files: Sequence[Add], first: int) -> list[Add]:
         """The records of these files from this number on in one file; none if there are none."""
-        rows = (rows.filter(pc.field("seq") >= first) for rows in rows_of(self._folder, SPEC, files))
+        rows = (rows.filter(pc.greater_equal(rows["seq"], first)) for rows in rows_of(self._folder, SPEC, files))
         with space_for(self._folder):
             written = write_merged(self._folder, SPEC, rows)
         return [] if written is None else [written]

@@ -33,9 +33,12 @@ def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterato
     """The rows of a file but for those of these numbers, in their order, some 100,000 at a time."""
     dead = pa.array(gone, pa.int64())
     first = 0
-    with pq.ParquetFile(data_file(table, path)) as file:
-        for batch in file.iter_batches(_BATCH_ROWS):
-            rows = pa.Table.from_batches([batch]).select(spec.schema.names).cast(spec.schema)
+    # Threads and read-ahead double what a file of a few rows costs.
+    with pq.ParquetFile(data_file(table, path), pre_buffer=False) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=file.metadata.num_rows > ROW_GROUP):
+            rows = pa.Table.from_batches([batch])
+            if not rows.schema.equals(spec.schema):
+                rows = rows.select(spec.schema.names).cast(spec.schema)
             if len(dead):
                 numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
                 first += rows.num_rows
@@ -50,7 +53,7 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
     file = table / name
     try:
         with pq.ParquetWriter(file, spec.schema, compression="zstd") as writer:
-            for rows in _in_row_groups(pieces, spec.schema):
+            for rows in _in_row_groups(pieces):
                 writer.write_table(rows, row_group_size=ROW_GROUP)
                 statistics.take_in(rows)
     except BaseException:
@@ -106,14 +109,16 @@ class _Statistics:
         return orjson.dumps(stats).decode()
 
 
-def _in_row_groups(pieces: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+def _in_row_groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in pieces that are whole row groups, but for the last one."""
-    waiting = schema.empty_table()
+    waiting: list[pa.Table] = []
+    count = 0
     for piece in pieces:
-        waiting = pa.concat_tables([waiting, piece])
-        full = waiting.num_rows - waiting.num_rows % ROW_GROUP
-        if full:
-            yield waiting.slice(0, full)
-            waiting = waiting.slice(full)
-    if waiting.num_rows:
-        yield waiting
+        waiting.append(piece)
+        count += piece.num_rows
+        if count >= ROW_GROUP:
+            rows, full = pa.concat_tables(waiting), count - count % ROW_GROUP
+            yield rows.slice(0, full)
+            waiting, count = [rows.slice(full)], count - full
+    if count:
+        yield pa.concat_tables(waiting)

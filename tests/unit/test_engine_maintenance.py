@@ -25,6 +25,8 @@ from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.memory_log import MemoryLog
 from cdc_views.testing.memory_source import MemorySource
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 SETTINGS = UpkeepSettings(merged_files=3, keep_hours=0, keep_epochs=2, keep_tables_hours=0, share=1)
 NO_SPARK = cast(SparkSession, None)
 

@@ -21,6 +21,8 @@ from cdc_views.store.versions import Stamp
 from cdc_views.store.warehouse import Changes, TableSpec, Warehouse
 from cdc_views.views.definition import parse_view
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 SPEC = TableSpec("t", "t", SCHEMA, ("id",), "plain")
 

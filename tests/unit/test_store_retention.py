@@ -25,6 +25,8 @@ from cdc_views.store.control_upkeep import ControlUpkeep
 from cdc_views.store.retention import REPLACED, Needed, needed
 from cdc_views.testing import HandClock, crash_at
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = UpkeepSettings(keep_epochs=2, keep_hours=1, keep_records=1, keep_tables_hours=24, checkpoint_versions=20)
 

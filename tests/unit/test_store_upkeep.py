@@ -24,6 +24,8 @@ from cdc_views.store.versions import Stamp
 from cdc_views.store.warehouse import Changes, TableSpec, Warehouse
 from cdc_views.testing import crash_at
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
 SPEC = TableSpec("t", "t", SCHEMA, ("id",))
 SETTINGS = UpkeepSettings(keep_hours=0, checkpoint_versions=10)
