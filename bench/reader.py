@@ -25,6 +25,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from cdc_views.engine.parallel import in_parallel
 from cdc_views.errors import NothingPublished
 from cdc_views.store.control import FOLDER, last_published
 from cdc_views.store.entries import entry_file, newest_version
@@ -81,11 +82,10 @@ class PublishedTables:
         if record.epoch == self._epoch:
             self._is_new = False
             return None
-        for name in PLACES:
-            table = record.tables[name]
-            if self._versions.get(name) != (table.path, table.version):
-                self._numbers[name] = read_number(self._warehouse / table.path, name, table.version)
-                self._versions[name] = (table.path, table.version)
+        wanted = {name: (table.path, table.version) for name, table in record.tables.items() if name in PLACES}
+        changed = [name for name, version in wanted.items() if self._versions.get(name) != version]
+        self._numbers |= read_numbers({name: (self._warehouse / wanted[name][0], wanted[name][1]) for name in changed})
+        self._versions = wanted
         self._epoch = record.epoch
         self._is_new = False
         return dict(self._numbers), record.epoch
@@ -105,9 +105,8 @@ class LatestTables:
         self._new |= {name for name, entries in self._entries.items() if entries.has_new()}
         if not self._new:
             return None
-        for name in sorted(self._new):
-            self._numbers[name] = read_number(self._folder / name, name, None)
-            self._new.remove(name)
+        self._numbers |= read_numbers({name: (self._folder / name, None) for name in self._new})
+        self._new.clear()
         return dict(self._numbers), None
 
 
@@ -126,6 +125,12 @@ class _Entries:
         while entry_file(self._table, self._next).exists():
             self._next += 1
         return self._next > known
+
+
+def read_numbers(tables: Mapping[str, tuple[Path, int | None]]) -> dict[str, int]:
+    """The numbers in versions of several tables, read at the same time: a reader that waits should not queue too."""
+    found = in_parallel(lambda name: read_number(tables[name][0], name, tables[name][1]), tables, len(PLACES))
+    return dict(zip(tables, found, strict=True))
 
 
 def read_number(table: Path, name: str, version: int | None) -> int:
