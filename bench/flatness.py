@@ -27,7 +27,7 @@ from cdc_views.engine.epoch import Intent, run_epoch
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
-from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
 from cdc_views.store.reading import scan
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
@@ -38,6 +38,8 @@ TABLE: Final = "CREATE TABLE t (id bigint PRIMARY KEY, holder text NOT NULL, bal
 NAME: Final = "public.t"
 PARTITIONS: Final = 4
 WARM_UP_EPOCHS: Final = 5
+# Hours of epochs pass in minutes here: what is kept is so many epochs, however young they are.
+UPKEEP: Final = UpkeepSettings(keep_hours=0)
 
 _DAY_S: Final = 86_400.0
 _PIECE_ROWS: Final = 200_000
@@ -98,7 +100,7 @@ class Stage:
         for rows in base_rows(size):
             self._append(rows)
         self._tables.advance(self._publish())
-        self._maintenance = Maintenance(root, self._tables, self._control, UpkeepSettings())
+        self._maintenance = Maintenance(root, self._tables, self._control, UPKEEP)
         self._maintenance.run()
 
     def epoch(self, changes: int) -> dict[str, float]:
@@ -135,9 +137,13 @@ class Stage:
             ).fetchone()
         return odd == (0, 0)
 
-    def files(self) -> int:
-        """Files of the table's newest version and entries of its log, as somebody finds them who lists the folders."""
-        return sum(1 for file in (self._root / self._tables.specs[NAME].path).rglob("*") if file.is_file())
+    def files(self) -> dict[str, int]:
+        """How many files lie in the folders of the table and of the control log, those of their logs among them."""
+        folders = {"table_files": self._tables.specs[NAME].path, "control_files": FOLDER}
+        return {
+            name: sum(1 for file in (self._root / folder).rglob("*") if file.is_file())
+            for name, folder in folders.items()
+        }
 
     def _append(self, rows: pa.Table) -> None:
         spec, attempt = self._tables.specs[NAME], self._control.new_attempt()
@@ -189,7 +195,7 @@ def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int,
     age_<epochs>_ms    the same on a table of the smallest size after so many epochs of --aging-changes each
     flat_sizes_ratio   the dearest size by the cheapest; flat_ages_ratio the same of ages
     stages             median milliseconds of each stage, the mean of upkeep after an epoch, and the files in the
-                       table's folder, by size and by age
+                       folders of table and control log (100 epochs are kept, none for its age), by size and by age
     equal              every table holds every row that it is to hold, at the end
 
     Example: python -m bench.flatness --pictures bench/pictures
@@ -242,7 +248,7 @@ def _take(figures: dict[str, Any], name: str, stage: Stage, samples: int, change
     middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
     # Most epochs have no upkeep after them; a median would never see it.
     upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
-    figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, "files": stage.files()}
+    figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, **stage.files()}
     figures[f"{name}_ms"] = middle["epoch"]
     command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
     return middle["epoch"]
