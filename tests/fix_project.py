@@ -27,6 +27,8 @@ from tests.fix_postgres import Database
 from tests.waiting import wait_for
 
 RUN_LIMIT_S = 180
+# The second compiler of the JVM pays off after some ten minutes.
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 ACCOUNTS = (
     "CREATE TABLE accounts (id bigint PRIMARY KEY, holder varchar(20) NOT NULL, balance numeric(12,2) NOT NULL)",
     "ALTER TABLE accounts REPLICA IDENTITY FULL",
@@ -79,7 +81,7 @@ class Project:
                        "slot": settings.slot, "publication": settings.publication, "toast": toast},
             "log": {name: getattr(log, name) for name in
                     ("bootstrap_servers", "connect_url", "connector", "topic_prefix", "transaction_timeout_ms")},
-            "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5, **engine},
+            "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5, "spark_conf": SHORT_LIVED, **engine},
         }  # fmt: skip
         (self.folder / FILE_NAME).write_text(yaml.safe_dump(values))
 

@@ -243,6 +243,7 @@ class Writer:
                 self._stop.wait(0.02)
 
 
+@pytest.mark.timeout(1500)  # some thirteen commands, each with a JVM of its own
 def test_rebuild_that_is_killed_at_each_step_goes_on_and_leaves_nothing_behind(ready: Project) -> None:
     delete_behind(ready, "public.accounts", "id", 2)
     for number, point in enumerate(KILLED_AT):
