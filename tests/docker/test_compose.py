@@ -10,6 +10,9 @@ import pytest
 from docker import DockerClient
 from tests.docker.system import ROOT, SERVICES, System
 
+# The first test waits for the images to be built.
+pytestmark = pytest.mark.timeout(1800)
+
 KILLED = 137
 
 

@@ -19,6 +19,9 @@ from docker import DockerClient
 from tests.fix_ports import free_port
 from tests.waiting import wait_for
 
+# The first test waits for the images to be built.
+pytestmark = pytest.mark.timeout(1800)
+
 HEALTHY_LIMIT_S = 120
 STOPPED_BY_SIGTERM = 143
 
