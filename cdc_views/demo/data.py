@@ -14,6 +14,7 @@ import click
 import psycopg
 from psycopg import sql
 
+from cdc_views.demo.programs import dsn_option
 from cdc_views.demo.vocabulary import ODDITIES, WORDS
 
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.sql")
@@ -186,9 +187,7 @@ def is_there(dsn: str) -> bool:
 
 
 @click.command()
-@click.option(
-    "--dsn", required=True, envvar="CDC_VIEWS_DEMO_DSN", show_envvar=True, help="Connection string of the database."
-)
+@dsn_option
 @click.option("--seed", default=1, show_default=True, help="The same seed makes the same rows.")
 def main(dsn: str, seed: int) -> None:
     """Make the demo's tables with their rows, unless they are there.

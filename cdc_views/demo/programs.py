@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from cdc_views.errors import NotRunning
 from cdc_views.stack import process
 
@@ -17,6 +19,10 @@ STOP_LIMIT_S: Final = 20.0
 POLL_S: Final = 0.05
 
 DSN_VARIABLE: Final = "CDC_VIEWS_DEMO_DSN"
+
+dsn_option = click.option(
+    "--dsn", required=True, envvar=DSN_VARIABLE, show_envvar=True, help="Connection string of the database."
+)
 
 
 def wait_until(condition: Callable[[], bool], limit_s: float) -> bool:

@@ -23,6 +23,7 @@ import psycopg
 from psycopg import errors
 
 from cdc_views.demo.ledger import Ledger, Transaction
+from cdc_views.demo.programs import dsn_option
 from cdc_views.demo.transactions import KINDS, LEAST, WrongRowsError
 
 CONNECTIONS: Final = 4
@@ -134,9 +135,7 @@ def missing_kinds(ledger: Ledger) -> list[str]:
 
 
 @click.command()
-@click.option(
-    "--dsn", required=True, envvar="CDC_VIEWS_DEMO_DSN", show_envvar=True, help="Connection string of the database."
-)
+@dsn_option
 @click.option("--rate", default=400.0, show_default=True, type=click.FloatRange(min=0.1), help="Row changes a second.")
 @click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(min=0.1), help="For how long.")
 @click.option("--seed", default=1, show_default=True, help="The same seed draws the same transactions.")

@@ -220,14 +220,15 @@ class Log:
         if set(after) != set(self._partitions):
             odd = min(set(after) ^ set(self._partitions))
             raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
-        require_readable(begin_offsets(self._admin, after), after, end_offsets(self._admin, after), after)
+        ends = end_offsets(self._admin, after)
+        require_readable(begin_offsets(self._admin, after), after, ends, after)
         self._freshness.start(caught_up_at)
-        self._hold(after, position, self._too_long(after) if position is None else frozenset())
+        self._hold(after, position, self._too_long(after, ends) if position is None else frozenset())
 
-    def _too_long(self, after: Offsets) -> frozenset[TableName]:
-        """The tables with so much log after these offsets that it is not held."""
+    def _too_long(self, after: Offsets, ends: Offsets) -> frozenset[TableName]:
+        """The tables with so much log between these offsets that it is not held."""
         offsets: Counter[TableName] = Counter()
-        for each, end in end_offsets(self._admin, after).items():
+        for each, end in ends.items():
             offsets[self._tables[each.topic]] += end - after[each]
         return frozenset(table for table in self._may_be_bulk if offsets[table] >= self._settings.bulk_offsets)
 

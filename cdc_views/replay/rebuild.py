@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.config import Settings
-from cdc_views.engine.bulk import OnProgress, pieces_of, read_rows, watched
+from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.engine import open_log
 from cdc_views.engine.epoch import cut_of, read_offsets
@@ -142,7 +142,7 @@ class _Rebuild:
         self._starts = starts
         self._spark = spark
         self._ours = ours
-        self._on_progress = on_progress
+        self._bulk = BulkReader(spark, settings.log, on_progress)
         self._note = note
 
     def run(self, swap: bool) -> Outcome:
@@ -211,11 +211,10 @@ class _Rebuild:
     def _fill_from_log(self, name: str, to: ControlRecord) -> None:
         table = self._shadows.tables.sources[name]
         partitions = self._log.partitions_of([table.name])
-        ends = {each: to.offsets[str(each)] for each in partitions}
-        pieces = pieces_of({each: self._starts[each] for each in partitions}, ends)
-        rows = read_rows(self._spark, self._settings.log, table, pieces)
-        with watched(self._spark, name, pieces, self._on_progress):
-            self._shadows.fill(name, rows, stamp_of(to))
+        starts = {each: self._starts[each] for each in partitions}
+        found = self._bulk.changes(table, starts, {each: to.offsets[str(each)] for each in partitions})
+        with found.watching():
+            self._shadows.fill(name, found.rows, stamp_of(to))
         faults.point("rebuild.after_first_mirror")
 
     def _fill_from_epoch(self, name: str, epoch: ControlRecord, at: ControlRecord) -> None:

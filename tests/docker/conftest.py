@@ -53,5 +53,5 @@ def system(client: DockerClient, images: None, tmp_path_factory: pytest.TempPath
         system.wait_healthy()
         yield system
     finally:
-        system.down(volumes=True)
+        system.stop()
     assert system.leftovers() == []

@@ -88,9 +88,9 @@ class System(DockerCompose):
         """Start a container that has ended; nobody else does after a kill."""
         self.container(service).start()
 
-    def down(self, *, volumes: bool) -> None:
-        """Remove containers and network, and the volumes on request."""
-        self._run_command([*self.compose_command_property, "down", *(["--volumes"] if volumes else [])])
+    def down(self) -> None:
+        """Remove containers and network; the volumes stay."""
+        self._run_command([*self.compose_command_property, "down"])
 
     def wait_healthy(self) -> None:
         """Return when every service is healthy by its own check."""

@@ -100,9 +100,9 @@ def test_lines_of_the_readme_answer_and_replay(system: System) -> None:
 def test_down_and_up_goes_on_where_it_was(system: System) -> None:
     system.work(seed=30)
     epochs = len(system.published())
-    system._run_command([*system.compose_command_property, "stop"])
+    system.stop(down=False)
     assert all(system.container(service).attrs["State"]["ExitCode"] != KILLED for service in SERVICES)
-    system.down(volumes=False)
+    system.down()
     system.start()
     system.wait_healthy()
     system.work(seed=31, seconds=1)
