@@ -124,7 +124,7 @@ class Fold:
         key_columns = zip(*gone, strict=True) if gone else [()] * len(key_schema)
         deletes = []
         for name, raw in zip(key_schema.names, key_columns, strict=True):
-            deletes.append(self._types[name].array(self._types[name].values(raw)))
+            deletes.append(self._types[name].decoded(raw))
         return Folded(self._table, pa.table(arrays, schema=schema), pa.table(deletes, schema=key_schema), self.events)
 
     def _delete(self, change: Change) -> None:
@@ -165,7 +165,7 @@ class Fold:
         kind = self._types[name]
         raw = [row[name] for row in rows]
         if not partial or name not in self._unchangeable:
-            return kind.array(kind.values(raw))
+            return kind.decoded(raw)
         fills: dict[int, Any] = {}
         for number in partial:
             cell = raw[number]

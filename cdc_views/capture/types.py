@@ -13,12 +13,14 @@ import re
 import struct
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdc_views.capture import texts
 from cdc_views.capture.inexact import InexactValueError, OtherShapeError
@@ -36,6 +38,7 @@ _LAST_DAY: Final = (date.max - _EPOCH.date()).days
 _DAY_US: Final = 86_400_000_000
 
 Decode = Callable[[Any], Any]
+Cast = Callable[[Sequence[Any], pa.DataType], pa.Array]
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,9 @@ class ColumnType:
     """What a column is in the mirror.
 
     `decode` takes Debezium's JSON value, not null, and gives what `pa.array` takes and `to_pylist` gives
-    back; None where they are the same. `json` are the Python types that the JSON value may have; `has_text`
-    says that source.text_columns gives the column another form, which holds every value.
+    back; None where they are the same. `cast` gives the same array as `decode` for all values at once, or raises
+    what Arrow raises. `json` are the Python types that the JSON value may have; `has_text` says that
+    source.text_columns gives the column another form, which holds every value.
     """
 
     arrow: pa.DataType
@@ -53,6 +57,7 @@ class ColumnType:
     table: TableName
     column: str
     has_text: bool = False
+    cast: Cast | None = None
 
     def value(self, raw: Any) -> Any:
         """One value decoded. Raises UnsupportedType, BadEvent."""
@@ -73,6 +78,14 @@ class ColumnType:
             raise self.inexact(error) from None
         except (TypeError, ValueError, LookupError, InvalidOperation, OverflowError, struct.error):
             raise self._other_shape() from None
+
+    def decoded(self, raw: Sequence[Any]) -> pa.Array:
+        """The values decoded, as Arrow. Raises UnsupportedType, BadEvent."""
+        if self.cast is not None and set(map(type, raw)) <= self.json:
+            # One by one it takes ten times as long, but tells which value has no exact form.
+            with suppress(pa.ArrowException, OverflowError):
+                return self.cast(raw, self.arrow)
+        return self.array(self.values(raw))
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """Decoded values as Arrow. Raises UnsupportedType."""
@@ -113,7 +126,7 @@ def column_type(table: TableName, column: Column) -> ColumnType:
     else:
         form = _form(column.type_name, column.typmod)
         has_text = column.type_name in TEXT_TYPES
-    return ColumnType(*form, table, column.name, has_text)
+    return ColumnType(*form, table, column.name, has_text, _CASTS.get(form[1]))
 
 
 def _form(name: str, typmod: int) -> _Form:
@@ -234,6 +247,35 @@ def _timestamptz(text: str) -> datetime:
         raise InexactValueError("a time outside of the years 1 to 9999, or an infinity") from None
 
 
+def _cast_decimals(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    return pa.array(raw, pa.string()).cast(arrow)
+
+
+def _cast_dates(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    days = pa.array(raw, pa.int32())
+    _require_within(days, _FIRST_DAY, _LAST_DAY)
+    return days.cast(arrow)
+
+
+def _cast_timestamps(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    microseconds = pa.array(raw, pa.int64())
+    _require_within(microseconds, _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1)
+    return microseconds.cast(arrow)
+
+
+def _cast_timestamps_with_zone(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    moments = pa.array(raw, pa.string()).cast(arrow)
+    # Arrow takes the year 0, and a zone may move a time out of the years that Delta has.
+    _require_within(moments.cast(pa.int64()), _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1)
+    return moments
+
+
+def _require_within(values: pa.Array, first: int, last: int) -> None:
+    found = pc.min_max(values).as_py()
+    if found["min"] is not None and not first <= found["min"] <= found["max"] <= last:
+        raise pa.ArrowInvalid("out of range")
+
+
 def _bytes(text: str) -> bytes:
     return b64decode(text, validate=True)
 
@@ -293,6 +335,13 @@ _TYPES: Final[Mapping[str, _Form]] = {
     "polygon": (pa.string(), texts.polygon, _OBJECT),
     "circle": (pa.string(), texts.circle, _OBJECT),
     **{name: (pa.string(), None, _TEXT) for name in _TEXT_TYPES},
+}
+
+_CASTS: Final[Mapping[Decode | None, Cast]] = {
+    _decimal: _cast_decimals,
+    _date: _cast_dates,
+    _timestamp: _cast_timestamps,
+    _timestamptz: _cast_timestamps_with_zone,
 }
 
 # What source.text_columns makes of a type: the text that Postgres prints.

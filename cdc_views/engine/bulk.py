@@ -1,6 +1,6 @@
 """A table's rows from its topic, however long, in parallel by Spark: for a first epoch, and for a rebuild.
 
-Each task reads a piece of a partition and folds it with the decoder of the engine; of what the pieces
+Each task reads a piece of a partition and decodes the last event of each key; of what the pieces
 say of one key, the last one of its partition is right. All events of a key are in one partition.
 """
 
@@ -22,7 +22,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cdc_views import errors
-from cdc_views.capture.fold import Fold
+from cdc_views.capture.fold import Folded
+from cdc_views.capture.latest import Latest
 from cdc_views.capture.types import arrow_schema
 from cdc_views.config import LogSettings
 from cdc_views.log.ranges import read_piece
@@ -31,11 +32,13 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.store.schema import quoted
 from cdc_views.store.spark_work import job_group
 
-PIECE_OFFSETS: Final = 50_000
-_PIECE: Final = "_cv_piece"
+PIECE_OFFSETS: Final = 100_000
+_NUMBER: Final = "_cv_number"
 _DELETED: Final = "_cv_deleted"
 _POLL_S: Final = 0.5
 _PIECES_PER_SHUFFLE: Final = 8
+_HELD_BYTES: Final = 64_000_000  # a task holds so many of its piece before it decodes them
+_NUMBERS_PER_PIECE: Final = 1 << 32
 
 _ERROR: Final = re.compile(r"cdc_views\.errors\.(\w+): (.*?)(?:\nhint: (.*?))?(?:\n|$)")
 
@@ -83,20 +86,20 @@ def pieces_of(start: Offsets, end: Offsets, size: int = PIECE_OFFSETS) -> list[P
 
 def read_rows(spark: SparkSession, log: LogSettings, table: SourceTable, pieces: Sequence[Piece]) -> DataFrame:
     """The table's rows as the pieces tell them, for the SQL of a session. Reading begins with the first action."""
-    schema = arrow_schema(table).append(pa.field(_DELETED, pa.bool_())).append(pa.field(_PIECE, pa.int64()))
+    schema = arrow_schema(table).append(pa.field(_DELETED, pa.bool_())).append(pa.field(_NUMBER, pa.int64()))
 
     def fold_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _folded(log, table, pieces[number], number, schema)
+                yield from _latest(log, table, pieces[number], number, schema)
 
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", str(max(2, len(pieces) // _PIECES_PER_SHUFFLE)))
     numbers = session.range(0, len(pieces), 1, max(1, len(pieces)))
     found = numbers.mapInArrow(fold_pieces, from_arrow_schema(schema))
-    newest = Window.partitionBy(*(F.col(quoted(name)) for name in table.key)).orderBy(F.desc(_PIECE))
+    newest = Window.partitionBy(*(F.col(quoted(name)) for name in table.key)).orderBy(F.desc(_NUMBER))
     rows = found.withColumn("_cv_age", F.row_number().over(newest)).where(f"_cv_age = 1 AND NOT {_DELETED}")
-    return rows.drop("_cv_age", _PIECE, _DELETED)
+    return rows.drop("_cv_age", _NUMBER, _DELETED)
 
 
 @contextmanager
@@ -154,18 +157,25 @@ def _share_done(status: StatusTracker, group: str, pieces: int) -> float:
     return max((stage.numCompletedTasks / pieces for stage in reading), default=0.0)
 
 
-def _folded(
+def _latest(
     log: LogSettings, table: SourceTable, piece: Piece, number: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    fold = Fold(table)
-    for record in read_piece(log, piece.partition, piece.start, piece.end):
-        fold.add(record)
-    folded = fold.finish({})
+    """What a piece says of each key; of what it says twice, `number` tells what is later."""
+    latest, later = Latest(table), number * _NUMBERS_PER_PIECE
+    for records in read_piece(log, piece.partition, piece.start, piece.end):
+        latest.add(records)
+        if latest.size_bytes > _HELD_BYTES:
+            yield from _numbered(latest.finish(), later, schema)
+            latest, later = Latest(table), later + 1
+    yield from _numbered(latest.finish(), later, schema)
+
+
+def _numbered(folded: Folded, number: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for rows, deleted in ((folded.upserts, False), (folded.deletes, True)):
         columns = [
             rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             for field in schema
-            if field.name not in (_DELETED, _PIECE)
+            if field.name not in (_DELETED, _NUMBER)
         ]
         marks = [pa.array([deleted] * rows.num_rows, pa.bool_()), pa.array([number] * rows.num_rows, pa.int64())]
         yield from pa.table([*columns, *marks], schema=schema).combine_chunks().to_batches()

@@ -11,10 +11,12 @@ from cdc_views.config import LogSettings
 from cdc_views.errors import LogGap, OffsetCompacted, TopicChanged
 from cdc_views.log.cut import Cut
 from cdc_views.log.reader import Reader
-from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
+from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
 
 _WAIT_S: Final = 0.05
 _SILENCE_LIMIT_S: Final = 60.0
+# What was fetched of a partition beyond the end of a piece is fetched in vain.
+_PREFETCHED: Final = 5_000
 
 
 def require_readable(begin: Offsets, start: Offsets, available: Offsets, end: Offsets) -> None:
@@ -49,13 +51,13 @@ def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: flo
     return True
 
 
-def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[Record]:
-    """Yield the records of one partition from `start` to before `end`, with bounded memory. Raises LogGap."""
-    with closing(Reader(settings)) as reader:
+def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[list[RawRecord]]:
+    """Yield the records of one partition from `start` to before `end`, some at a time. Raises LogGap."""
+    with closing(Reader(settings, prefetched=_PREFETCHED)) as reader:
         reader.assign({partition: start})
         heard_s = time.monotonic()
         while not reader.reached({partition: end}):
-            records = parse_records(reader.read(_WAIT_S))
+            records = reader.read(_WAIT_S)
             if records:
                 heard_s = time.monotonic()
             elif time.monotonic() - heard_s > _SILENCE_LIMIT_S:
@@ -63,7 +65,7 @@ def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end
                     f'partition "{partition}" could not be read to offset {end}, only to {reader.next[partition]}',
                     hint="see the log of the brokers, or of Connect: a transaction may be open until its timeout",
                 )
-            yield from (record for record in records if record.offset < end)
+            yield [record for record in records if record.offset() < end]  # type: ignore[operator]
 
 
 def read_range(

@@ -35,7 +35,8 @@ _PASSING: Final = frozenset(
 class Reader:
     """Reads the partitions it was assigned, in offset order each."""
 
-    def __init__(self, settings: LogSettings) -> None:
+    def __init__(self, settings: LogSettings, prefetched: int = 100_000) -> None:
+        """Of each partition about so many records are `prefetched`."""
         self.next: dict[TopicPartition, int] = {}
         self._consumer = Consumer(
             {
@@ -50,6 +51,7 @@ class Reader:
                 "fetch.queue.backoff.ms": 10,
                 "fetch.error.backoff.ms": 20,
                 "fetch.wait.max.ms": 50,
+                "queued.min.messages": prefetched,
                 "queued.max.messages.kbytes": 128 * 1024,
                 "log_level": 2,
             }

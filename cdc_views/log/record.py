@@ -68,11 +68,13 @@ class Record:
     order: Order | None
 
 
+RawRecord = Message  # as it came from Kafka: nothing of it was parsed
+
 _NO_HEADERS: Final[Mapping[str, bytes]] = {}
 _loads = orjson.loads
 
 
-def parse_record(message: Message) -> Record:
+def parse_record(message: RawRecord) -> Record:
     """Parse a message of a table's topic. Raises BadEvent, which never quotes the message."""
     try:
         raw = message.value()
@@ -96,7 +98,7 @@ def parse_record(message: Message) -> Record:
         ) from None
 
 
-def parse_records(messages: Iterable[Message]) -> list[Record]:
+def parse_records(messages: Iterable[RawRecord]) -> list[Record]:
     """Parse many messages.
 
     Python looks for cycles again and again while so many objects are made; JSON has none, and the

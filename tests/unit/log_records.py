@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import orjson
 
 from cdc_views.log.record import Order, Record, TopicPartition
 
@@ -24,8 +25,13 @@ def tombstone(offset: int) -> Record:
 class FakeMessage:
     """What confluent_kafka.Message answers."""
 
-    def __init__(self, value: Any, key: Any = None, headers: list[tuple[str, bytes]] | None = None) -> None:
-        self._value, self._key, self._headers = value, key or {"id": 1}, headers
+    def __init__(
+        self, value: Any, key: Any = None, headers: list[tuple[str, bytes]] | None = None, offset: int = 7
+    ) -> None:
+        self._value, self._key, self._headers, self._offset = value, key or {"id": 1}, headers, offset
+
+    def __len__(self) -> int:
+        return len(self.value() or b"")
 
     def topic(self) -> str:
         """The topic."""
@@ -37,7 +43,7 @@ class FakeMessage:
 
     def offset(self) -> int:
         """The offset."""
-        return 7
+        return self._offset
 
     def timestamp(self) -> tuple[int, int]:
         """Kind and milliseconds."""
@@ -49,10 +55,10 @@ class FakeMessage:
 
     def key(self) -> bytes:
         """The key as JSON."""
-        return json.dumps(self._key).encode()
+        return orjson.dumps(self._key)
 
     def value(self) -> bytes | None:
         """The value as JSON, or as it was given."""
         if self._value is None or isinstance(self._value, bytes):
             return self._value
-        return json.dumps(self._value).encode()
+        return orjson.dumps(self._value)

@@ -1,0 +1,112 @@
+"""The last event of each key of a long piece of log: fewer are decoded than were read, and those column by column.
+
+Only for a table whose every event holds the whole row. Of an event nothing is looked at but its key, its operation
+and the row after it; what is not just as expected is left to the fold, which names what is wrong. Both give the
+same rows (tests/unit/test_capture_latest.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from cdc_views.capture.fold import Fold, Folded
+from cdc_views.capture.types import column_types
+from cdc_views.capture.unchanged import PLACEHOLDER, unchangeable, unmarked
+from cdc_views.log.record import RawRecord, parse_records
+from cdc_views.source.catalog import SourceTable
+
+# Inside a JSON text every quote is escaped: these are the envelope's own, whatever the values are.
+_NO_ROW_BEFORE: Final = b'{"before":null,"after":'
+_SOURCE: Final = b',"source":{'
+_OPERATION: Final = b',"op":"'
+_WITH_ROW: Final = frozenset((b"c", b"u", b"r"))
+_PLACEHOLDER: Final = PLACEHOLDER.encode()
+
+
+class _OddEvent(Exception):
+    """An event is not just as expected."""
+
+
+class Latest:
+    """The last event of each key among those of one partition, which come in offset order."""
+
+    def __init__(self, table: SourceTable) -> None:
+        self.size_bytes = 0
+        self._table = table
+        self._types = column_types(table)
+        variants = [value for values in unchangeable(table).values() for value in values]
+        # Those of lists of numbers; all others hold the placeholder itself.
+        self._further_marks = tuple({orjson.dumps(value) for value in variants if type(value) is list})
+        self._has_unmarked = bool(unmarked(table))
+        self._records: dict[bytes, RawRecord] = {}
+
+    def add(self, records: Iterable[RawRecord]) -> None:
+        """Take in further events."""
+        latest = self._records
+        for record in records:
+            key = record.key()
+            # One that comes again goes to the end, so that what is left is in offset order.
+            latest.pop(key, None)  # type: ignore[arg-type]
+            latest[key] = record  # type: ignore[index]
+            self.size_bytes += len(record)
+
+    def finish(self) -> Folded:
+        """The rows and deleted keys that these events leave. Raises BadEvent, UnsupportedType, UnresolvedToast."""
+        with suppress(_OddEvent, ValueError, TypeError, LookupError):
+            return self._decoded()
+        fold = Fold(self._table)
+        for record in parse_records(self._records.values()):
+            fold.add(record)
+        return fold.finish({})
+
+    def _decoded(self) -> Folded:
+        rows: list[dict[str, Any]] = []
+        gone: list[dict[str, Any]] = []
+        for key, record in self._records.items():
+            if _PLACEHOLDER in key:
+                raise _OddEvent
+            value = record.value()
+            row = None if value is None else self._row_after(value)
+            if row is None:
+                gone.append(orjson.loads(key))
+            else:
+                rows.append(row)
+        return Folded(
+            self._table, self._columns(rows, self._types), self._columns(gone, self._table.key), len(self._records)
+        )
+
+    def _row_after(self, value: bytes) -> dict[str, Any] | None:
+        """The row after an event; None for a delete."""
+        source = value.rfind(_SOURCE)
+        at = value.find(_OPERATION, source) + len(_OPERATION)
+        operation = value[at : value.find(b'"', at)]
+        if operation == b"d":
+            return None
+        has_row_before = not value.startswith(_NO_ROW_BEFORE)
+        is_partial = self._has_unmarked and operation == b"u" and not has_row_before
+        if source < 0 or operation not in _WITH_ROW or is_partial or _PLACEHOLDER in value:
+            raise _OddEvent
+        if self._further_marks and any(mark in value for mark in self._further_marks):
+            raise _OddEvent
+        if has_row_before:
+            after = orjson.loads(value[:source] + b"}")["after"]
+        else:
+            after = orjson.loads(value[len(_NO_ROW_BEFORE) : source])
+        if type(after) is not dict:
+            raise _OddEvent
+        return after
+
+    def _columns(self, rows: Sequence[dict[str, Any]], names: Collection[str]) -> pa.Table:
+        if any(shape.symmetric_difference(names) for shape in map(set, {tuple(row) for row in rows})):
+            raise _OddEvent
+        types = [self._types[name] for name in names]
+        arrays = [kind.decoded([row[name] for row in rows]) for name, kind in zip(names, types, strict=True)]
+        if any(array.null_count for name, array in zip(names, arrays, strict=True) if name in self._table.key):
+            raise _OddEvent
+        fields = [pa.field(name, kind.arrow) for name, kind in zip(names, types, strict=True)]
+        return pa.table(arrays, schema=pa.schema(fields))
