@@ -35,9 +35,9 @@ def main(rate: float, seconds: float, warm_up: float, rows: int, views: str, pro
 
     The load is open: transactions of five row changes in one to five tables, at times drawn beforehand (Poisson).
     Twenty times a second one of them is a probe, which writes its number into a row of each of the five tables. A
-    latency is the time from the moment that was set for a probe's commit to the moment when a reader, which opens
-    everything anew when there is something new, has read that number or a later one in all five tables. Probes of the
-    warm-up are not counted; those of the window are waited for, however long they take. Upkeep runs as it runs anyway.
+    latency is the time from the moment that was set for a probe's commit to the moment when a reader, a process with
+    delta-rs that keeps the tables open, has read that number or a later one in all five tables. Probes of the warm-up
+    are not counted; those of the window are waited for, however long they take. Upkeep runs as it runs anyway.
 
     \b
     mirror_p50_s, _p95_s, _p99_s, _max_s   with views the names begin with epoch_

@@ -1,11 +1,11 @@
-"""The reader: a process that opens the tables anew whenever there is something new, and looks for the probes.
+"""The reader: a process that looks for the probes in the tables whenever there is something new.
 
     python -m bench.reader --warehouse FOLDER --out FILE        a warehouse of cdc_views, by its control log
     python -m bench.reader --tables FOLDER --out FILE           tables by themselves, each at its newest version
 
 It shares nothing with the writers but the files. That there is something new shows in the name of the next log entry;
-then everything is opened as by somebody who comes just now. What was seen goes to FILE as lines of JSON: the time
-when the last row had been read, the number in each table, and the epoch.
+then delta-rs reads on in the logs of the tables, as a program does that stays, and scans them for the rows. What was
+seen goes to FILE as lines of JSON: the time when the last row had been read, the number in each table, and the epoch.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Source(Protocol):
     """Something whose newest state can be read."""
 
     def look(self) -> tuple[dict[str, int], int | None] | None:
-        """The number in each table and the epoch, read anew; None if nothing is new since the last look."""
+        """The number in each table and the epoch; None if nothing is new since the last look."""
 
 
 class PublishedTables:
@@ -69,6 +69,7 @@ class PublishedTables:
         self._warehouse = warehouse
         self._entries = _Entries(warehouse / FOLDER)
         self._versions: dict[str, tuple[str, int]] = {}
+        self._tables: dict[str, OpenTable] = {}
         self._numbers: dict[str, int] = {}
         self._epoch = -1
         self._is_new = False
@@ -84,7 +85,12 @@ class PublishedTables:
             return None
         wanted = {name: (table.path, table.version) for name, table in record.tables.items() if name in PLACES}
         changed = [name for name, version in wanted.items() if self._versions.get(name) != version]
-        self._numbers |= read_numbers({name: (self._warehouse / wanted[name][0], wanted[name][1]) for name in changed})
+        for name in changed:
+            path, version = wanted[name]
+            if name not in self._tables or self._versions[name][0] != path:
+                self._tables[name] = OpenTable(self._warehouse / path)
+            self._tables[name].wanted = version
+        self._numbers |= read_numbers({name: self._tables[name] for name in changed})
         self._versions = wanted
         self._epoch = record.epoch
         self._is_new = False
@@ -96,7 +102,7 @@ class LatestTables:
 
     def __init__(self, folder: Path) -> None:
         self._entries = {name: _Entries(folder / name) for name in PLACES}
-        self._folder = folder
+        self._tables = {name: OpenTable(folder / name) for name in PLACES}
         self._numbers = dict.fromkeys(PLACES, 0)
         self._new: set[str] = set()
 
@@ -105,7 +111,7 @@ class LatestTables:
         self._new |= {name for name, entries in self._entries.items() if entries.has_new()}
         if not self._new:
             return None
-        self._numbers |= read_numbers({name: (self._folder / name, None) for name in self._new})
+        self._numbers |= read_numbers({name: self._tables[name] for name in self._new})
         self._new.clear()
         return dict(self._numbers), None
 
@@ -127,17 +133,33 @@ class _Entries:
         return self._next > known
 
 
-def read_numbers(tables: Mapping[str, tuple[Path, int | None]]) -> dict[str, int]:
-    """The numbers in versions of several tables, read at the same time: a reader that waits should not queue too."""
-    found = in_parallel(lambda name: read_number(tables[name][0], name, tables[name][1]), tables, len(PLACES))
+class OpenTable:
+    """A table that stays open; `wanted` is the version to read, None the newest."""
+
+    def __init__(self, folder: Path) -> None:
+        self.wanted: int | None = None
+        self._folder = folder
+        self._table: DeltaTable | None = None
+
+    def now(self) -> DeltaTable:
+        """The table at the version that is wanted."""
+        if self._table is not None and (self.wanted is None or self._table.version() < self.wanted):
+            self._table.update_incremental()
+        if self._table is None or self.wanted not in (None, self._table.version()):
+            self._table = DeltaTable(str(self._folder), version=self.wanted)
+        return self._table
+
+
+def read_numbers(tables: Mapping[str, OpenTable]) -> dict[str, int]:
+    """The numbers in several tables, read at the same time: a reader that waits should not queue too."""
+    found = in_parallel(lambda name: read_number(tables[name].now(), name), tables, len(PLACES))
     return dict(zip(tables, found, strict=True))
 
 
-def read_number(table: Path, name: str, version: int | None) -> int:
-    """The number of the last probe in a version of a table, opened anew; 0 if there is none yet."""
+def read_number(table: DeltaTable, name: str) -> int:
+    """The number of the last probe in a table; 0 if there is none yet."""
     place = PLACES[name]
-    opened = DeltaTable(str(table), version=version)
-    rows = pa.table(opened.scan(columns=[place.column], predicate=place.row))[place.column].to_pylist()
+    rows = pa.table(table.scan(columns=[place.column], predicate=place.row))[place.column].to_pylist()
     return place.number(rows[0]) if rows else 0
 
 
