@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-STAGES: Final = ("cut", "deltas", "mirrors", "views", "publish")
+STAGES: Final = ("cut", "deltas", "mirrors", "views")
 
 
 class Stages:

@@ -97,7 +97,9 @@ class Engine:
             spark = start_session(settings.engine, self._jars)
             self._resources.callback(spark.stop)
         lock.hold_in_jvm(spark)
-        warehouse = Warehouse(settings.warehouse, spark, settings.store)
+        warehouse = Warehouse(
+            settings.warehouse, spark, settings.store, commits_by_spark=settings.engine.parallel_commits
+        )
         if self._request is not None:
             require_present(warehouse, self._request)
         self._tables = Tables(

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from cdc_views import faults
 from cdc_views.engine.deltas import MirrorDelta, read_deltas
 from cdc_views.engine.mirrors import commit_mirrors
+from cdc_views.engine.parallel import beside
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.log.cut import Cut, CutLog
@@ -68,8 +69,11 @@ def run_epoch(
     faults.point("epoch.after_cut")
     if tables.published is not None and not log.has_changes(cut) and views.are_built(tables):
         return move_position(control, cut, tables, idle_interval_s)
-    intent = intend(control, cut, tables)  # 2. from here on a crash repeats exactly this
-    return finish_epoch(log, tables, views, control, intent, stages)
+    intent = _new_intent(control, cut, tables)
+    with beside(lambda: _write_down(control, intent, tables)):  # 2. from here on a crash repeats exactly this
+        deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
+    stages.done("deltas")
+    return _commit_epoch(log, tables, views, control, intent, deltas, stages)
 
 
 def run_swap(
@@ -83,10 +87,22 @@ def run_swap(
 def finish_epoch(
     log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
 ) -> ControlRecord:
-    """Steps 3 to 6: the part that recovery repeats."""
-    began = control.clock.now()
-    deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
+    """Steps 3 to 6 of what was written down: the part that recovery repeats."""
+    deltas = read_deltas(log, intent, tables)
     stages.done("deltas")
+    return _commit_epoch(log, tables, views, control, intent, deltas, stages)
+
+
+def _commit_epoch(
+    log: CutLog,
+    tables: Tables,
+    views: ViewRunner,
+    control: ControlLog,
+    intent: Intent,
+    deltas: dict[str, MirrorDelta],
+    stages: Stages,
+) -> ControlRecord:
+    began = control.clock.now()
     commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
     if intent.cut.bulk:
         # What Spark has read of the log is right only if nothing of it was compacted away meanwhile.
@@ -131,7 +147,18 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
 def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
            epoch: int | None = None, swap: Swap | None = None) -> Intent:  # fmt: skip
     """Write down what the next attempt will do. A recovery keeps the `epoch` and names what is `done`."""
-    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap)
+    intent = _new_intent(control, cut, tables, done, epoch, swap)
+    _write_down(control, intent, tables)
+    return intent
+
+
+def _new_intent(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
+                epoch: int | None = None, swap: Swap | None = None) -> Intent:  # fmt: skip
+    return Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap)
+
+
+def _write_down(control: ControlLog, intent: Intent, tables: Tables) -> None:
+    cut, swap = intent.cut, intent.swap
     control.append(
         kind="intent",
         epoch=intent.epoch,
@@ -149,7 +176,6 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
         },
     )
     faults.point("epoch.after_intent")
-    return intent
 
 
 def read_intent(record: ControlRecord) -> Intent:
@@ -184,7 +210,6 @@ def publish(
         manifest[name] = replace(manifest[name], version=version)
     for name, result in results.items():
         manifest[name] = replace(manifest[name], version=result.version, status=result.status)
-    stages.done("publish")
     return control.append(
         kind=intent.swap.kind if intent.swap else "publish",
         epoch=intent.epoch,

@@ -1,9 +1,12 @@
-"""Step 4: one Delta version per changed mirror, at most `parallel_commits` at the same time."""
+"""Step 4: one Delta version per changed mirror, several at the same time.
+
+Those through Spark take their turns (Warehouse); the others mostly wait for the disk, and do that together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cdc_views import faults
 from cdc_views.engine.deltas import MirrorDelta
@@ -12,6 +15,8 @@ from cdc_views.engine.tables import Tables
 
 if TYPE_CHECKING:
     from cdc_views.engine.epoch import Intent
+
+AT_ONCE: Final = 16
 
 
 def commit_mirrors(tables: Tables, deltas: Mapping[str, MirrorDelta], intent: Intent) -> dict[str, int]:
@@ -27,4 +32,4 @@ def commit_mirrors(tables: Tables, deltas: Mapping[str, MirrorDelta], intent: In
         return version
 
     changed = [name for name, delta in deltas.items() if delta.changes is not None]
-    return done | dict(zip(changed, in_parallel(commit, changed, tables.parallel_commits), strict=True))
+    return done | dict(zip(changed, in_parallel(commit, changed, AT_ONCE), strict=True))

@@ -77,8 +77,9 @@ class Warehouse:
         *,
         allow_direct: bool = True,
         is_writer: bool = True,
+        commits_by_spark: int = 2,
     ) -> None:
-        """`allow_direct=False` leaves every read and commit to Spark.
+        """`allow_direct=False` leaves every read and commit to Spark, `commits_by_spark` of them at the same time.
 
         `is_writer=False` is for a process that makes tables nobody else has yet: its commits have a transaction of
         their own each, so that none is taken for a replay of what the engine has done there or will do.
@@ -87,6 +88,7 @@ class Warehouse:
         self._spark = spark
         self._settings = settings
         self._allow_direct = allow_direct
+        self._turns_at_spark = threading.BoundedSemaphore(commits_by_spark)
         self._is_writer = is_writer
         self._indexes = Indexes(settings.index_memory_mb << 20)
         self._row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
@@ -127,7 +129,8 @@ class Warehouse:
         """
         version = self._commit_directly(spec, base, changes, stamp)
         if version is None:
-            version = self._commit_by_spark(spec, base, changes, stamp)
+            with self._turns_at_spark:
+                version = self._commit_by_spark(spec, base, changes, stamp)
         metrics.count(rows_written=versions.rows_written(read_entry(self._root / spec.path, version)))
         return version
 
