@@ -89,7 +89,7 @@ class LogSettings(_Section):
     min_compaction_lag_ms: int = Field(
         7 * 24 * 3600 * 1000, ge=0, description="how long every version of a row stays in the log"
     )
-    poll_interval_ms: int = Field(50, ge=1, le=10_000, description="poll interval of Debezium: the latency floor")
+    poll_interval_ms: int = Field(20, ge=1, le=10_000, description="poll interval of Debezium: the latency floor")
     transaction_timeout_ms: int = Field(15_000, ge=1000, description="of the connector's producer")
     marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to come through the log")
     snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
@@ -107,7 +107,7 @@ class EngineSettings(_Section):
     spark_master: str = Field("local[2]", description="Spark master URL")
     driver_memory: str = Field("2g", description="heap of the driver's JVM")
     spark_conf: dict[str, str] = Field(default_factory=dict, description="further Spark settings")
-    parallel_commits: int = Field(2, ge=1, le=64, description="tables committed at the same time")
+    parallel_commits: int = Field(2, ge=1, le=64, description="tables that Spark commits at the same time")
     idle_epoch_interval_s: float = Field(
         5, gt=0, description="how often a position that moved without changes is published"
     )
@@ -144,13 +144,14 @@ class StoreSettings(_Section):
 class UpkeepSettings(_Section):
     """What keeps the cost of an epoch flat, between epochs."""
 
-    share: float = Field(0.1, ge=0, le=1, description="part of the engine's time that upkeep may take; 0: none is done")
-    merged_files: int = Field(8, ge=2, le=1000, description="so many files of about one size are merged into one")
+    share: float = Field(0.2, ge=0, le=1, description="part of the engine's time that upkeep may take; 0: none is done")
+    merged_files: int = Field(4, ge=2, le=1000, description="so many files of about one size are merged into one")
     target_mb: float = Field(16, gt=0, description="size in MB from which a file is merged with no other")
     deleted_part: float = Field(
         0.25, gt=0, le=1, description="part of a larger file's rows that may be deleted before it is written anew"
     )
-    checkpoint_versions: int = Field(100, ge=1, description="versions of a table from one checkpoint to the next")
+    checkpoint_versions: int = Field(20, ge=1, description="versions of a table from one checkpoint to the next")
+    sweep_versions: int = Field(100, ge=1, description="versions of a table from one vacuum to the next")
     keep_epochs: int = Field(100, ge=1, description="so many of the last epochs can be read, whatever their age")
     keep_hours: float = Field(1, ge=0, description="so long after its successor was published an epoch can be read")
     keep_tables_hours: float = Field(

@@ -89,7 +89,7 @@ class TableUpkeep:
 
     def is_sweep_due(self) -> bool:
         """Whether to look for what can be removed: at first, after many versions, after a while."""
-        if self._swept is None or self.version - self._swept >= self._settings.checkpoint_versions:
+        if self._swept is None or self.version - self._swept >= self._settings.sweep_versions:
             return True
         return bool(self._dropped) and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S
 

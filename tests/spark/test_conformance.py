@@ -41,7 +41,9 @@ STEPS: Final = 40
 AT_ONCE: Final = 4  # seeds that share the session; the machine waits for the disk and for Spark's planning
 SCHEMA: Final = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
 KEYS: Final = 120
-SETTINGS: Final = UpkeepSettings(merged_files=3, checkpoint_versions=6, keep_hours=0, target_mb=1, deleted_part=0.25)
+SETTINGS: Final = UpkeepSettings(
+    merged_files=3, checkpoint_versions=6, sweep_versions=6, keep_hours=0, target_mb=1, deleted_part=0.25
+)
 
 Row = tuple[int, str | None, int]
 Model = dict[int, Row]

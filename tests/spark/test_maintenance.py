@@ -18,8 +18,8 @@ from cdc_views.testing.flatness import footprint, run_epochs
 
 TABLE = "CREATE TABLE accounts (id bigint PRIMARY KEY, holder text, balance bigint)"
 TOTALS = "CREATE MATERIALIZED VIEW totals (holder, total) AS SELECT holder, sum(balance) FROM accounts GROUP BY holder"
-OFTEN = UpkeepSettings(merged_files=3, checkpoint_versions=6, keep_epochs=4, keep_hours=0, keep_records=20,
-                       keep_tables_hours=0)  # fmt: skip
+OFTEN = UpkeepSettings(merged_files=3, checkpoint_versions=6, sweep_versions=6, keep_epochs=4, keep_hours=0,
+                       keep_records=20, keep_tables_hours=0)  # fmt: skip
 EPOCHS = 300
 UPKEEP_POINTS = sorted(point for point in POINTS if point.startswith("upkeep."))
 
@@ -82,7 +82,7 @@ def test_crash_in_upkeep_leaves_every_retained_epoch_right(spark: SparkSession, 
 
 
 def test_flat_over_many_epochs(spark: SparkSession, tmp_path: Path) -> None:
-    settings = UpkeepSettings(keep_hours=0, keep_epochs=20, keep_records=50, checkpoint_versions=25)
+    settings = UpkeepSettings(keep_hours=0, keep_epochs=20, keep_records=50, checkpoint_versions=25, sweep_versions=25)
     with ViewHarness(TABLE, spark, warehouse=tmp_path, clock=HandClock(), upkeep=settings) as harness:
         harness.apply([Insert("accounts", {"id": key, "holder": "h", "balance": 0}) for key in range(500)])
         found = [footprint(harness) for _ in run_epochs(harness, EPOCHS, changes=10, every=EPOCHS // 3)]

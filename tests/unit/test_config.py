@@ -28,7 +28,7 @@ def test_load_minimal_file_fills_defaults_and_paths(project: Path) -> None:
     settings = load_settings(project)
     assert settings.source.tables == (TableName("public", "orders"), TableName("public", "users"))
     assert settings.warehouse == project / "warehouse"
-    assert settings.log.poll_interval_ms == 50
+    assert settings.log.poll_interval_ms == 20
 
 
 def test_flag_wins_over_environment_and_environment_over_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

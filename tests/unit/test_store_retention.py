@@ -28,7 +28,9 @@ from cdc_views.testing import HandClock, crash_at
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SETTINGS = UpkeepSettings(keep_epochs=2, keep_hours=1, keep_records=1, keep_tables_hours=24, checkpoint_versions=20)
+SETTINGS = UpkeepSettings(
+    keep_epochs=2, keep_hours=1, keep_records=1, keep_tables_hours=24, checkpoint_versions=20, sweep_versions=20
+)
 
 
 def published(seq: int, minutes_ago: float, **tables: tuple[str, int]) -> ControlRecord:

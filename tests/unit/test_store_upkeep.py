@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("without_fsync")
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
 SPEC = TableSpec("t", "t", SCHEMA, ("id",))
-SETTINGS = UpkeepSettings(keep_hours=0, checkpoint_versions=10)
+SETTINGS = UpkeepSettings(keep_hours=0, checkpoint_versions=10, sweep_versions=10)
 UPKEEP = Stamp(1, 1, "0/1")
 
 Model = dict[int, tuple[Any, ...]]
