@@ -85,15 +85,12 @@ def test_flat_over_many_epochs(spark: SparkSession, tmp_path: Path) -> None:
     settings = UpkeepSettings(keep_hours=0, keep_epochs=20, keep_records=50, checkpoint_versions=25, sweep_versions=25)
     with ViewHarness(TABLE, spark, warehouse=tmp_path, clock=HandClock(), upkeep=settings) as harness:
         harness.apply([Insert("accounts", {"id": key, "holder": "h", "balance": 0}) for key in range(500)])
-        found = [footprint(harness) for _ in run_epochs(harness, EPOCHS, changes=10, every=EPOCHS // 3)]
-        first, *_, last = found
-        assert last.live_files <= 2 * settings.merged_files
-        # What is kept of after a third is as much as at the end.
-        assert last.files <= 1.3 * first.files
-        assert last.log_files <= 1.3 * first.log_files
-        assert last.control_files + last.control_log_files <= 1.3 * (first.control_files + first.control_log_files)
-        assert last.entry_bytes <= 1.3 * first.entry_bytes
-        assert last.records <= 1.3 * first.records
+        found = [footprint(harness) for _ in run_epochs(harness, EPOCHS, changes=10, every=EPOCHS // 30)]
+    assert max(each.live_files for each in found) <= 4 * settings.merged_files
+    # Vacuum comes in steps, so what is compared is the most of each third. The first has less than is kept.
+    middle, last = found[10:20], found[20:]
+    for measured in ("files", "log_files", "control_files", "control_log_files", "entry_bytes", "records"):
+        assert max(getattr(each, measured) for each in last) <= 1.3 * max(getattr(each, measured) for each in middle)
 
 
 def test_engine_goes_on_after_upkeep_and_names_what_is_not_ours(spark: SparkSession, tmp_path: Path) -> None:
