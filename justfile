@@ -22,6 +22,10 @@ format:
 lock:
     ./scripts/lock
 
+# A rebuild that is killed at every step of it, instead of at some
+rebuild-kills:
+    CDC_VIEWS_REBUILD_KILLS=all ./scripts/test tests/stack/test_rebuild.py
+
 # The conformance suite of the Delta tables with 200 random histories instead of 20
 conformance:
     CDC_VIEWS_CONFORMANCE_SEEDS=200 ./scripts/test tests/spark/test_conformance.py
