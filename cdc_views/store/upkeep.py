@@ -23,6 +23,7 @@ from cdc_views.store.versions import Stamp
 
 # Without new versions too, files become old enough to go.
 _SWEEP_EVERY_S: Final = 600
+_SWEEPS_PER_KEPT: Final = 4  # while all that is kept is replaced
 _HOUR_S: Final = 3600
 
 
@@ -89,7 +90,10 @@ class TableUpkeep:
 
     def is_sweep_due(self) -> bool:
         """Whether to look for what can be removed: at first, after many versions, after a while."""
-        if self._swept is None or self.version - self._swept >= self._settings.sweep_versions:
+        # A sweep looks at every file that is kept: the more these are, the more versions share one.
+        kept_versions = len(self._dropped)
+        wanted = max(self._settings.sweep_versions, kept_versions // _SWEEPS_PER_KEPT)
+        if self._swept is None or self.version - self._swept >= wanted:
             return True
         return bool(self._dropped) and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S
 
