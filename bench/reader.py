@@ -69,7 +69,7 @@ class PublishedTables:
         self._warehouse = warehouse
         self._entries = _Entries(warehouse / FOLDER)
         self._versions: dict[str, tuple[str, int]] = {}
-        self._tables: dict[str, OpenTable] = {}
+        self._tables: dict[str, OpenTable] = {}  # by path
         self._numbers: dict[str, int] = {}
         self._epoch = -1
         self._is_new = False
@@ -85,12 +85,9 @@ class PublishedTables:
             return None
         wanted = {name: (table.path, table.version) for name, table in record.tables.items() if name in PLACES}
         changed = [name for name, version in wanted.items() if self._versions.get(name) != version]
-        for name in changed:
-            path, version = wanted[name]
-            if name not in self._tables or self._versions[name][0] != path:
-                self._tables[name] = OpenTable(self._warehouse / path)
-            self._tables[name].wanted = version
-        self._numbers |= read_numbers({name: self._tables[name] for name in changed})
+        for path, version in (wanted[name] for name in changed):
+            self._tables.setdefault(path, OpenTable(self._warehouse / path)).wanted = version
+        self._numbers |= read_numbers({name: self._tables[wanted[name][0]] for name in changed})
         self._versions = wanted
         self._epoch = record.epoch
         self._is_new = False

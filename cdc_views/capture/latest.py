@@ -43,7 +43,7 @@ class Latest:
         # Those of lists of numbers; all others hold the placeholder itself.
         self._further_marks = tuple({orjson.dumps(value) for value in variants if type(value) is list})
         self._has_unmarked = bool(unmarked(table))
-        self._records: dict[bytes, RawRecord] = {}
+        self._records: dict[bytes | None, RawRecord] = {}
 
     def add(self, records: Iterable[RawRecord]) -> None:
         """Take in further events."""
@@ -51,8 +51,8 @@ class Latest:
         for record in records:
             key = record.key()
             # One that comes again goes to the end, so that what is left is in offset order.
-            latest.pop(key, None)  # type: ignore[arg-type]
-            latest[key] = record  # type: ignore[index]
+            latest.pop(key, None)
+            latest[key] = record
             self.size_bytes += len(record)
 
     def finish(self) -> Folded:
@@ -68,7 +68,7 @@ class Latest:
         rows: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
         for key, record in self._records.items():
-            if _PLACEHOLDER in key:
+            if key is None or _PLACEHOLDER in key:
                 raise _OddEvent
             value = record.value()
             row = None if value is None else self._row_after(value)
@@ -104,9 +104,7 @@ class Latest:
     def _columns(self, rows: Sequence[dict[str, Any]], names: Collection[str]) -> pa.Table:
         if any(shape.symmetric_difference(names) for shape in map(set, {tuple(row) for row in rows})):
             raise _OddEvent
-        types = [self._types[name] for name in names]
-        arrays = [kind.decoded([row[name] for row in rows]) for name, kind in zip(names, types, strict=True)]
-        if any(array.null_count for name, array in zip(names, arrays, strict=True) if name in self._table.key):
+        columns = {name: self._types[name].decoded([row[name] for row in rows]) for name in names}
+        if any(columns[name].null_count for name in self._table.key):
             raise _OddEvent
-        fields = [pa.field(name, kind.arrow) for name, kind in zip(names, types, strict=True)]
-        return pa.table(arrays, schema=pa.schema(fields))
+        return pa.table(columns)

@@ -6,6 +6,7 @@ A crash before `publish` leaves nothing that a reader can see; `recovery` finish
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -69,11 +70,9 @@ def run_epoch(
     faults.point("epoch.after_cut")
     if tables.published is not None and not log.has_changes(cut) and views.are_built(tables):
         return move_position(control, cut, tables, idle_interval_s)
-    intent = _new_intent(control, cut, tables)
-    with beside(lambda: _write_down(control, intent, tables)):  # 2. from here on a crash repeats exactly this
-        deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
-    stages.done("deltas")
-    return _commit_epoch(log, tables, views, control, intent, deltas, stages)
+    intent = Intent(control.new_epoch(), control.new_attempt(), cut, tables.versions())
+    writing = beside(lambda: _write_down(control, intent, tables))  # 2. from here on a crash repeats exactly this
+    return finish_epoch(log, tables, views, control, intent, stages, writing)
 
 
 def run_swap(
@@ -85,24 +84,19 @@ def run_swap(
 
 
 def finish_epoch(
-    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, stages: Stages
-) -> ControlRecord:
-    """Steps 3 to 6 of what was written down: the part that recovery repeats."""
-    deltas = read_deltas(log, intent, tables)
-    stages.done("deltas")
-    return _commit_epoch(log, tables, views, control, intent, deltas, stages)
-
-
-def _commit_epoch(
     log: CutLog,
     tables: Tables,
     views: ViewRunner,
     control: ControlLog,
     intent: Intent,
-    deltas: dict[str, MirrorDelta],
     stages: Stages,
+    writing: AbstractContextManager[None] | None = None,
 ) -> ControlRecord:
+    """Steps 3 to 6: the part that recovery repeats. Nothing is committed before `writing`, of the intent, has ended."""
     began = control.clock.now()
+    with writing or nullcontext():
+        deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
+    stages.done("deltas")
     commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
     if intent.cut.bulk:
         # What Spark has read of the log is right only if nothing of it was compacted away meanwhile.
@@ -147,14 +141,9 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
 def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
            epoch: int | None = None, swap: Swap | None = None) -> Intent:  # fmt: skip
     """Write down what the next attempt will do. A recovery keeps the `epoch` and names what is `done`."""
-    intent = _new_intent(control, cut, tables, done, epoch, swap)
+    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap)
     _write_down(control, intent, tables)
     return intent
-
-
-def _new_intent(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
-                epoch: int | None = None, swap: Swap | None = None) -> Intent:  # fmt: skip
-    return Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap)
 
 
 def _write_down(control: ControlLog, intent: Intent, tables: Tables) -> None:

@@ -65,7 +65,7 @@ def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end
                     f'partition "{partition}" could not be read to offset {end}, only to {reader.next[partition]}',
                     hint="see the log of the brokers, or of Connect: a transaction may be open until its timeout",
                 )
-            yield [record for record in records if record.offset() < end]  # type: ignore[operator]
+            yield [record for record in records if record.offset() < end]
 
 
 def read_range(

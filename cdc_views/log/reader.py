@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import OffsetCompacted, TopicChanged
-from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.log.record import Offsets, RawRecord, TopicPartition
 from cdc_views.log.topics import unreachable
 
 _BATCH: Final = 5000
@@ -62,7 +62,7 @@ class Reader:
         self.next = dict(offsets)
         self._consumer.assign([KafkaPartition(each.topic, each.partition, at) for each, at in offsets.items()])
 
-    def read(self, wait_s: float) -> list[Message]:
+    def read(self, wait_s: float) -> list[RawRecord]:
         """Take what has arrived, waiting for the first message at most `wait_s`.
 
         Raises OffsetCompacted, TopicChanged and LogError. A broker that is away only means no messages.
@@ -71,12 +71,12 @@ class Reader:
         if first is None:
             return []
         messages = [first, *self._consumer.consume(_BATCH, 0)]
-        records = []
+        records: list[RawRecord] = []
         last: dict[tuple[str | None, int | None], Message] = {}
         for message in messages:
             error = message.error()
             if error is None:
-                records.append(message)
+                records.append(message)  # type: ignore[arg-type]  # without an error it has a topic, an offset, ...
                 last[message.topic(), message.partition()] = message
             else:
                 self._take_error(message, error)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 import orjson
-from confluent_kafka import Message
 
 from cdc_views.errors import BadEvent
 
@@ -68,7 +67,33 @@ class Record:
     order: Order | None
 
 
-RawRecord = Message  # as it came from Kafka: nothing of it was parsed
+class RawRecord(Protocol):
+    """A record as it came from Kafka, without an error; nothing of it was parsed."""
+
+    def topic(self) -> str:
+        """The topic."""
+
+    def partition(self) -> int:
+        """The number of the partition."""
+
+    def offset(self) -> int:
+        """The offset."""
+
+    def timestamp(self) -> tuple[int, int]:
+        """What it is the time of, and milliseconds since 1970."""
+
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        """None if there are none."""
+
+    def key(self) -> bytes | None:
+        """The key."""
+
+    def value(self) -> bytes | None:
+        """None for a tombstone."""
+
+    def __len__(self) -> int:
+        """Bytes of the value."""
+
 
 _NO_HEADERS: Final[Mapping[str, bytes]] = {}
 _loads = orjson.loads
@@ -81,13 +106,13 @@ def parse_record(message: RawRecord) -> Record:
         value = None if raw is None else _loads(raw)
         pairs = message.headers()
         return Record(
-            message.topic(),  # type: ignore[arg-type]
-            message.partition(),  # type: ignore[arg-type]
-            message.offset(),  # type: ignore[arg-type]
+            message.topic(),
+            message.partition(),
+            message.offset(),
             message.timestamp()[1],
-            _loads(message.key()),  # type: ignore[arg-type]
+            _loads(message.key()),  # type: ignore[arg-type]  # none is no JSON, and told below
             value,
-            dict(pairs) if pairs else _NO_HEADERS,  # type: ignore[arg-type]
+            dict(pairs) if pairs else _NO_HEADERS,
             None if value is None else parse_order(value["source"]["sequence"]),
         )
     except (ValueError, TypeError, KeyError) as error:

@@ -151,7 +151,13 @@ class _Rebuild:
             return self._finished(None, None, done)
         self._shadows = Shadows(
             self._spark,
-            Warehouse(self._root, self._spark, self._settings.store, is_writer=False),
+            Warehouse(
+                self._root,
+                self._spark,
+                self._settings.store,
+                is_writer=False,
+                commits_by_spark=self._settings.engine.parallel_commits,
+            ),
             self._ours.generation,
             self._plan,
             self._ours.id,

@@ -10,10 +10,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
-from confluent_kafka import Message
 
 from cdc_views.capture.envelope import NEW_KEY, OLD_KEY
 from cdc_views.capture.unchanged import placeholders
@@ -72,6 +71,10 @@ class MemoryMessage:
     def value(self) -> bytes | None:
         """The value; None for a tombstone."""
         return self.value_json
+
+    def __len__(self) -> int:
+        """Bytes of the value."""
+        return len(self.value_json or b"")
 
 
 class MemoryLog:
@@ -142,7 +145,7 @@ class MemoryLog:
         return held
 
     def _read(self, partition: TopicPartition, start: int, end: int) -> list[Record]:
-        return parse_records(cast("list[Message]", self._partitions[partition][start:end]))
+        return parse_records(self._partitions[partition][start:end])
 
     def _append(self, table: TableName, message: _Written, order: Order) -> None:
         key = orjson.dumps(message.key)

@@ -76,7 +76,7 @@ def random_history(seed: int, length: int = 60) -> list[FakeMessage]:
 def latest_of(history: list[FakeMessage], of: SourceTable | None = None) -> Folded:
     latest = Latest(of or table())
     for start in range(0, len(history), 7):
-        latest.add(history[start : start + 7])  # type: ignore[arg-type]
+        latest.add(history[start : start + 7])
     return latest.finish()
 
 
@@ -126,19 +126,20 @@ def test_latest_with_a_value_left_out_names_the_column() -> None:
         (lambda value: value.update(after=[]), "without the row after it"),
         (lambda value: value["after"].update(n="1"), "JSON of another shape"),
         (lambda value: value.pop("source"), "not an event of Debezium"),
-        (lambda value: value["source"].pop("sequence"), None),
     ],
 )
-def test_latest_with_an_odd_event_says_what_the_fold_says(change: Any, problem: str | None) -> None:
+def test_latest_with_an_odd_event_says_what_the_fold_says(change: Any, problem: str) -> None:
     row = random_row(Random(1))
     value = {"before": None, "after": row, "source": dict(SOURCE), "op": "c"}
     change(value)
-    history = [FakeMessage(value, {"id": row["id"], "part": row["part"]})]
-    if problem is None:  # where in the history it stands does not matter here
-        assert latest_of(history).upserts.num_rows == 1
-        return
     with pytest.raises(BadEvent, match=problem):
-        latest_of(history)
+        latest_of([FakeMessage(value, {"id": row["id"], "part": row["part"]})])
+
+
+def test_latest_does_not_look_where_in_the_history_an_event_stands() -> None:
+    row = random_row(Random(1))
+    value = {"before": None, "after": row, "source": {"db": "b"}, "op": "c"}
+    assert latest_of([FakeMessage(value, {"id": row["id"], "part": row["part"]})]).upserts.num_rows == 1
 
 
 @pytest.mark.parametrize("key", [{"id": None, "part": "a"}, {"id": 1}, {"id": 1, "part": PLACEHOLDER}])

@@ -13,7 +13,7 @@ from tests.unit.log_records import FakeMessage
 
 def parse(value: Any, **more: Any) -> Any:
     """Parse a message with this value."""
-    return parse_record(FakeMessage(value, **more))  # type: ignore[arg-type]
+    return parse_record(FakeMessage(value, **more))
 
 
 def test_parse_of_an_event_gives_its_order() -> None:
