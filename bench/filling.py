@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from bench import command
 from bench.rig import Rig
-from bench.systems import System, systems
+from bench.systems import CdcViews, System
 
 
 @dataclass(frozen=True)
 class Filling:
     """One system's way through the topics.
 
-    `total_s` is from the start of its process to its end, `reading_s` what of that it read and wrote, its start not
-    counted; `equal` whether every row of every mirror equals Postgres.
+    `total_s` is from the start of its process to its end if not said otherwise, `reading_s` what of that it read and
+    wrote, its start not counted; `equal` whether every row of every mirror equals Postgres.
     """
 
     system: System
@@ -36,21 +39,43 @@ class Filling:
         }
 
 
-def fill(rig: Rig, baselines: list[str]) -> list[Filling]:
-    """Let cdc_views and then the baselines fill tables of their own from the topics; Postgres is idle."""
-    return [_fill(system) for system in systems(rig, baselines)]
-
-
-def _fill(system: System) -> Filling:
+def fill(system: System) -> Filling:
+    """Let a system fill tables of its own from the topics; Postgres is idle."""
     command.tell(f"{system.name}: from nothing to the end of the topics")
     began = time.monotonic()
+    with _started(system):
+        system.wait_end()
+        return _filling(system, time.monotonic() - began)
+
+
+def fill_with_capture(rig: Rig) -> tuple[float, Filling]:
+    """Let cdc_views begin the capture itself, as its users do.
+
+    Returns the seconds that Debezium took for the snapshot, and the filling; its total begins with full topics and
+    ends with the publishing of complete mirrors.
+    """
+    rig.prepare()
+    system = CdcViews(rig)
+    command.tell(f"{system.name}: capture and mirrors")
+    with _started(system):
+        debezium_s, full_at = rig.watch_capture(), datetime.now(UTC)
+        system.wait_end()
+        complete_at = system.published()[-1].published_at
+        assert complete_at is not None
+        return debezium_s, _filling(system, (complete_at - full_at).total_seconds())
+
+
+@contextmanager
+def _started(system: System) -> Iterator[None]:
     system.start(until_end=True)
     try:
-        system.wait_end()
-        total_s = time.monotonic() - began
-        equal = system.is_equal()
+        yield
     finally:
         system.stop()
+
+
+def _filling(system: System, total_s: float) -> Filling:
+    equal = system.is_equal()
     if not equal:
         command.tell(str(system.describe_differences()))
     return Filling(system, total_s, system.reading_s(), equal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -31,6 +32,7 @@ from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
 from cdc_views.store.reading import scan
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.hand_clock import HandClock
 from cdc_views.testing.memory_log import MemoryLog
 from cdc_views.testing.memory_source import RowChange
 
@@ -38,8 +40,9 @@ TABLE: Final = "CREATE TABLE t (id bigint PRIMARY KEY, holder text NOT NULL, bal
 NAME: Final = "public.t"
 PARTITIONS: Final = 4
 WARM_UP_EPOCHS: Final = 5
-# Hours of epochs pass in minutes here: what is kept is so many epochs, however young they are.
+# What is kept is so many epochs, however young they are; for the control log an epoch takes as long as in an engine.
 UPKEEP: Final = UpkeepSettings(keep_hours=0)
+EPOCH_S: Final = 0.35
 
 _DAY_S: Final = 86_400.0
 _PIECE_ROWS: Final = 200_000
@@ -95,7 +98,8 @@ class Stage:
         no_spark = cast(SparkSession, None)
         self._tables = Tables(Warehouse(root, no_spark), "bench", [self._source])
         self._views = _MirrorsAlone(no_spark, [])
-        self._control = ControlLog.open(root, uuid4().hex)
+        self._clock = HandClock()
+        self._control = ControlLog.open(root, uuid4().hex, self._clock)
         self._control.take_over("bench")
         for rows in base_rows(size):
             self._append(rows)
@@ -105,6 +109,7 @@ class Stage:
 
     def epoch(self, changes: int) -> dict[str, float]:
         """Commit so many changes at the source, and do what the engine's loop does of them; milliseconds by stage."""
+        self._clock.sleep(EPOCH_S)
         self._log.write([self._row_change(*change) for change in self.growing.changes(changes)])
         began = time.monotonic()
         record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s=0)
@@ -192,8 +197,10 @@ def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int,
 
     \b
     size_<rows>_ms     median of an epoch's wall time on a table of so many rows, five epochs before not counted
-    age_<epochs>_ms    the same on a table of the smallest size after so many epochs of --aging-changes each
-    flat_sizes_ratio   the dearest size by the cheapest; flat_ages_ratio the same of ages
+    age_<epochs>_ms    the same on a table of the smallest size after so many epochs of --aging-changes each, and
+                       beside_age_<epochs>_ms on a new one, whose epochs take turns with those of the old one
+    flat_sizes_ratio   the dearest size by the cheapest
+    flat_ages_ratio    the largest of the old table's by the new one's
     stages             median milliseconds of each stage, the mean of upkeep after an epoch, and the files in the
                        folders of table and control log (100 epochs are kept, none for its age), by size and by age
     equal              every table holds every row that it is to hold, at the end
@@ -213,52 +220,80 @@ def _measure(
     pictures: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     figures: dict[str, Any] = {"stages": {}, "equal": True}
-    by_size, by_age = {}, {}
-    for size in sizes:
-        with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as root:
-            command.tell(f"a table of {size:,} rows")
-            stage = Stage(Path(root), size, seed=1)
-            _run(stage, WARM_UP_EPOCHS, changes)
-            by_size[size] = _take(figures, f"size_{size}", stage, samples, changes)
-            figures["equal"] &= stage.is_equal()
+    with ExitStack() as tables:
+        by_size = {f"size_{size}": _young(tables, size, changes) for size in sizes}
+        costs = _take(figures, by_size, samples, changes)
+        figures["equal"] &= all(stage.is_equal() for stage in by_size.values())
+    figures["flat_sizes_ratio"] = round(max(costs.values()) / min(costs.values()), 2)
+    _draw(
+        pictures,
+        "sizes",
+        f"An epoch of {changes:,} changes, by rows of the table",
+        dict(zip(sizes, costs.values(), strict=True)),
+    )
     if ages:
-        with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as root:
-            stage, epochs = Stage(Path(root), min(sizes), seed=2), WARM_UP_EPOCHS
-            _run(stage, WARM_UP_EPOCHS, changes)
-            for age in ages:
-                command.tell(f"after {age:,} epochs")
-                _run(stage, age - epochs, aging)
-                by_age[age] = _take(figures, f"age_{age}", stage, samples, changes)
-                epochs = max(age, epochs) + samples
-            figures["equal"] &= stage.is_equal()
-    for name, label, costs in (("sizes", "rows of the table", by_size), ("ages", "earlier epochs", by_age)):
-        if costs:
-            figures[f"flat_{name}_ratio"] = round(max(costs.values()) / min(costs.values()), 2)
-            _draw(pictures, f"flatness-{name}.svg", f"An epoch of {changes:,} changes", label, costs)
+        ratios = dict(_age(figures, min(sizes), ages, changes, aging, samples))
+        figures["flat_ages_ratio"] = max(ratios.values())
+        title = f"An epoch of {changes:,} changes after others, by their number; 1 is that of a new table"
+        _draw(pictures, "ages", title, ratios)
     return figures
+
+
+def _young(tables: ExitStack, size: int, changes: int) -> Stage:
+    """A new table, a few epochs old; gone with `tables`."""
+    command.tell(f"a table of {size:,} rows")
+    stage = Stage(Path(tables.enter_context(tempfile.TemporaryDirectory(prefix="cdc-views-bench-"))), size, seed=1)
+    _run(stage, WARM_UP_EPOCHS, changes)
+    return stage
+
+
+def _age(
+    figures: dict[str, Any], size: int, ages: Sequence[int], changes: int, aging: int, samples: int
+) -> Iterator[tuple[int, float]]:
+    """What an epoch costs after so many others, as a multiple of what it costs on a new table at the same time."""
+    with ExitStack() as tables:
+        stage, epochs = _young(tables, size, changes), WARM_UP_EPOCHS
+        for age in ages:
+            command.tell(f"after {age:,} epochs")
+            _run(stage, age - epochs, aging)
+            with ExitStack() as new:
+                pair = {f"age_{age}": stage, f"beside_age_{age}": _young(new, size, changes)}
+                old_ms, new_ms = _take(figures, pair, samples, changes).values()
+            epochs = max(age, epochs) + samples
+            yield age, round(old_ms / new_ms, 2)
+        figures["equal"] &= stage.is_equal()
 
 
 def _run(stage: Stage, epochs: int, changes: int) -> list[dict[str, float]]:
     return [stage.epoch(changes) for _ in range(epochs)]
 
 
-def _take(figures: dict[str, Any], name: str, stage: Stage, samples: int, changes: int) -> float:
-    """Measure some epochs; puts their medians into the figures and returns that of the whole."""
-    spent = _run(stage, samples, changes)
-    middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
-    # Most epochs have no upkeep after them; a median would never see it.
-    upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
-    figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, **stage.files()}
-    figures[f"{name}_ms"] = middle["epoch"]
-    command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
-    return middle["epoch"]
+def _take(figures: dict[str, Any], stages: Mapping[str, Stage], samples: int, changes: int) -> dict[str, float]:
+    """Measure some epochs of each, in turns, since a machine is not always equally fast.
+
+    Puts the medians into the figures and returns those of whole epochs, all in the order of `stages`.
+    """
+    turns = [{name: stage.epoch(changes) for name, stage in stages.items()} for _ in range(samples)]
+    for name, stage in stages.items():
+        spent = [turn[name] for turn in turns]
+        middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
+        # Most epochs have no upkeep after them; a median would never see it.
+        upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
+        figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, **stage.files()}
+        figures[f"{name}_ms"] = middle["epoch"]
+        command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
+    return {name: figures[f"{name}_ms"] for name in stages}
 
 
-def _draw(pictures: Path | None, file: str, title: str, label: str, costs: dict[int, float]) -> None:
-    if pictures is not None:
-        pictures.mkdir(parents=True, exist_ok=True)
-        points = [(float(x), y) for x, y in costs.items()]
-        (pictures / file).write_text(line_chart(title, label, "milliseconds", {"one epoch": points}, log_x=True))
+def _draw(pictures: Path | None, name: str, title: str, costs: Mapping[int, float]) -> None:
+    if pictures is None:
+        return
+    pictures.mkdir(parents=True, exist_ok=True)
+    points = [(float(x), y) for x, y in costs.items()]
+    x_label, y_label = {"sizes": ("rows", "milliseconds"), "ages": ("earlier epochs", "times")}[name]
+    (pictures / f"flatness-{name}.svg").write_text(
+        line_chart(title, x_label, y_label, {"one epoch": points}, log_x=True)
+    )
 
 
 def _numbers(text: str) -> list[int]:

@@ -11,6 +11,7 @@ import psycopg
 from bench import command
 from bench.filling import fill
 from bench.rig import Rig, rig
+from bench.systems import systems
 
 TRANSACTION_CHANGES: Final = 500
 
@@ -45,7 +46,7 @@ def main(rows: int, changes: int, baselines: list[str], state: Path | None, memo
             made = _change(ready, changes)
             ready.wait_captured()
             figures: dict[str, Any] = {"rows": ready.contents.rows, "changes": made}
-            for filling in fill(ready, baselines):
+            for filling in map(fill, systems(ready, baselines)):
                 figures |= filling.figures("replay_changes", ready.contents.rows + made)
             return figures
 

@@ -22,7 +22,7 @@ from bench import database
 from bench.database import Contents
 from bench.load import DSN_VARIABLE
 from cdc_views.config import FILE_NAME, Settings, load_settings
-from cdc_views.demo.programs import Program
+from cdc_views.demo.programs import Program, wait_until
 from cdc_views.demo.project import VIEWS
 from cdc_views.engine.capture import start_capture
 from cdc_views.engine.preflight import fix, require_ready
@@ -31,6 +31,7 @@ from cdc_views.log.connect import Connect
 from cdc_views.log.markers import read_marker
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import TopicPartition, parse_records
+from cdc_views.log.snapshot import wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, end_offsets, topic_name
 from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.connection import connect
@@ -80,11 +81,26 @@ class Rig:
 
     def capture(self) -> float:
         """Fill the topics with the initial snapshot; returns the seconds from registering the connector to its end."""
+        settings = self.prepare()
+        began = time.monotonic()
+        start_capture(settings, lambda progress: None)
+        return time.monotonic() - began
+
+    def prepare(self) -> Settings:
+        """Make the source ready for a capture."""
         settings = self.settings(self.project("capture"))
         fix(settings)
         require_ready(settings)
+        return settings
+
+    def watch_capture(self) -> float:
+        """Wait for the end of a snapshot that another process begins; returns the seconds from its registering."""
+        log = self.settings(self.folder / "capture").log
+        worker = Connect(log.connect_url)
+        if not wait_until(lambda: worker.exists(log.connector), CAPTURED_LIMIT_S):
+            raise NotRunning(f'connector "{log.connector}" was not registered within {CAPTURED_LIMIT_S:.0f} s')
         began = time.monotonic()
-        start_capture(settings, lambda progress: None)
+        wait_snapshot(log, lambda progress: None)
         return time.monotonic() - began
 
     def wait_captured(self) -> None:

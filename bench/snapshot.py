@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from bench import command
-from bench.filling import fill
+from bench.filling import fill, fill_with_capture
 from bench.rig import rig
+from bench.systems import BASELINES
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,15 +20,16 @@ from bench.rig import rig
 def main(rows: int, baselines: list[str], state: Path | None, memory: str) -> None:
     """Measure the initial snapshot: rows of Postgres to rows of mirrors.
 
-    Debezium fills the topics; then each system starts from nothing and mirrors what is in them, alone on the machine
-    but for the idle services: cdc_views by `run --until-caught-up`, the baselines by the text-book job (available
-    now) and the delta-rs loop. All read the same topics.
+    cdc_views starts from nothing by `run --until-caught-up`, which registers the connector: Debezium fills the topics,
+    then the mirrors are made. After that the baselines make tables of their own from the full topics, alone on the
+    machine but for the idle services: the text-book job (available now) and the delta-rs loop.
 
     \b
     debezium_rows_per_s         rows by the seconds from registering the connector to its notification of the end
     mirror_rows_per_s           rows by the seconds of the epochs, the engine's start not counted
-    mirror_rows_with_start_per_s   the same with the start of process and JVM
-    mirrors_after_topics_share  seconds from full topics to complete mirrors, start included, by Debezium's seconds
+    mirror_rows_with_start_per_s   rows by the seconds from full topics to complete mirrors; of the baselines from
+                                   the start of their process to its end
+    mirrors_after_topics_share  seconds from full topics to complete mirrors by Debezium's seconds
     equal                       every row of every mirror equals Postgres
 
     baseline_* is the text-book job, deltars_* the delta-rs loop.
@@ -38,13 +40,13 @@ def main(rows: int, baselines: list[str], state: Path | None, memory: str) -> No
     def measure() -> dict[str, Any]:
         with rig(state, rows, memory) as ready:
             command.tell(f"snapshot of {ready.contents.rows} rows")
-            debezium_s = ready.capture()
-            fillings = fill(ready, baselines)
+            debezium_s, ours = fill_with_capture(ready)
+            fillings = [ours, *(fill(BASELINES[name](ready)) for name in baselines)]
             figures: dict[str, Any] = {
                 "rows": ready.contents.rows,
                 "debezium_s": round(debezium_s, 2),
                 "debezium_rows_per_s": round(ready.contents.rows / debezium_s),
-                "mirrors_after_topics_share": round(fillings[0].total_s / debezium_s, 3),
+                "mirrors_after_topics_share": round(ours.total_s / debezium_s, 3),
             }
             for filling in fillings:
                 figures |= filling.figures("mirror_rows", ready.contents.rows)

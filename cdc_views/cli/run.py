@@ -19,6 +19,7 @@ from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.store.control import ControlRecord
+from cdc_views.store.spark import session_beside
 
 
 @click.command()
@@ -39,11 +40,12 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declare(settings, connection)
     jars = delta_jars()
-    start_capture(settings, on_progress=_SnapshotShow())
-    until = current_target(settings) if until_caught_up else None
-    with Engine(settings, jars, on_progress=ShownProgress("reading")) as engine:
-        click.echo("engine: running", err=True)
-        engine.run(once=once, until=until, on_epoch=_report)
+    with session_beside(settings.engine, jars) as session:  # the JVM takes seconds, and so does Debezium
+        start_capture(settings, on_progress=_SnapshotShow())
+        until = current_target(settings) if until_caught_up else None
+        with Engine(settings, jars, spark=session(), on_progress=ShownProgress("reading")) as engine:
+            click.echo("engine: running", err=True)
+            engine.run(once=once, until=until, on_epoch=_report)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

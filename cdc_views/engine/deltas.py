@@ -6,8 +6,7 @@ of line and unchanged, comes from the mirror's row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 from cdc_views.capture.fold import Fold, Key
 from cdc_views.engine.tables import Tables
 from cdc_views.log.cut import CutLog
-from cdc_views.store.warehouse import Changes
+from cdc_views.store.warehouse import Changes, WrittenRows
 
 if TYPE_CHECKING:
     from cdc_views.engine.epoch import Intent
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
 class MirrorDelta:
     """The change of one mirror in one epoch; `changes` is None where nothing is left to commit.
 
-    The rows of a mirror that is read in bulk are not counted; its commit belongs into a `with watching():`.
+    The rows of a mirror that is read in bulk are not counted.
     """
 
-    changes: Changes | None
+    changes: Changes | WrittenRows | None
     events: int
     snapshot_rows: int
-    watching: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def read_deltas(log: CutLog, intent: Intent, tables: Tables) -> dict[str, MirrorDelta]:
@@ -52,8 +50,7 @@ def _bulk_delta(name: str, log: CutLog, intent: Intent, tables: Tables) -> Mirro
     table, cut = tables.sources[name], intent.cut
     partitions = [each for each in cut.end if log.table_of(each.topic) == table.name]
     start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
-    found = tables.bulk.changes(table, start, end)
-    return MirrorDelta(Changes(deleted=None, rows=found.rows, all_new=True), 0, 0, found.watching)
+    return MirrorDelta(tables.bulk.rows(table, start, end), 0, 0)
 
 
 def _delta(name: str, fold: Fold, intent: Intent, tables: Tables) -> MirrorDelta:

@@ -26,6 +26,9 @@ from cdc_views.store.versions import Stamp
 
 # What is not used of an idle time is not saved up for a busy one.
 _MOST_SAVED_S: Final = 1.0
+# Upkeep that is behind by so many times what makes it due is done whatever time it takes: no table grows without end
+# because its epochs follow each other too fast.
+_BEHIND: Final = 4
 _LEFTOVERS_EVERY_S: Final = 600
 _HOUR_S: Final = 3600
 _FROM_EPOCH: Final = "epoch:"
@@ -47,60 +50,65 @@ class Maintenance:
         self._looked_for_leftovers = -math.inf
 
     def slot(self) -> None:
-        """Do what is due, for as long as the engine's time allows. Raises Fenced, DiskFull."""
+        """Do what is due, for as long as the engine's time allows, and what is far behind. Raises Fenced, DiskFull."""
         now = time.monotonic()
         self._saved_s = min(self._saved_s + self._settings.share * (now - self._last_slot), _MOST_SAVED_S)
         self._last_slot = now
-        if self._settings.share and self._saved_s > 0:
+        if not self._settings.share:
+            return
+        if self._saved_s > 0:
             for _ in self._steps():
                 self._saved_s -= time.monotonic() - now
                 now = time.monotonic()
                 if self._saved_s <= 0:
-                    return
+                    break
+        else:
+            for _ in self._steps(_BEHIND):
+                pass
 
     def run(self) -> None:
         """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
         for _ in self._steps():
             pass
 
-    def _steps(self) -> Iterator[None]:
-        """Each step that is due, after it was done. A table that was left out is the first one next time."""
+    def _steps(self, times: int = 1) -> Iterator[None]:
+        """Each step that is due so many times over, after it was done. A table left out is the first one next time."""
         if self._tables.published is None or self._tables.standing_in:
             return
         names = sorted(self._tables.specs)
         for name in names[self._next % len(names) :] + names[: self._next % len(names)]:
-            yield from self._steps_of(name)
+            yield from self._steps_of(name, times)
             self._next += 1
-        yield from self._steps_of_control()
+        yield from self._steps_of_control(times)
         if time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
             self._remove_leftovers()
             self._looked_for_leftovers = time.monotonic()
             yield
 
-    def _steps_of(self, name: str) -> Iterator[None]:
+    def _steps_of(self, name: str, times: int) -> Iterator[None]:
         table = self._upkeep_of(name)
         if not table.is_known(self._tables.version(name)):
             return  # somebody else's version: the next commit says so
-        while files := table.files_due():
+        while files := table.files_due(times):
             self._tables.stand_at({name: table.compact(files, self._stamp())})
             yield
-        if table.is_checkpoint_due():
+        if table.is_checkpoint_due(times):
             table.checkpoint()
             yield
-        if table.is_sweep_due():
+        if table.is_sweep_due(times):
             oldest = self._needed().oldest.get(table.spec.path, 0)
             self._control.require_writer()
             table.sweep(oldest)
             yield
 
-    def _steps_of_control(self) -> Iterator[None]:
-        if self._of_control.is_compaction_due():
+    def _steps_of_control(self, times: int) -> Iterator[None]:
+        if self._of_control.is_compaction_due(times):
             self._of_control.compact(self._needed())
             yield
-        if self._of_control.is_checkpoint_due():
+        if self._of_control.is_checkpoint_due(times):
             self._of_control.checkpoint()
             yield
-        if self._of_control.is_sweep_due():
+        if self._of_control.is_sweep_due(times):
             self._control.require_writer()
             self._of_control.sweep()
             yield

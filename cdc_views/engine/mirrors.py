@@ -26,8 +26,7 @@ def commit_mirrors(tables: Tables, deltas: Mapping[str, MirrorDelta], intent: In
     def commit(name: str) -> int:
         changes = deltas[name].changes
         assert changes is not None
-        with deltas[name].watching():
-            version = tables.warehouse.commit(tables.specs[name], tables.version(name), changes, intent.stamp)
+        version = tables.warehouse.commit(tables.specs[name], tables.version(name), changes, intent.stamp)
         faults.point("mirrors.after_first_commit")
         return version
 

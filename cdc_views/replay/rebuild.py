@@ -218,9 +218,8 @@ class _Rebuild:
         table = self._shadows.tables.sources[name]
         partitions = self._log.partitions_of([table.name])
         starts = {each: self._starts[each] for each in partitions}
-        found = self._bulk.changes(table, starts, {each: to.offsets[str(each)] for each in partitions})
-        with found.watching():
-            self._shadows.fill(name, found.rows, stamp_of(to))
+        rows = self._bulk.rows(table, starts, {each: to.offsets[str(each)] for each in partitions})
+        self._shadows.fill(name, rows, stamp_of(to))
         faults.point("rebuild.after_first_mirror")
 
     def _fill_from_epoch(self, name: str, epoch: ControlRecord, at: ControlRecord) -> None:

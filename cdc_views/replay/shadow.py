@@ -23,7 +23,7 @@ from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay.plan import RebuildPlan
-from cdc_views.store.commit import Rows
+from cdc_views.store.commit import Rows, WrittenRows
 from cdc_views.store.control import ControlRecord
 from cdc_views.store.warehouse import Changes, Stamp, TableCommit, Warehouse
 
@@ -71,13 +71,13 @@ class Shadows:
             above.append(commit)
         return None
 
-    def fill(self, name: str, rows: Rows, stamp: Stamp) -> None:
+    def fill(self, name: str, rows: Rows | WrittenRows, stamp: Stamp) -> None:
         """Give an empty mirror its first rows, in one commit; what a killed rebuild has left there is taken back."""
         warehouse, spec = self.tables.warehouse, self.tables.specs[name]
         if warehouse.commits_above(spec.path, 0):
             # Not under the stamp of the rows, or an empty mirror would pass for them.
             warehouse.restore(spec.path, 0, replace(stamp, attempt=FIRST_ATTEMPT))
-        changes = Changes(deleted=None, rows=rows, all_new=True)
+        changes = rows if isinstance(rows, WrittenRows) else Changes(deleted=None, rows=rows, all_new=True)
         self.tables.stand_at({name: warehouse.commit(spec, self.standing(name), changes, stamp)})
 
     def standing(self, name: str) -> int:

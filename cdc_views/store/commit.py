@@ -7,7 +7,7 @@ may rebase over other writers; whoever calls this reads back what became of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from cdc_views.store.entries import disk_full
 from cdc_views.store.schema import TableSpec, quoted
+from cdc_views.store.state import Add
 from cdc_views.store.versions import Stamp
 
 Rows: TypeAlias = pa.Table | DataFrame
@@ -60,6 +61,17 @@ class Changes:
     deleted: Rows | None
     rows: Rows
     all_new: bool = False
+
+
+@dataclass(frozen=True)
+class WrittenRows:
+    """A change of new rows only, none of whose keys is stored, which others write as data files of the table.
+
+    `write` is given the table's folder and returns the `add` actions of files whose content is on the disk; their
+    names may not be.
+    """
+
+    write: Callable[[TableSpec, Path], list[Add]]
 
 
 def append(session: SparkSession, table: Path, app: str, rows: Rows, stamp: Stamp) -> None:

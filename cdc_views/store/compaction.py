@@ -49,8 +49,8 @@ class _Sized:
         return cls(add, add["size"] * (1 - part), part)
 
 
-def files_due(state: TableState, settings: UpkeepSettings) -> list[Add]:
-    """The files that are to become one next; none if the table is compact."""
+def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> list[Add]:
+    """The files that are to become one next; none if the table is compact, or has fewer than `times` too many."""
     target = settings.target_mb * _MB
     sized = sorted((_Sized.of(add) for add in state.files.values()), key=lambda file: file.live_bytes)
     classes: list[list[_Sized]] = [[] for _ in range(_CLASSES)]
@@ -59,12 +59,12 @@ def files_due(state: TableState, settings: UpkeepSettings) -> list[Add]:
         if file.live_bytes < target:
             classes[_class_of(file.live_bytes, smallest, settings.merged_files)].append(file)
     for files in classes:
-        if len(files) >= settings.merged_files:
+        if len(files) >= times * settings.merged_files:
             # All of the class: where upkeep has fallen behind, fewer and larger merges catch up.
             return [file.add for file in _first_up_to(files, 2 * target)]
     # A small one goes with its class soon enough.
     worn = [file for file in sized if file.deleted_part >= settings.deleted_part and file.add["size"] > smallest]
-    return [file.add for file in worn[:1]]
+    return [file.add for file in worn[:1]] if len(worn) >= times else []
 
 
 def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add], stamp: Stamp) -> None:

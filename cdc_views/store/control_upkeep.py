@@ -42,9 +42,9 @@ class ControlUpkeep:
         }
         self._log = TableUpkeep(root, SPEC, settings.model_copy(update=ours))
 
-    def is_compaction_due(self) -> bool:
-        """Whether there are many small files."""
-        return self._log.is_known(self._control.version) and bool(self._log.files_due())
+    def is_compaction_due(self, times: int = 1) -> bool:
+        """Whether there are many small files, `times` too many of them."""
+        return self._log.is_known(self._control.version) and bool(self._log.files_due(times))
 
     def compact(self, needed: Needed) -> None:
         """Merge small files, and drop the records that nothing needs. Raises Fenced, DiskFull."""
@@ -72,17 +72,17 @@ class ControlUpkeep:
         self._control.forget_before(first)
         faults.point("upkeep.after_control_record")
 
-    def is_checkpoint_due(self) -> bool:
-        """Whether the log of the log has become long."""
-        return self._log.is_known(self._control.version) and self._log.is_checkpoint_due()
+    def is_checkpoint_due(self, times: int = 1) -> bool:
+        """Whether the log of the log has become long, `times` as long as it may be."""
+        return self._log.is_known(self._control.version) and self._log.is_checkpoint_due(times)
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
         self._log.checkpoint()
 
-    def is_sweep_due(self) -> bool:
-        """Whether to look for what can be removed."""
-        return self._log.is_known(self._control.version) and self._log.is_sweep_due()
+    def is_sweep_due(self, times: int = 1) -> bool:
+        """Whether to look for what can be removed, for `times` as long as it may wait."""
+        return self._log.is_known(self._control.version) and self._log.is_sweep_due(times)
 
     def sweep(self) -> None:
         """Remove the files of versions that nobody reads any more."""

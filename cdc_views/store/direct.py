@@ -7,6 +7,7 @@ before (stored_keys.py). Large changes and anything unusual are Spark's; both wa
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +65,17 @@ def commit(
     for path in dead.keys() & state.files.keys():
         state.know_dead_rows(path, dead[path])
     return None if added is None else str(added["path"])
+
+
+def append(table: Path, app: str, state: TableState, added: Sequence[Add], stamp: Stamp) -> None:
+    """Make the version after `state` from files that are there already, with all rows of it and these.
+
+    Their content is on the disk. Advances `state`. Raises VersionTaken.
+    """
+    durable.sync(table)
+    entry = [*head(app, state.version, stamp, "WRITE", is_append=True), *({"add": add} for add in added)]
+    put_entry(table, state.version + 1, entry)
+    state.apply(state.version + 1, entry)
 
 
 def _without(add: Add, stored: int, dead: Rows, vectors: VectorFile) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ while; indexes in use are left, since tables that push each other out would be r
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,14 +15,15 @@ from typing import Final
 import pyarrow as pa
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
-from cdc_views.store.fingerprints import Fingerprints
-from cdc_views.store.key_index import BYTES_PER_ROW, KeyIndex
+from cdc_views.store.fingerprints import Fingerprints, are_whole, fingerprints
+from cdc_views.store.key_index import BYTES_PER_ROW, Found, KeyIndex
+from cdc_views.store.order_words import order_words
 from cdc_views.store.state import TableState
-from cdc_views.store.stored_keys import Positions, bring_to, by_index
+from cdc_views.store.stored_keys import Positions, WordsOf, bring_to, live_rows
 
 _IDLE_S: Final = 600
 
-_Name = tuple[Path, tuple[str, ...]]  # table and columns
+_Name = tuple[Path, tuple[str, ...], WordsOf]  # table, columns, and what is kept of them
 
 
 @dataclass
@@ -44,10 +46,12 @@ class Indexes:
         self._known: dict[_Name, _Known] = {}
         self._lock = threading.Lock()
 
-    def index(self, table: Path, columns: tuple[str, ...], rows: int) -> KeyIndex | None:
+    def index(
+        self, table: Path, columns: tuple[str, ...], rows: int, words_of: WordsOf = fingerprints
+    ) -> KeyIndex | None:
         """The index of a table of so many rows, new and empty if there is none; None if there is no room for it."""
         with self._lock:
-            name = table, columns
+            name = table, columns, words_of
             known = self._known.pop(name, None)
             if known is None:
                 known = _Known(KeyIndex(), rows * BYTES_PER_ROW, 0.0)
@@ -60,10 +64,10 @@ class Indexes:
             self._known[name] = known
             return known.index
 
-    def forget(self, table: Path, columns: tuple[str, ...]) -> None:
+    def forget(self, table: Path, columns: tuple[str, ...], words_of: WordsOf = fingerprints) -> None:
         """Let go of an index that cannot be trusted."""
         with self._lock:
-            self._known.pop((table, columns), None)
+            self._known.pop((table, columns, words_of), None)
 
     @property
     def memory_bytes(self) -> int:
@@ -98,16 +102,15 @@ class DriverTable:
 
     def find(self, columns: pa.Schema, keys: Fingerprints) -> Positions | None:
         """Where the rows of these keys are in the state's version; None if the index has no room."""
-        index = self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0)
-        if index is None:
-            return None
-        try:
-            bring_to(index, self.folder, self.state, columns)
-            return by_index(index, self.folder, self.state, keys)
-        except BaseException:
-            # Half brought to the version.
-            self.forget(columns)
-            raise
+        return self._ask(columns, fingerprints, lambda index: index.find(keys))
+
+    def find_between(self, column: pa.Field, first: int, last: int) -> Positions | None:
+        """Where the rows are whose value has one of these order words; None if the index has no room."""
+        return self._ask(pa.schema([column]), _ordered(column), lambda index: index.between(first, last))
+
+    def build_index(self, columns: pa.Schema) -> None:
+        """Read the keys of all files, if there is room for them, so that the first question need not."""
+        self._ask(columns, fingerprints, lambda index: ())
 
     def know_file(self, path: str, columns: pa.Schema, keys: Fingerprints) -> None:
         """Keep the keys of a file that was just written, for the index that was asked last for these columns."""
@@ -116,5 +119,29 @@ class DriverTable:
             index.add(path, keys)
 
     def forget(self, columns: pa.Schema) -> None:
-        """Let go of the index of these columns."""
+        """Let go of the index of the keys of these columns."""
         self.indexes.forget(self.folder, tuple(columns.names))
+
+    def forget_order(self, column: pa.Field) -> None:
+        """Let go of the index of this column's order."""
+        self.indexes.forget(self.folder, (column.name,), _ordered(column))
+
+    def _ask(
+        self, columns: pa.Schema, words_of: WordsOf, question: Callable[[KeyIndex], Iterable[tuple[str, Found]]]
+    ) -> Positions | None:
+        names = tuple(columns.names)
+        index = self.indexes.index(self.folder, names, self.state.stored_rows or 0, words_of)
+        if index is None:
+            return None
+        try:
+            bring_to(index, self.folder, self.state, columns, words_of)
+            return live_rows(self.folder, self.state, question(index))
+        except BaseException:
+            # Half brought to the version.
+            self.indexes.forget(self.folder, names, words_of)
+            raise
+
+
+def _ordered(column: pa.Field) -> WordsOf:
+    """What an index of a column's order keeps; that for equality has the words of whole numbers already."""
+    return fingerprints if are_whole(column.type) else order_words

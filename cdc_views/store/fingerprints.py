@@ -24,7 +24,7 @@ Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 _SEED: Final = secrets.randbits(128)
 _SECRET: Final = _SEED.to_bytes(16, "little")
-_SIGN: Final = np.uint64(1 << 63)
+SIGN: Final = np.uint64(1 << 63)
 _LOW_HALF: Final = np.uint64(0xFFFF_FFFF)
 _HALF: Final = np.uint64(32)
 _BATCH_ROWS: Final = 1 << 18
@@ -50,8 +50,10 @@ class Fingerprints(NamedTuple):
 
 
 def has_fingerprints(kind: pa.DataType) -> bool:
-    """Whether values of this type have fingerprints; nested ones have not."""
+    """Whether values of this type have fingerprints: lists and structures of such have, maps have not."""
     types = pa.types
+    if _is_nested(kind):
+        return all(has_fingerprints(kind.field(number).type) for number in range(kind.num_fields))
     return any(
         is_kind(kind)
         for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_date32, types.is_timestamp,
@@ -89,9 +91,9 @@ def _low(keys: Fingerprints) -> Words:
 
 
 def _of_batch(batch: pa.RecordBatch) -> Fingerprints:
-    if batch.num_columns == 1 and _is_whole(batch.schema.field(0).type):
-        values, nulls = _whole_numbers(batch.column(0)), _nulls(batch.column(0))
-        high = values.view(np.uint64) ^ _SIGN
+    if batch.num_columns == 1 and are_whole(batch.schema.field(0).type):
+        values, nulls = whole_numbers(batch.column(0)), nulls_of(batch.column(0))
+        high = values.view(np.uint64) ^ SIGN
         return Fingerprints(high, None) if nulls is None else Fingerprints(np.where(nulls, 0, high), nulls)
     high, low = np.zeros(batch.num_rows, np.uint64), np.zeros(batch.num_rows, np.uint64)
     for number, column in enumerate(batch.columns):
@@ -108,19 +110,21 @@ def _multipliers(column: int) -> tuple[Words, Words]:
     return drawn[0], drawn[1]
 
 
-def _is_whole(kind: pa.DataType) -> bool:
+def are_whole(kind: pa.DataType) -> bool:
+    """Whether values of this type are whole numbers to us: dates, times and truth values too."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind) or types.is_boolean(kind))
 
 
-def _whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Such values as numbers; NULL is any."""
     if pa.types.is_date32(column.type):
         column = column.view(pa.int32())
     values: np.ndarray[Any, np.dtype[np.int64]] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return values
 
 
-def _nulls(column: pa.Array) -> Words | None:
+def nulls_of(column: pa.Array) -> Words | None:
     """One for NULL and zero for a value; None if there is no NULL."""
     if not column.null_count:
         return None
@@ -134,23 +138,56 @@ _ALL: Final = slice(None)
 
 def _words_of(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
     """Which multiplier, of which rows, and their words, for one column; a word that is not given is zero."""
-    nulls, kind = _nulls(column), column.type
+    nulls, kind = nulls_of(column), column.type
     if nulls is not None:
         yield _IS_NULL, _ALL, nulls
+    if _is_nested(kind):
+        column = _packed(column)
+    elif nulls is not None:
         # A NULL may lie on any value.
         column = column.fill_null(_zero(kind))
     if pa.types.is_decimal128(kind):
-        values = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
-        yield from _halves(_FIRST, _ALL, values[0::2])
-        yield from _halves(_FIRST + 2, _ALL, values[1::2])
-    elif _is_whole(kind):
-        yield from _halves(_FIRST, _ALL, _whole_numbers(column).view(np.uint64))
+        low, high = halves_of_decimals(column)
+        yield from _halves(_FIRST, _ALL, low)
+        yield from _halves(_FIRST + 2, _ALL, high)
+    elif are_whole(kind):
+        yield from _halves(_FIRST, _ALL, whole_numbers(column).view(np.uint64))
     elif pa.types.is_floating(kind):
-        # Adding 0.0 makes -0.0 zero; any NaN becomes the one of NumPy.
-        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
-        yield from _halves(_FIRST, _ALL, np.where(np.isnan(values), np.nan, values).view(np.uint64))
+        yield from _halves(_FIRST, _ALL, plain_floats(column).view(np.uint64))
     else:
         yield from _words_of_texts(column.cast(pa.large_binary()))
+
+
+def plain_floats(column: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Floats, none of them NULL, of which equal ones have the same bits."""
+    # Adding 0.0 makes -0.0 zero; any NaN becomes the one of NumPy.
+    values = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+    return np.where(np.isnan(values), np.nan, values)
+
+
+def halves_of_decimals(column: pa.Array) -> tuple[Words, Words]:
+    """The lower and the higher half of 128 bits in two's complement; NULL is any."""
+    values = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
+    return values[0::2], values[1::2]
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_struct(kind))
+
+
+def _packed(column: pa.Array) -> pa.Array:
+    """Lists or structures as texts: the fingerprints of what is in them, 16 bytes each."""
+    if pa.types.is_struct(column.type):
+        # A field of a NULL is NULL here, whatever lies below.
+        within, lengths = pa.table(column.flatten(), names=list(map(str, range(column.type.num_fields)))), None
+    else:
+        within = pa.table([column.flatten()], names=["element"])
+        lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    found = fingerprints(within)
+    sizes = np.ones(len(column), np.int64) if lengths is None else lengths.astype(np.int64)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]) * 16
+    packed = np.stack([found.high, _low(found)], axis=1)
+    return pa.Array.from_buffers(pa.large_binary(), len(column), [None, pa.py_buffer(ends), pa.py_buffer(packed)])
 
 
 def _zero(kind: pa.DataType) -> pa.Scalar:
@@ -165,25 +202,32 @@ def _zero(kind: pa.DataType) -> pa.Scalar:
 
 
 def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
-    _, offset_buffer, data_buffer = column.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)[column.offset : column.offset + len(column) + 1]
-    starts, lengths = offsets[:-1], np.diff(offsets)
+    starts, lengths, eights = bytes_of(column)
     yield _LENGTH, _ALL, lengths.astype(np.uint64)
     is_long = lengths > _MOST_BYTES
     if is_long.any():
         yield from _words_of_long_texts(column, np.flatnonzero(is_long))
         lengths = np.where(is_long, 0, lengths)
-    first, last = int(offsets[0]), int(offsets[-1])
-    data = b"" if data_buffer is None else memoryview(data_buffer)[first:last]
-    padded = np.concatenate([np.frombuffer(data, np.uint8), np.zeros(8, np.uint8)])
-    # Eight bytes from any byte on.
-    eights: Words = np.ndarray(len(padded) - 7, "<u8", padded, strides=(1,))
     for position in range(0, int(lengths.max(initial=0)), 8):
         left = lengths - position
         rows: _Rows = _ALL if left.min() > 0 else np.flatnonzero(left > 0)
-        words = eights[starts[rows] - first + position]
+        words = eights[starts[rows] + position]
         beyond = 64 - 8 * np.minimum(left[rows], 8).astype(np.uint64)
         yield from _halves(_FIRST + position // 4, rows, words << beyond >> beyond)
+
+
+def bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Words]:
+    """Where each text of a `large_binary` array begins and how many bytes it has; eight bytes from any byte on.
+
+    Behind the end of the last one there are zeros.
+    """
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = b"" if data_buffer is None else memoryview(data_buffer)[first:last]
+    padded = np.concatenate([np.frombuffer(data, np.uint8), np.zeros(8, np.uint8)])
+    eights: Words = np.ndarray(len(padded) - 7, "<u8", padded, strides=(1,))
+    return offsets[:-1] - first, np.diff(offsets), eights
 
 
 def _words_of_long_texts(column: pa.Array, rows: np.ndarray[Any, Any]) -> Iterator[tuple[int, _Rows, Words]]:

@@ -10,7 +10,7 @@ that n rows in files of any size are in about log(n) parts (the logarithmic meth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -82,6 +82,14 @@ class _Part:
             wanted, places = wanted[same], places[same]
         return Found(wanted, self.files[places], self.rows[places])
 
+    def between(self, first: int, last: int) -> Found:
+        places = np.arange(
+            np.searchsorted(self.high, np.uint64(first), "left"), np.searchsorted(self.high, np.uint64(last), "right")
+        )
+        if self.low is not None:
+            places = places[self.low[places] == 0]
+        return Found(np.zeros(len(places), np.intp), self.files[places], self.rows[places])
+
     @property
     def rows_count(self) -> int:
         return len(self.high)
@@ -134,7 +142,14 @@ class KeyIndex:
     def find(self, keys: Fingerprints) -> Iterator[tuple[str, Found]]:
         """Of each file that has any of the keys: where."""
         order = np.argsort(keys.high, kind="stable")
-        found = [part.find(keys.take(order)) for part in self._parts]
+        for path, found in self._by_file([part.find(keys.take(order)) for part in self._parts]):
+            yield path, found._replace(wanted=order[found.wanted])
+
+    def between(self, first: int, last: int) -> Iterator[tuple[str, Found]]:
+        """Of each file that has words from `first` to `last`: where. NULL, whose `low` is one, is none of them."""
+        return self._by_file([part.between(first, last) for part in self._parts])
+
+    def _by_file(self, found: Sequence[Found]) -> Iterator[tuple[str, Found]]:
         if not found:
             return
         wanted, files, rows = (np.concatenate([part[field] for part in found]) for field in range(3))
@@ -143,7 +158,7 @@ class KeyIndex:
         bounds = np.flatnonzero(np.diff(files[live])) + 1
         for of_file in np.split(live, bounds) if len(live) else ():
             path = self._paths[int(files[of_file[0]])]
-            yield path, Found(order[wanted[of_file]], files[of_file], rows[of_file])
+            yield path, Found(wanted[of_file], files[of_file], rows[of_file])
 
     @property
     def memory_bytes(self) -> int:

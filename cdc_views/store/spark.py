@@ -12,8 +12,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -84,6 +85,21 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
         except Exception as error:
             raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error
     return SparkSession(context)
+
+
+@contextmanager
+def session_beside(settings: EngineSettings, jars: Sequence[Path]) -> Iterator[Callable[[], SparkSession]]:
+    """Start a session while the block does something else; what it is given waits for it. Stopped when the block ends.
+
+    Waiting raises what `start_session` raises.
+    """
+    with ThreadPoolExecutor(1, "start of spark") as thread:
+        started = thread.submit(start_session, settings, jars)
+        try:
+            yield started.result
+        finally:
+            with suppress(ServiceFailed):
+                started.result().stop()
 
 
 def driver_pid(spark: SparkSession) -> int:

@@ -6,6 +6,7 @@ Both answer with the live rows of each file, by number.
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -16,19 +17,22 @@ import pyarrow.parquet as pq
 from cdc_views import metrics
 from cdc_views.store.deletion_vectors import Rows
 from cdc_views.store.fingerprints import Fingerprints, fingerprints, joined
-from cdc_views.store.key_index import KeyIndex
+from cdc_views.store.key_index import Found, KeyIndex
 from cdc_views.store.state import TableState
 
 Positions: TypeAlias = dict[str, Rows]
 """Live rows of a version, by the path of their file as the log has it."""
 
+WordsOf: TypeAlias = Callable[[pa.Table], Fingerprints]
+"""What an index keeps of some columns: fingerprints, or words that have the order of the values."""
+
 _BATCH_ROWS: Final = 1 << 18
 
 
-def by_index(index: KeyIndex, table: Path, state: TableState, keys: Fingerprints) -> Positions:
-    """Ask an index that has been brought to the state."""
+def live_rows(table: Path, state: TableState, stored: Iterable[tuple[str, Found]]) -> Positions:
+    """Those rows that are live in this state, of what an index of it has found."""
     positions: Positions = {}
-    for path, found in index.find(keys):
+    for path, found in stored:
         if live := Rows(found.rows) - state.dead_rows(table, path):
             positions[path] = live
     return positions
@@ -51,19 +55,19 @@ def all_rows(table: Path, state: TableState) -> Positions:
     return {path: rows for path, rows in live.items() if rows}
 
 
-def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema) -> None:
+def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema, words_of: WordsOf) -> None:
     """Make the index one of the files of this state, reading those that it does not know."""
     index.drop_others(state.files)
     for path in index.missing(state.files):
-        index.add(path, read_keys(table, path, columns))
+        index.add(path, read_keys(table, path, columns, words_of))
 
 
-def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
-    """The fingerprints of all rows of a file, those deleted included."""
+def read_keys(table: Path, path: str, columns: pa.Schema, words_of: WordsOf = fingerprints) -> Fingerprints:
+    """The fingerprints, or words, of all rows of a file, those deleted included."""
     with pq.ParquetFile(data_file(table, path)) as file:
         metrics.count(rows_read=file.metadata.num_rows, files_read=1)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
-        return joined([fingerprints(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
+        return joined([words_of(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
 
 
 def data_file(table: Path, path: str) -> Path:

@@ -39,6 +39,7 @@ class TableUpkeep:
         self._unknown = NO_TABLE  # up to this version the log no longer says what was taken out
         self._checkpointed: int | None = None
         self._swept: int | None = None
+        self._kept_versions = 0  # of those dropped, at the last sweep
         self._swept_at = 0.0
 
     @property
@@ -62,9 +63,9 @@ class TableUpkeep:
             self._take_in(range(before + 1, version + 1))
         return True
 
-    def files_due(self) -> list[Add]:
-        """The files that are to be merged next; none if the table is compact."""
-        return files_due(self._state, self._settings)
+    def files_due(self, times: int = 1) -> list[Add]:
+        """The files that are to be merged next; none if the table is compact, or has not `times` too many of them."""
+        return files_due(self._state, self._settings, times)
 
     def compact(self, files: Sequence[Add], stamp: Stamp) -> int:
         """Merge these files and return the new version. Raises Fenced if another writer has put one."""
@@ -78,22 +79,21 @@ class TableUpkeep:
         self._take_in(range(self.version, self.version + 1))
         return self.version
 
-    def is_checkpoint_due(self) -> bool:
-        """Whether the log has become long since its last checkpoint."""
+    def is_checkpoint_due(self, times: int = 1) -> bool:
+        """Whether the log has become long since its last checkpoint, `times` as long as it may be."""
         if self._checkpointed is None:
             self._checkpointed = newest_checkpoint(self._table) or 0
-        return self.version - self._checkpointed >= self._settings.checkpoint_versions
+        return self.version - self._checkpointed >= times * self._settings.checkpoint_versions
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
         self._checkpointed = write_checkpoint(self._table)
 
-    def is_sweep_due(self) -> bool:
-        """Whether to look for what can be removed: at first, after many versions, after a while."""
+    def is_sweep_due(self, times: int = 1) -> bool:
+        """Whether to look for what can be removed: at first, after (`times`) many versions, after a while."""
         # A sweep looks at every file that is kept: the more these are, the more versions share one.
-        kept_versions = len(self._dropped)
-        wanted = max(self._settings.sweep_versions, kept_versions // _SWEEPS_PER_KEPT)
-        if self._swept is None or self.version - self._swept >= wanted:
+        wanted = max(self._settings.sweep_versions, self._kept_versions // _SWEEPS_PER_KEPT)
+        if self._swept is None or self.version - self._swept >= times * wanted:
             return True
         return bool(self._dropped) and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S
 
@@ -103,6 +103,7 @@ class TableUpkeep:
             self._take_in(range(oldest + 1, self.version + 1))
         self._dropped = {version: files for version, files in self._dropped.items() if version > oldest}
         self._swept, self._swept_at = self.version, time.monotonic()
+        self._kept_versions = len(self._dropped)
         if oldest < self._unknown:
             return 0
         needed = files_of(self._table, self.files).union(*self._dropped.values())

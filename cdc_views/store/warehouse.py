@@ -26,7 +26,7 @@ from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
 from cdc_views.store import direct, durable, plain, torn, versions
-from cdc_views.store.commit import Changes, Conflict, frame_of, key_match, translated
+from cdc_views.store.commit import Changes, Conflict, WrittenRows, frame_of, key_match, translated
 from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
     NO_TABLE,
@@ -39,13 +39,15 @@ from cdc_views.store.entries import (
 )
 from cdc_views.store.features import check_features
 from cdc_views.store.fetching import RowGroups
-from cdc_views.store.fingerprints import Fingerprints, are_among, fingerprints, has_fingerprints, joined
+from cdc_views.store.fingerprints import Fingerprints, fingerprints, joined
+from cdc_views.store.lookups import Lookups
+from cdc_views.store.order_words import Between
 from cdc_views.store.reading import read_table
 from cdc_views.store.schema import TableSpec, delta_schema, key_schema, quoted
 from cdc_views.store.stored_keys import Positions, all_rows, by_reading
 from cdc_views.store.versions import Stamp, TableCommit
 
-__all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse"]
+__all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse", "WrittenRows"]
 
 _REMEDY = (
     "something else writes to the warehouse: stop it, then rebuild the table, "
@@ -91,7 +93,8 @@ class Warehouse:
         self._turns_at_spark = threading.BoundedSemaphore(commits_by_spark)
         self._is_writer = is_writer
         self._indexes = Indexes(settings.index_memory_mb << 20)
-        self._row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
+        row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
+        self._lookups = Lookups(settings, row_groups, self._driver_table)
         self._tables: dict[str, DriverTable] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
@@ -121,18 +124,39 @@ class Warehouse:
         """The newest version of a table; -1 if there is none."""
         return newest_version(self._root / path)
 
-    def commit(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
+    def commit(self, spec: TableSpec, base: int, changes: Changes | WrittenRows, stamp: Stamp) -> int:
         """Make version `base` + 1 of the table from version `base`, and return its number.
 
         The attempt must be above that of every earlier version, fences included, since Spark skips
         what is not. Raises ForeignCommit, Fenced, DiskFull.
         """
-        version = self._commit_directly(spec, base, changes, stamp)
-        if version is None:
+        version: int | None
+        if isinstance(changes, WrittenRows):
+            version = self._commit_written(spec, base, changes, stamp)
+        elif (version := self._commit_directly(spec, base, changes, stamp)) is None:
             with self._turns_at_spark:
                 version = self._commit_by_spark(spec, base, changes, stamp)
         metrics.count(rows_written=versions.rows_written(read_entry(self._root / spec.path, version)))
         return version
+
+    def _commit_written(self, spec: TableSpec, base: int, rows: WrittenRows, stamp: Stamp) -> int:
+        self._check_base(spec.name, spec.path, base)
+        with self._turns_at_spark:
+            added = rows.write(spec, self._root / spec.path)
+        self.ways.took("commit", spec.name, "spark")
+        table, app = self._driver_table(spec.path), self._app(spec)
+        with table.lock:
+            table.catch_up()
+            self._check_found(spec.name, table.state.version, base)
+            if table.state.transactions.get(app, -1) >= stamp.attempt:
+                raise self._overtaken(spec.name, spec.path, stamp, base)
+            try:
+                direct.append(table.folder, app, table.state, added, stamp)
+            except VersionTaken as taken:
+                raise self._overtaken(spec.name, spec.path, stamp, base) from taken
+            if self._allow_direct and direct.is_possible(spec, table.state):
+                table.build_index(key_schema(spec))  # while Spark writes the next table
+            return table.state.version
 
     def _commit_by_spark(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
         self._check_base(spec.name, spec.path, base)
@@ -282,36 +306,36 @@ class Warehouse:
         """
         names = spec.schema.names if wanted is None else {*keys.column_names, *wanted}
         schema = pa.schema([field for field in spec.schema if field.name in names])
-        found = self._look_up_directly(spec, version, keys, schema)
+        found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
         self.ways.took("lookup", spec.name, "spark" if found is None else "index")
         return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
+
+    def lookup_between(
+        self, spec: TableSpec, version: int, column: str, limits: Between, wanted: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of a version whose value of a column is within the limits, as Spark orders values.
+
+        Returns this column and `wanted`, or all, in the order of the table.
+        """
+        names = spec.schema.names if wanted is None else {column, *wanted}
+        schema = pa.schema([field for field in spec.schema if field.name in names])
+        found = self._lookups.between(spec, version, column, limits, schema) if self._allow_direct else None
+        self.ways.took("lookup", spec.name, "spark" if found is None else "index")
+        return self._look_up_between_by_spark(spec, version, column, limits, schema) if found is None else found
+
+    def _look_up_between_by_spark(
+        self, spec: TableSpec, version: int, column: str, limits: Between, schema: pa.Schema
+    ) -> pa.Table:
+        rows, value = self.frame(spec.path, version).select(*map(quoted, schema.names)), F.col(quoted(column))
+        for limit, is_within in ((limits.lower, value.__ge__), (limits.upper, value.__le__)):
+            rows = rows if limit is None else rows.where(is_within(F.lit(limit)))
+        return rows.where(value.isNotNull()).toArrow().cast(schema)
 
     def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")
         stored = self.frame(spec.path, version).select(*map(quoted, schema.names)).alias("stored")
         found = stored.join(wanted, key_match(keys.column_names, "stored", "wanted"), "left_semi").toArrow()
         return found.cast(schema)
-
-    def _look_up_directly(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table | None:
-        """Look up through an index; None for too many keys or rows, an older version, or want of room."""
-        columns = pa.schema([spec.schema.field(name) for name in keys.column_names])
-        if not self._allow_direct or keys.num_rows > self._settings.lookup_keys:
-            return None
-        if not all(has_fingerprints(field.type) for field in columns):
-            return None
-        table = self._driver_table(spec.path)
-        with table.lock:
-            if not table.catch_up() or table.state.version != version or table.state.stored_rows is None:
-                return None
-            wanted = fingerprints(_typed(keys, columns))
-            positions = table.find(columns, wanted)
-            if positions is None or sum(map(len, positions.values())) > self._settings.driver_rows:
-                return None
-            found = self._row_groups.fetch(table.folder, positions, schema)
-            if found is not None and not are_among(fingerprints(found.select(columns.names)), wanted):
-                table.forget(columns)
-                return None
-            return found
 
     def stamp_of(self, path: str, version: int) -> Stamp | None:
         """The stamp of a version; None if it has none. Raises TableUnavailable if its entry is gone."""

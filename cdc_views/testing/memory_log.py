@@ -148,11 +148,11 @@ class MemoryLog:
         return parse_records(self._partitions[partition][start:end])
 
     def _append(self, table: TableName, message: _Written, order: Order) -> None:
-        key = orjson.dumps(message.key)
+        key = _dumped(message.key)
         partition = TopicPartition(self._topics[table], zlib.crc32(key) % self._count)
         messages = self._partitions[partition]
         now = self._clock.now()
-        value = None if message.op is None else orjson.dumps(message.value(order, int(now.timestamp() * 1_000_000)))
+        value = None if message.op is None else _dumped(message.value(order, int(now.timestamp() * 1_000_000)))
         messages.append(
             MemoryMessage(partition, len(messages), int(now.timestamp() * 1000), key, value, message.headers)
         )
@@ -172,6 +172,11 @@ class _Written:
         sequence = [None if lsn is None else f"{lsn:d}" for lsn in order]
         source = {"sequence": orjson.dumps(sequence).decode(), "ts_ms": at_us // 1000, "ts_us": at_us}
         return {"op": self.op, "before": self.before, "after": self.after, "source": source}
+
+
+def _dumped(value: Mapping[str, Any]) -> bytes:
+    # What orjson returns keeps the 4 KB that it was written into, for as long as it lives.
+    return bytes(memoryview(orjson.dumps(value)))
 
 
 def _messages(change: RowChange) -> list[_Written]:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.bulk import Progress, pieces_of, read_rows, watched
+from cdc_views.capture.types import arrow_schema
+from cdc_views.engine.bulk import BulkReader, OnProgress, Progress
+from cdc_views.engine.bulk_files import PIECE_OFFSETS
 from cdc_views.errors import UnresolvedToast
+from cdc_views.log.record import Offsets
 from cdc_views.log.topics import admin_client, end_offsets
 from cdc_views.names import TableName
+from cdc_views.source.catalog import SourceTable
+from cdc_views.store.reading import read_table
+from cdc_views.store.warehouse import Stamp, TableSpec, Warehouse
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
@@ -19,8 +27,25 @@ NAME = TableName("public", "t")
 BIG = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 400))"
 
 
+class Bulk:
+    """A warehouse with one table, which is filled from its log."""
+
+    def __init__(
+        self, spark: SparkSession, root: Path, captured: Capture, table: SourceTable,
+        on_progress: OnProgress = lambda progress: None, piece_offsets: int = PIECE_OFFSETS,
+    ) -> None:  # fmt: skip
+        self._reader = BulkReader(spark, captured.settings.log, on_progress, piece_offsets)
+        self._warehouse, self._root, self._table = Warehouse(root, spark), root, table
+
+    def rows(self, start: Offsets, end: Offsets) -> list[tuple[Any, ...]]:
+        spec = TableSpec("t", "t", arrow_schema(self._table), self._table.key)
+        base = self._warehouse.create(spec)
+        version = self._warehouse.commit(spec, base, self._reader.rows(self._table, start, end), Stamp(1, 1, "0/1"))
+        return sorted(tuple(row.values()) for row in read_table(self._root, "t", version).to_pylist())
+
+
 def test_pieces_of_few_offsets_and_of_many_give_the_table(
-    spark: SparkSession, database: Database, capture: CaptureOf
+    spark: SparkSession, database: Database, capture: CaptureOf, tmp_path: Path
 ) -> None:
     database.execute(
         'CREATE TABLE t (a int, b text, "C" numeric(8,2), PRIMARY KEY (a, b))', "ALTER TABLE t REPLICA IDENTITY FULL",
@@ -42,17 +67,16 @@ def test_pieces_of_few_offsets_and_of_many_give_the_table(
     start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
     [table] = captured.tables().values()
     expected = sorted(database.execute('SELECT a, b, "C" FROM t'))
-    for size in (11, 100_000):
+    for size in (11, PIECE_OFFSETS):
         seen: list[Progress] = []
-        pieces = pieces_of(start, end, size)
-        with watched(spark, "t", pieces, seen.append):
-            found = [tuple(row) for row in read_rows(spark, captured.settings.log, table, pieces).collect()]
-        assert sorted(found) == expected, size
+        bulk = Bulk(spark, tmp_path / str(size), captured, table, seen.append, size)
+        assert bulk.rows(start, end) == expected, size
         assert (seen[-1].done, seen[-1].total) == (sum(end.values()), sum(end.values()))
+        assert not (tmp_path / str(size) / "t" / ".progress").exists()
 
 
 def test_first_cut_leaves_a_long_table_to_spark_and_holds_the_others(
-    spark: SparkSession, database: Database, capture: CaptureOf
+    spark: SparkSession, database: Database, capture: CaptureOf, tmp_path: Path
 ) -> None:
     for name in ("t", "u"):
         database.execute(f"CREATE TABLE {name} (a int PRIMARY KEY, b int)", f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
@@ -68,8 +92,8 @@ def test_first_cut_leaves_a_long_table_to_spark_and_holds_the_others(
     table = captured.tables()[NAME]
     partitions = log.partitions_of([NAME])
     start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
-    rows = read_rows(spark, captured.settings.log, table, pieces_of(start, end)).collect()
-    assert sorted(map(tuple, rows)) == sorted(database.execute("SELECT a, b FROM t"))
+    rows = Bulk(spark, tmp_path, captured, table).rows(start, end)
+    assert rows == sorted(database.execute("SELECT a, b FROM t"))
     log.require_repeatable(cut)
     again = captured.log(bulk=[NAME])
     assert {log.table_of(record.topic).table for record in again.records(cut)} == {"u"}
@@ -104,7 +128,7 @@ def read_ends(captured: Capture) -> int:
 
 
 def test_value_that_the_log_does_not_hold_is_the_error_of_the_decoder(
-    spark: SparkSession, database: Database, capture: CaptureOf
+    spark: SparkSession, database: Database, capture: CaptureOf, tmp_path: Path
 ) -> None:
     database.execute("CREATE TABLE t (a int PRIMARY KEY, b text, c int)", f"INSERT INTO t SELECT 1, {BIG}, 1")
     captured = capture("public.t", toast="lookup", partitions=1)
@@ -116,8 +140,6 @@ def test_value_that_the_log_does_not_hold_is_the_error_of_the_decoder(
     cut = log.cut(snapshot.end, snapshot.position)
     [partition] = log.partitions_of([NAME])
     [table] = captured.tables().values()
-    pieces = pieces_of({partition: snapshot.end[partition]}, {partition: cut.end[partition]})
-    rows = read_rows(spark, captured.settings.log, table, pieces)
-    unresolved = pytest.raises(UnresolvedToast, match=r'"b" was left unchanged.*\nhint: run "ALTER TABLE')
-    with unresolved, watched(spark, "t", pieces, lambda progress: None):
-        rows.collect()
+    bulk = Bulk(spark, tmp_path, captured, table)
+    with pytest.raises(UnresolvedToast, match=r'"b" was left unchanged.*\nhint: run "ALTER TABLE'):
+        bulk.rows({partition: snapshot.end[partition]}, {partition: cut.end[partition]})

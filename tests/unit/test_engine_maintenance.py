@@ -86,6 +86,27 @@ def test_slot_without_a_share_of_the_time_does_nothing(engine: Engine) -> None:
     assert engine.tables.version("public.t") > version
 
 
+def test_upkeep_that_is_far_behind_is_done_whatever_time_it_takes(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc_views.engine.maintenance._MOST_SAVED_S", 0.0)  # a slot never has time
+    few = {"merged_files": 2, "checkpoint_versions": 2, "sweep_versions": 2}
+    maintenance = engine.maintenance(SETTINGS.model_copy(update=few))
+    folder = engine.root / engine.tables.specs["public.t"].path
+    before = engine.tables.version("public.t")
+    for _ in range(5):
+        engine.epoch()
+        maintenance.slot()
+    assert engine.tables.version("public.t") == before + 5  # nothing is far behind yet
+    files = []
+    for _ in range(60):
+        engine.epoch()
+        maintenance.slot()
+        files.append(sum(1 for file in folder.rglob("*") if file.is_file()))
+    assert engine.tables.version("public.t") > before + 65
+    assert max(files[30:]) <= max(files[:30])
+
+
 def test_next_epoch_stands_on_what_upkeep_made(engine: Engine) -> None:
     for _ in range(6):
         engine.epoch()

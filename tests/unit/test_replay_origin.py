@@ -1,4 +1,4 @@
-"""From where a rebuild reads, and the pieces that it reads."""
+"""From where a rebuild reads, and in which steps it catches up."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_views.engine.bulk import Piece, Progress, pieces_of
+from cdc_views.engine.bulk import Progress
 from cdc_views.errors import BadReplay
 from cdc_views.log.record import TopicPartition
 from cdc_views.replay.origin import Origin, parse_origin
 from cdc_views.replay.shadow import MOST_OFFSETS, steps
 from cdc_views.store.control import ControlRecord
 
-ONE, TWO = TopicPartition("a.b/c", 0), TopicPartition("a.b/c", 1)
+ONE = TopicPartition("a.b/c", 0)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,6 @@ def test_parse_origin_reads_each_form(start: str, onto: str | None, origin: Orig
 def test_parse_origin_refuses_what_is_no_place(start: str, onto: str | None, problem: str) -> None:
     with pytest.raises(BadReplay, match=problem):
         parse_origin(start, onto)
-
-
-def test_pieces_cover_each_partition_once_and_in_order() -> None:
-    pieces = pieces_of({ONE: 3, TWO: 0}, {ONE: 10, TWO: 0}, size=3)
-    assert pieces == [Piece(ONE, 3, 6), Piece(ONE, 6, 9), Piece(ONE, 9, 10)]
 
 
 def test_progress_tells_rate_and_time_left() -> None:

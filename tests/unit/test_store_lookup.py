@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ from cdc_views.metrics import Work, counting
 from cdc_views.store import direct
 from cdc_views.store.driver_table import Indexes
 from cdc_views.store.entries import VersionTaken, entry_file
+from cdc_views.store.fingerprints import fingerprints
+from cdc_views.store.order_words import Between, order_words
 from cdc_views.store.reading import read_table
 from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
@@ -103,7 +106,31 @@ def assert_lookups(warehouse: Warehouse, version: int, model: Model) -> None:
     owners = model.chance.choice([["x"], [None], ["x", "y", None, "z"], []])
     found = warehouse.lookup(SPEC, version, pa.table({"owner": pa.array(owners, pa.string())}))
     assert as_rows(found) == model.rows(lambda row: row[2] in owners)
+    for column, values in (("a", [None, -1, 3, 7, 99]), ("b", [None, "", "p", "q", "q" * 9 + "r"])):
+        lower, upper = model.chance.choice(values), model.chance.choice(values)
+        found = warehouse.lookup_between(SPEC, version, column, Between(lower, upper))
+        assert as_rows(found) == model.rows(partial(is_between, SCHEMA.names.index(column), lower, upper))
     assert warehouse.ways.taken() == {"lookup": {"t": "index"}}
+
+
+def is_between(place: int, lower: Any, upper: Any, row: Row) -> bool:
+    value: Any = row[place]
+    return value is not None and (lower is None or value >= lower) and (upper is None or value <= upper)
+
+
+def test_damaged_index_of_an_order_is_not_believed(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    rows = table_of([(n, f"b{n:02}", "x", n) for n in range(100)])
+    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    wanted = Between("b07", "b09")
+    assert warehouse.lookup_between(SPEC, version, "b", wanted, ["n"])["n"].to_pylist() == [7, 8, 9]
+    known = warehouse._driver_table("t").indexes._known
+    (part,) = known[tmp_path / "t", ("b",), order_words].index._parts
+    part.rows[:] = part.rows[::-1].copy()
+    with pytest.raises(AttributeError):  # it asks Spark, which is not there
+        warehouse.lookup_between(SPEC, version, "b", wanted)
+    assert warehouse.lookup_between(SPEC, version, "b", wanted)["n"].to_pylist() == [7, 8, 9]
 
 
 def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
@@ -141,7 +168,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
     version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     key = rows.select(["a", "b"]).slice(7, 1)
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
-    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
+    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b"), fingerprints].index._parts
     part.rows[:] = part.rows[::-1].copy()
     asked = []
     monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))

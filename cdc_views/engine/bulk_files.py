@@ -1,0 +1,120 @@
+"""What a task of a bulk reading does: data files with the rows that a range of one partition leaves.
+
+All events of a key are in one partition, so the last one in a range tells what becomes of it. A range is read in
+pieces, the newest piece first: then a key that was seen before is one that has a later event, and what is held is
+one piece, the files that are being made, and 20 bytes for each key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from cdc_views.capture.fold import Folded
+from cdc_views.capture.latest import Latest
+from cdc_views.config import LogSettings
+from cdc_views.log.ranges import read_piece
+from cdc_views.log.record import TopicPartition
+from cdc_views.source.catalog import SourceTable
+from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.direct import whole_numbers
+from cdc_views.store.fingerprints import fingerprints, joined
+from cdc_views.store.key_index import KeyIndex
+from cdc_views.store.schema import TableSpec
+from cdc_views.store.state import Add
+
+PIECE_OFFSETS: Final = 100_000
+# Of a longer piece only its newer half is taken first, so that wide rows do not fill the memory.
+_PIECE_BYTES: Final = 64_000_000
+# In memory; about a quarter of it on the disk.
+_FILE_BYTES: Final = 64_000_000
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets of one partition: from `start` to before `end`."""
+
+    partition: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def offsets(self) -> int:
+        """How many."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class FilesOfRange:
+    """The task of one table: call it with a range. In the folder `told` it tells how many offsets it has done."""
+
+    log: LogSettings
+    table: SourceTable
+    spec: TableSpec
+    folder: Path
+    told: Path
+    piece_offsets: int = PIECE_OFFSETS
+
+    def __call__(self, wanted: Range) -> list[Add]:
+        """Write the files and return their `add` actions; the content is on the disk, their names may not be.
+
+        Raises BadEvent, UnsupportedType, UnresolvedToast, LogGap, OffsetCompacted, DiskFull.
+        """
+        written: list[Add] = []
+        waiting: list[pa.Table] = []
+        for rows in self._rows(wanted):
+            waiting.append(rows)
+            if sum(each.nbytes for each in waiting) >= _FILE_BYTES:
+                written += self._write(waiting)
+                waiting = []
+        return written + self._write(waiting)
+
+    def _rows(self, wanted: Range) -> Iterator[pa.Table]:
+        """The rows of a range, each key once."""
+        seen, numbers = KeyIndex(), count()
+        end = wanted.end
+        while end > wanted.start:
+            start = max(wanted.start, end - self.piece_offsets)
+            for folded in self._folded(Range(wanted.partition, start, end)):
+                yield self._unseen(seen, str(next(numbers)), folded)
+            end = start
+            (self.told / str(wanted.partition.partition)).write_text(str(wanted.end - end))
+
+    def _folded(self, piece: Range) -> Iterator[Folded]:
+        """What a piece says of each key, newest first."""
+        latest = Latest(self.table)
+        for records in read_piece(self.log, piece.partition, piece.start, piece.end):
+            latest.add(records)
+            if latest.size_bytes > _PIECE_BYTES and piece.offsets > 1:
+                middle = (piece.start + piece.end) // 2
+                yield from self._folded(Range(piece.partition, middle, piece.end))
+                yield from self._folded(Range(piece.partition, piece.start, middle))
+                return
+        yield latest.finish()
+
+    def _unseen(self, seen: KeyIndex, name: str, folded: Folded) -> pa.Table:
+        """The rows whose keys have no later event; from now on these keys are seen, in a part of this name."""
+        rows = folded.upserts.select(self.spec.schema.names).cast(self.spec.schema)
+        key_fields = [self.spec.schema.field(name) for name in self.spec.key]
+        deleted = folded.deletes.select(self.spec.key).cast(pa.schema(key_fields))
+        keys = fingerprints(rows.select(self.spec.key))
+        is_new = np.ones(rows.num_rows, bool)
+        for _, found in seen.find(keys):
+            is_new[found.wanted] = False
+        seen.add(name, joined([keys, fingerprints(deleted)]))
+        return rows if is_new.all() else rows.filter(pa.array(is_new))
+
+    def _write(self, parts: list[pa.Table]) -> list[Add]:
+        rows = pa.concat_tables(parts) if parts else self.spec.schema.empty_table()
+        if not rows.num_rows:
+            return []
+        if not any(pa.types.is_nested(rows.schema.field(name).type) for name in self.spec.key):
+            rows = rows.sort_by([(name, "ascending") for name in self.spec.key])
+        with space_for(self.folder):
+            return [write_rows(self.folder, rows, whole_numbers(self.spec))]
