@@ -94,9 +94,9 @@ class LogSettings(_Section):
     marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to come through the log")
     snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
     bulk_offsets: int = Field(
-        300_000,
+        100_000,
         ge=1,
-        description="offsets of a table from which on the first epoch leaves it to Spark to read them, in pieces; "
+        description="offsets of a table from which on the first epoch leaves it to Spark to read them, by partition; "
         "fewer the driver holds in memory",
     )
 

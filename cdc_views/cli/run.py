@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 import click
+from pyspark.sql import SparkSession
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.progress import ShownProgress
+from cdc_views.config import Settings
+from cdc_views.engine.bulk import warm_up
 from cdc_views.engine.capture import start_capture
 from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.preflight import require_ready
 from cdc_views.engine.target import current_target
+from cdc_views.errors import NothingPublished
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, last_published
 from cdc_views.store.spark import session_beside
 
 
@@ -40,12 +46,21 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declare(settings, connection)
     jars = delta_jars()
-    with session_beside(settings.engine, jars) as session:  # the JVM takes seconds, and so does Debezium
+    # The JVM takes seconds, and so does Debezium.
+    with session_beside(settings.engine, jars, _prepare(settings)) as session:
         start_capture(settings, on_progress=_SnapshotShow())
         until = current_target(settings) if until_caught_up else None
         with Engine(settings, jars, spark=session(), on_progress=ShownProgress("reading")) as engine:
             click.echo("engine: running", err=True)
             engine.run(once=once, until=until, on_epoch=_report)
+
+
+def _prepare(settings: Settings) -> Callable[[SparkSession], None]:
+    """What a new session is to do at once: for an empty warehouse all tables are read soon."""
+    with suppress(NothingPublished):
+        last_published(settings.warehouse)
+        return lambda session: None
+    return warm_up
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

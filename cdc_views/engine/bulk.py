@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views import errors
 from cdc_views.config import LogSettings
-from cdc_views.engine.bulk_files import PIECE_OFFSETS, FilesOfRange, Range
+from cdc_views.engine.bulk_files import PIECE_OFFSETS, FilesOfRange, Range, do_nothing
 from cdc_views.log.record import Offsets
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import WrittenRows
@@ -112,6 +112,12 @@ class BulkReader:
             watcher.join()
             shutil.rmtree(told, ignore_errors=True)
         tell(total)
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Have Python started on the executors, with all that a task of a bulk reading imports; it waits there a minute."""
+    slots = spark.sparkContext.defaultParallelism
+    spark.sparkContext.parallelize(range(slots), slots).map(do_nothing).collect()
 
 
 def _told(file: Path) -> int:

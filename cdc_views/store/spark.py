@@ -88,13 +88,21 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
 
 
 @contextmanager
-def session_beside(settings: EngineSettings, jars: Sequence[Path]) -> Iterator[Callable[[], SparkSession]]:
+def session_beside(
+    settings: EngineSettings, jars: Sequence[Path], then: Callable[[SparkSession], None] = lambda session: None
+) -> Iterator[Callable[[], SparkSession]]:
     """Start a session while the block does something else; what it is given waits for it. Stopped when the block ends.
 
-    Waiting raises what `start_session` raises.
+    `then` is done with it at once, and waited for, too. Waiting raises what `start_session` raises.
     """
+
+    def start() -> SparkSession:
+        session = start_session(settings, jars)
+        then(session)
+        return session
+
     with ThreadPoolExecutor(1, "start of spark") as thread:
-        started = thread.submit(start_session, settings, jars)
+        started = thread.submit(start)
         try:
             yield started.result
         finally:
