@@ -3,7 +3,6 @@
 rebuild.py      the story: plan, build, catch up, compare, swap
 plan.py         what is to be made anew, from where, and whether that can be
 origin.py       from where the log is read: earliest, snapshot, an epoch, an offset
-bulk.py         a table from the whole of its topic, in parallel by Spark
 snapshot.py     a table from Postgres itself
 shadow.py       the tables beside the live ones, and how far they are
 unfinished.py   rebuilds that are under way, so that a killed one goes on or is cleaned up

@@ -1,6 +1,5 @@
 """Delta tables: create, look up, commit, fence, restore; the control log; the lock of the warehouse.
 
-Writing of rows goes through Spark (`warehouse`, `commit`, `spark`); the control log and readers use
-delta-rs and need no JVM (`control`, `reading`). Log entries without rows are written here directly
-(`entries`): creation, because neither engine gives exactly our protocol, and fences.
+`warehouse` is the door. Small changes are committed directly (`direct`, `plain`), found by `lookups`; large ones go
+through Spark (`commit`, `spark`). The control log and readers use delta-rs and need no JVM (`control`, `reading`).
 """

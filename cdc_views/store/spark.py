@@ -6,7 +6,9 @@ that Ctrl-C reaches Python alone and Python closes it down.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
 from cdc_views.errors import ServiceFailed
+from cdc_views.locations import cache_folder
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -110,6 +113,14 @@ def session_beside(
                 started.result().stop()
 
 
+def class_archive(jars: Sequence[Path]) -> Path:
+    """Where an archive of the classes of such a JVM lies, if somebody has made one (stack/class_archive.py)."""
+    java = Path(os.environ["JAVA_HOME"]) / "bin/java" if "JAVA_HOME" in os.environ else shutil.which("java")
+    parts = [pyspark.__version__, pyspark.__file__, os.path.realpath(java or ""), *map(str, jars)]
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return cache_folder() / "classes" / f"{name}.jsa"
+
+
 def driver_pid(spark: SparkSession) -> int:
     """The process id of the session's JVM."""
     return int(_jvm(spark).java.lang.ProcessHandle.current().pid())
@@ -120,13 +131,17 @@ def _jvm(spark: SparkSession) -> Any:
 
 
 def _configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, str]:
-    further = dict(settings.spark_conf)
+    further, archive = dict(settings.spark_conf), class_archive(jars)
+    # Of another JVM it is not used; nothing is said of that on stdout, which is ours.
+    shared = (f"-XX:SharedArchiveFile={archive}", "-Xlog:disable") if archive.exists() else ()
     conf = {
         **_FIXED,
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
-        "spark.driver.extraJavaOptions": " ".join([*_JAVA_OPTIONS, further.pop("spark.driver.extraJavaOptions", "")]),
+        "spark.driver.extraJavaOptions": " ".join(
+            [*_JAVA_OPTIONS, *shared, further.pop("spark.driver.extraJavaOptions", "")]
+        ),
         "spark.sql.warehouse.dir": (Path(tempfile.gettempdir()) / "cdc-views-spark-warehouse").as_uri(),
     }
     if settings.spark_master.startswith("local"):
