@@ -259,9 +259,9 @@ def _age(
             with ExitStack() as new:
                 pair = {f"age_{age}": stage, f"beside_age_{age}": _young(new, size, changes)}
                 old_ms, new_ms = _take(figures, pair, samples, changes).values()
+                figures["equal"] &= all(each.is_equal() for each in pair.values())
             epochs = max(age, epochs) + samples
             yield age, round(old_ms / new_ms, 2)
-        figures["equal"] &= stage.is_equal()
 
 
 def _run(stage: Stage, epochs: int, changes: int) -> list[dict[str, float]]:

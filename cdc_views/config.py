@@ -85,7 +85,9 @@ class LogSettings(_Section):
     connect_url: str = Field(description="REST address of Kafka Connect")
     connector: str = Field("cdc-views", pattern=r"^[A-Za-z0-9._-]{1,200}$", description="name of the connector")
     topic_prefix: str = Field("app", pattern=r"^[A-Za-z0-9._-]{1,100}$", description="first part of topic names")
-    partitions: int = Field(4, ge=1, le=1000, description="partitions of a new topic")
+    partitions: int = Field(
+        4, ge=1, le=1000, description="partitions of a new topic; so many cores read a table's log in a bulk reading"
+    )
     min_compaction_lag_ms: int = Field(
         7 * 24 * 3600 * 1000, ge=0, description="how long every version of a row stays in the log"
     )

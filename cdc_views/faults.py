@@ -19,6 +19,7 @@ POINTS: Final = frozenset(
         "takeover.after_fence",
         "epoch.after_cut",
         "epoch.after_intent",
+        "bulk.after_files",
         "mirrors.after_first_commit",
         "epoch.after_mirrors",
         "views.after_first_commit",

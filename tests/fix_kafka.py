@@ -20,7 +20,7 @@ from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
-from cdc_views.source.slot import drop_slot
+from cdc_views.source.slot import drop_slot, require_slot
 from cdc_views.stack.local import LocalStack
 from tests.fix_postgres import Database
 
@@ -57,11 +57,20 @@ class Capture:
         with closing(self._source()) as connection:
             return read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
 
-    def log(self, fingerprints: Mapping[TableName, str] | None = None, bulk: Collection[TableName] = ()) -> Log:
-        """A Log with a marker of its own; closed at the end of the test."""
+    def log(
+        self,
+        fingerprints: Mapping[TableName, str] | None = None,
+        bulk: Collection[TableName] = (),
+        *,
+        watches_slot: bool = True,
+    ) -> Log:
+        """A Log with a marker of its own, which watches its slot like the engine's; closed at the end of the test."""
         connection = self._resources.enter_context(closing(self._source()))
-        marker = Marker(connection, uuid4().hex)
-        log = Log(self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints, bulk=bulk)
+        marker, slot = Marker(connection, uuid4().hex), self.settings.source.slot
+        log = Log(
+            self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints, bulk=bulk,
+            watch=(lambda: require_slot(connection, slot)) if watches_slot else lambda: None,
+        )  # fmt: skip
         return self._resources.enter_context(closing(log))
 
     def detached_log(self) -> Log:

@@ -51,9 +51,9 @@ class Latest:
         for record in records:
             key = record.key()
             # One that comes again goes to the end, so that what is left is in offset order.
-            latest.pop(key, None)
+            replaced = latest.pop(key, None)
             latest[key] = record
-            self.size_bytes += len(record)
+            self.size_bytes += len(record) - (0 if replaced is None else len(replaced))
 
     def finish(self) -> Folded:
         """The rows and deleted keys that these events leave. Raises BadEvent, UnsupportedType, UnresolvedToast."""

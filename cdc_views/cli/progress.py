@@ -28,7 +28,7 @@ class ShownProgress:
             return
         self._shown_s = now
         if is_done:
-            self._done.add(progress.table)  # what follows is the writing
+            self._done.add(progress.table)
         left = "" if is_done or progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
         click.echo(
             f"{self._command}: {progress.table}: {progress.done} of {progress.total} offsets, "

@@ -99,10 +99,10 @@ class BulkReader:
 
         def watch() -> None:
             while not ended.wait(_POLL_S):
-                tell(sum(map(_told, told.iterdir())))
+                tell(sum(map(_told, told.glob("*"))))
 
-        shutil.rmtree(told, ignore_errors=True)
-        told.mkdir()
+        shutil.rmtree(told, ignore_errors=True)  # what a crash has left
+        told.mkdir(exist_ok=True)
         watcher = threading.Thread(target=watch, name=f"progress of {table}", daemon=True)
         watcher.start()
         try:

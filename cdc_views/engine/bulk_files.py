@@ -2,12 +2,13 @@
 
 All events of a key are in one partition, so the last one in a range tells what becomes of it. A range is read in
 pieces, the newest piece first: then a key that was seen before is one that has a later event, and what is held is
-one piece, the files that are being made, and 20 bytes for each key.
+one piece, a file that is being made, and up to 28 bytes for each key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -30,10 +31,13 @@ from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add
 
 PIECE_OFFSETS: Final = 100_000
-# Of a longer piece only its newer half is taken first, so that wide rows do not fill the memory.
-_PIECE_BYTES: Final = 64_000_000
-# In memory; about a quarter of it on the disk.
-_FILE_BYTES: Final = 64_000_000
+# A piece of more is given up for its two halves, so that wide rows do not fill the memory.
+PIECE_BYTES: Final = 64_000_000
+# On the disk: above the size from which upkeep merges a file with no other.
+FILE_BYTES: Final = 20_000_000
+# In memory.
+_FIRST_FILE_BYTES: Final = 64_000_000
+_MOST_HELD_BYTES: Final = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class FilesOfRange:
     folder: Path
     told: Path
     piece_offsets: int = PIECE_OFFSETS
+    piece_bytes: int = PIECE_BYTES
+    file_bytes: int = FILE_BYTES
 
     def __call__(self, wanted: Range) -> list[Add]:
         """Write the files and return their `add` actions; the content is on the disk, their names may not be.
@@ -68,11 +74,14 @@ class FilesOfRange:
         """
         written: list[Add] = []
         waiting: list[pa.Table] = []
+        enough = _FIRST_FILE_BYTES
         for rows in self._rows(wanted):
             waiting.append(rows)
-            if sum(each.nbytes for each in waiting) >= _FILE_BYTES:
+            held = sum(each.nbytes for each in waiting)
+            if held >= enough:
                 written += self._write(waiting)
                 waiting = []
+                enough = min(held * self.file_bytes // written[-1]["size"], _MOST_HELD_BYTES)
         return written + self._write(waiting)
 
     def _rows(self, wanted: Range) -> Iterator[pa.Table]:
@@ -84,31 +93,39 @@ class FilesOfRange:
             for folded in self._folded(Range(wanted.partition, start, end)):
                 yield self._unseen(seen, str(next(numbers)), folded)
             end = start
-            (self.told / str(wanted.partition.partition)).write_text(str(wanted.end - end))
+            with suppress(OSError):  # nothing depends on it
+                (self.told / str(wanted.partition.partition)).write_text(str(wanted.end - end))
 
     def _folded(self, piece: Range) -> Iterator[Folded]:
         """What a piece says of each key, newest first."""
+        latest = self._read(piece)
+        if latest is None:
+            middle = (piece.start + piece.end) // 2
+            yield from self._folded(Range(piece.partition, middle, piece.end))
+            yield from self._folded(Range(piece.partition, piece.start, middle))
+        else:
+            yield latest.finish()
+
+    def _read(self, piece: Range) -> Latest | None:
+        """The last events of a piece; None if they are more than is to be held at once."""
         latest = Latest(self.table)
         for records in read_piece(self.log, piece.partition, piece.start, piece.end):
             latest.add(records)
-            if latest.size_bytes > _PIECE_BYTES and piece.offsets > 1:
-                middle = (piece.start + piece.end) // 2
-                yield from self._folded(Range(piece.partition, middle, piece.end))
-                yield from self._folded(Range(piece.partition, piece.start, middle))
-                return
-        yield latest.finish()
+            if latest.size_bytes > self.piece_bytes and piece.offsets > 1:
+                return None
+        return latest
 
     def _unseen(self, seen: KeyIndex, name: str, folded: Folded) -> pa.Table:
         """The rows whose keys have no later event; from now on these keys are seen, in a part of this name."""
         rows = folded.upserts.select(self.spec.schema.names).cast(self.spec.schema)
         key_fields = [self.spec.schema.field(name) for name in self.spec.key]
         deleted = folded.deletes.select(self.spec.key).cast(pa.schema(key_fields))
-        keys = fingerprints(rows.select(self.spec.key))
-        is_new = np.ones(rows.num_rows, bool)
+        keys = joined([fingerprints(rows.select(self.spec.key)), fingerprints(deleted)])
+        is_new = np.ones(len(keys.high), bool)
         for _, found in seen.find(keys):
             is_new[found.wanted] = False
-        seen.add(name, joined([keys, fingerprints(deleted)]))
-        return rows if is_new.all() else rows.filter(pa.array(is_new))
+        seen.add(name, keys.take(is_new))
+        return rows.filter(pa.array(is_new[: rows.num_rows]))
 
     def _write(self, parts: list[pa.Table]) -> list[Add]:
         rows = pa.concat_tables(parts) if parts else self.spec.schema.empty_table()

@@ -15,7 +15,13 @@ from cdc_views.config import Settings
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, run_epoch
-from cdc_views.engine.generation import generation_facts, generation_name, require_same_generation, require_same_tables
+from cdc_views.engine.generation import (
+    generation_facts,
+    generation_name,
+    require_not_behind,
+    require_same_generation,
+    require_same_tables,
+)
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import Requests
@@ -29,6 +35,8 @@ from cdc_views.log.markers import MarkerWriter
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
+from cdc_views.source.position import wal_end
+from cdc_views.source.slot import require_slot
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.lock import WarehouseLock
@@ -86,9 +94,10 @@ class Engine:
         declared = declare(settings, self._source)
         control = ControlLog.open(settings.warehouse, writer, self._clock)
         known = last_takeover(control.records)
+        require_not_behind(wal_end(self._source), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, Marker(self._source, writer), known, self._clock))
+            closing(open_log(settings, declared, Marker(self._source, writer), known, self._clock, self._require_slot))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
@@ -123,6 +132,9 @@ class Engine:
         if self._tables.published is None:
             require_dates_of_snapshot(self._source, declared.sources)
             self._tables.skip(self._log.begin())
+
+    def _require_slot(self) -> None:
+        require_slot(self._source, self._settings.source.slot)
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
         """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`."""
@@ -182,6 +194,7 @@ def open_log(
     marker: MarkerWriter,
     known: ControlRecord | None,
     clock: Clock = SYSTEM_CLOCK,
+    watch: Callable[[], None] = lambda: None,
 ) -> Log:
     """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
     looked_up = [
@@ -199,4 +212,5 @@ def open_log(
         # A piece of the log can be read alone only where every event holds the whole row.
         bulk=[table.name for table in declared.sources if table.name not in looked_up],
         clock=clock,
+        watch=watch,
     )

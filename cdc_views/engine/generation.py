@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from cdc_views.errors import BadConfig, LogDiscontinuity, SchemaChanged, TopicChanged
+from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
+from cdc_views.store.control import ControlRecord
 
 REBUILD: Final = "start with an empty warehouse, another slot and another topic prefix"
 
@@ -50,6 +52,19 @@ def require_same_generation(known: dict[str, Any], found: dict[str, Any]) -> Non
                 f'topic "{topic}" is {found["topics"][topic]}, wanted {facts}',
                 hint=f"it was made anew or got more partitions; {REBUILD}",
             )
+
+
+def require_not_behind(end: Lsn, published: ControlRecord | None) -> None:
+    """The source's WAL, which ends there, has all that was published. Raises LogDiscontinuity.
+
+    A restored server has the same identifier and may have the same timeline; Debezium would wait, and skip what comes
+    until the WAL is where it was.
+    """
+    if published is not None and published.position is not None and end < published.position:
+        raise LogDiscontinuity(
+            f"source is at position {end}, wanted at least the published {published.position}",
+            hint=f"it goes on from an earlier state of itself (a restore); {REBUILD}",
+        )
 
 
 def require_same_tables(known: dict[str, Any] | None, sources: Sequence[SourceTable]) -> None:

@@ -26,8 +26,8 @@ from cdc_views.store.versions import Stamp
 
 # What is not used of an idle time is not saved up for a busy one.
 _MOST_SAVED_S: Final = 1.0
-# Upkeep that is behind by so many times what makes it due is done whatever time it takes: no table grows without end
-# because its epochs follow each other too fast.
+# Of upkeep that is behind by so many times what makes it due a step is done in every slot, whatever time it takes: no
+# table grows without end because its epochs follow each other too fast.
 _BEHIND: Final = 4
 _LEFTOVERS_EVERY_S: Final = 600
 _HOUR_S: Final = 3600
@@ -50,21 +50,20 @@ class Maintenance:
         self._looked_for_leftovers = -math.inf
 
     def slot(self) -> None:
-        """Do what is due, for as long as the engine's time allows, and what is far behind. Raises Fenced, DiskFull."""
+        """Do what is due as long as the engine's time allows, else one thing that is far behind.
+
+        Raises Fenced, DiskFull.
+        """
         now = time.monotonic()
         self._saved_s = min(self._saved_s + self._settings.share * (now - self._last_slot), _MOST_SAVED_S)
         self._last_slot = now
         if not self._settings.share:
             return
-        if self._saved_s > 0:
-            for _ in self._steps():
-                self._saved_s -= time.monotonic() - now
-                now = time.monotonic()
-                if self._saved_s <= 0:
-                    break
-        else:
-            for _ in self._steps(_BEHIND):
-                pass
+        for _ in self._steps(1 if self._saved_s > 0 else _BEHIND):
+            self._saved_s = max(self._saved_s - (time.monotonic() - now), -_MOST_SAVED_S)
+            now = time.monotonic()
+            if self._saved_s <= 0:
+                break
 
     def run(self) -> None:
         """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
@@ -80,7 +79,7 @@ class Maintenance:
             yield from self._steps_of(name, times)
             self._next += 1
         yield from self._steps_of_control(times)
-        if time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
+        if times == 1 and time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
             self._remove_leftovers()
             self._looked_for_leftovers = time.monotonic()
             yield

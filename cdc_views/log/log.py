@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, NotRunning, SchemaChanged, TopicChanged
+from cdc_views.errors import (
+    LogDiscontinuity,
+    LogGap,
+    MarkerTimeout,
+    NotRunning,
+    OffsetCompacted,
+    SchemaChanged,
+    TopicChanged,
+)
 from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.cut import Cut, Held
 from cdc_views.log.freshness import Freshness
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker
 from cdc_views.log.ranges import is_end, read_range, require_readable
 from cdc_views.log.reader import Reader
-from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
+from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
 from cdc_views.log.stops import Stop, first_stop
 from cdc_views.log.topics import (
     Topic,
@@ -31,6 +40,7 @@ from cdc_views.log.topics import (
     describe_topics,
     end_offsets,
     require_same_topics,
+    topic_facts,
     topic_names,
 )
 from cdc_views.lsn import Lsn
@@ -39,7 +49,6 @@ from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
 
 _WAIT_S: Final = 0.05
 _WATCH_INTERVAL_S: Final = 2.0
-_TOPICS_INTERVAL_S: Final = 30.0
 # A worker that is starting may take questions long before it answers them.
 _WATCH_TIMEOUT_S: Final = 1.0
 _BEYOND_LIMIT_S: Final = 30.0
@@ -59,6 +68,7 @@ class Log:
         toast_lookup: Collection[TableName] = (),
         bulk: Collection[TableName] = (),
         clock: Clock = SYSTEM_CLOCK,
+        watch: Callable[[], None] = lambda: None,
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
@@ -67,20 +77,21 @@ class Log:
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
         those that the first cut does not hold (`Cut.bulk`) if they are long. `clock` tells how old what we read
-        is; how long we wait for Kafka is real time.
+        is; how long we wait for Kafka is real time. `watch` is called every few seconds of that, and raises what it
+        finds wrong.
         """
         self._settings = settings
         self._clock = clock
+        self._watch_source = watch
         self._marker = marker
         self._admin = admin_client(settings)
         self._connect = Connect(settings.connect_url, timeout_s=_WATCH_TIMEOUT_S)
         self._tables = topic_names(settings.topic_prefix, tables)
         self._topics = describe_topics(self._admin, self._tables)
-        require_same_topics(known_topics or {}, self._topics)
+        require_same_topics(known_topics or {}, self.topics())
         self._require_topics()
         self._fingerprints = {table: (fingerprints or {}).get(table) for table in tables}
         self._schema: str | None = None
-        self._described_s = time.monotonic()
         mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._fingerprints]
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
@@ -89,6 +100,7 @@ class Log:
         self._bulk: frozenset[TableName] = frozenset()
         self._held: dict[TopicPartition, Held] = {}
         self._arrived: ArrivedMarker | None = None
+        self._has_snapshot = False  # all of it is in a cut
         self._start: Offsets = {}  # of the next cut
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
         self._reader = Reader(settings)
@@ -211,12 +223,9 @@ class Log:
         ]
 
     def _resume(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> None:
-        continues = bool(self._held) and self._start == after
-        if not continues or time.monotonic() - self._described_s > _TOPICS_INTERVAL_S:
-            require_same_topics(self.topics(), describe_topics(self._admin, self._tables))
-            self._described_s = time.monotonic()
-        if continues:
+        if self._held and self._start == after:
             return
+        self._require_same_topics()
         if set(after) != set(self._partitions):
             odd = min(set(after) ^ set(self._partitions))
             raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
@@ -242,6 +251,7 @@ class Log:
         now = end_offsets(self._admin, self.partitions_of(bulk), committed=True) if bulk else {}
         self._held = {each: Held(each, now.get(each, after[each]), position) for each in self._partitions}
         self._start = dict(after)
+        self._has_snapshot = position is not None
         self._arrived = None
         self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)})
 
@@ -250,6 +260,8 @@ class Log:
         deadline = time.monotonic() + self._settings.marker_timeout_s
         while True:
             marker, touched_s = self._await_marker(deadline)
+            # What was committed before the marker is in partitions that were there when it came.
+            self._require_same_topics()
             self._read_to(end_offsets(self._admin, self._partitions), deadline)
             self._freshness.caught_up(self._clock.now().timestamp())
             if self._clock.monotonic() - touched_s <= self._freshness.validity_s:
@@ -299,18 +311,33 @@ class Log:
 
     def _read(self, wait_s: float) -> None:
         held, heartbeat = self._held, self._heartbeat
-        for record in parse_records(self._reader.read(wait_s)):
+        for record in parse_records(self._read_raw(wait_s)):
             found = held.get((record.topic, record.partition))  # type: ignore[call-overload]
             if found is not None:
                 found.add(record)
             elif (record.topic, record.partition) in heartbeat:
+                if self._has_snapshot and record.value is not None and record.value["op"] == "r":
+                    raise LogDiscontinuity(
+                        f'topic "{record.topic}" offset {record.offset}: a snapshot was taken again, wanted changes',
+                        hint="rows deleted before it may be in no event; start with a new slot and new topics",
+                    )
                 self._arrived = read_marker(record, self._marker.writer) or self._arrived
 
-    def _watch(self) -> None:
+    def _read_raw(self, wait_s: float) -> list[RawRecord]:
         try:
+            return self._reader.read(wait_s)
+        except OffsetCompacted:
+            self._require_same_topics()  # in one that was made anew our offsets are not there either
+            raise
+
+    def _require_same_topics(self) -> None:
+        require_same_topics(self.topics(), topic_facts(self._admin, self._tables))
+
+    def _watch(self) -> None:
+        # A worker that restarts does not answer; the marker's deadline holds.
+        with suppress(NotRunning):
             require_not_failed(self._settings.connector, self._connect.task_state(self._settings.connector))
-        except NotRunning:
-            return  # a worker that restarts; the marker's deadline holds
+        self._watch_source()
 
     def _note_caught_up(self) -> None:
         now = self._clock.now().timestamp()
@@ -339,5 +366,5 @@ class Log:
         cut = Cut(position, complete_to, committed_at, self._start, end, self._bulk)
         taken = {each: held.take(counts[each], position) for each, held in self._held.items()}
         self._taken = (cut, {each: found for each, found in taken.items() if self._tables[each.topic] not in cut.bulk})
-        self._start, self._bulk = end, frozenset()
+        self._start, self._bulk, self._has_snapshot = end, frozenset(), True
         return cut

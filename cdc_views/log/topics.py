@@ -57,7 +57,11 @@ class Topic:
 
     def facts(self) -> dict[str, Any]:
         """What must never change, as JSON."""
-        return {"id": self.id, "partitions": self.partitions}
+        return _facts(self.id, self.partitions)
+
+
+def _facts(identity: str, partitions: int) -> dict[str, Any]:
+    return {"id": identity, "partitions": partitions}
 
 
 def topic_name(prefix: str, table: TableName) -> str:
@@ -91,19 +95,24 @@ def admin_client(settings: LogSettings) -> AdminClient:
 
 def describe_topics(admin: AdminClient, names: Collection[str]) -> dict[str, Topic]:
     """Describe those of the named topics that exist. Raises NotRunning."""
-    names = list(names)
-    described = {}
-    for name, future in admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_TIMEOUT_S).items():
+    facts = topic_facts(admin, names)
+    settings = _settings(admin, facts)
+    return {name: Topic(name, found["id"], found["partitions"], settings[name]) for name, found in facts.items()}
+
+
+def topic_facts(admin: AdminClient, names: Collection[str]) -> dict[str, Any]:
+    """Give of those of the named topics that exist what must never change (`Topic.facts`). Raises NotRunning."""
+    found = {}
+    futures = admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
+    for name, future in futures.items():
         try:
-            described[name] = future.result()
+            topic = future.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise unreachable(error) from None
-    settings = _settings(admin, described)
-    return {
-        name: Topic(name, str(topic.topic_id), len(topic.partitions), settings[name])
-        for name, topic in described.items()
-    }
+        else:
+            found[name] = _facts(str(topic.topic_id), len(topic.partitions))
+    return found
 
 
 def ensure_topics(
@@ -160,12 +169,11 @@ def check_topic(topic: Topic, least_lag_ms: int = LEAST_COMPACTION_LAG_MS) -> li
     return problems
 
 
-def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Topic]) -> None:
-    """Compare with facts of before. Raises TopicChanged."""
+def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Compare facts of before with those of now. Raises TopicChanged."""
     for name, facts in known.items():
-        topic = found.get(name)
-        if topic is None or topic.facts() != facts:
-            state = "is gone" if topic is None else f"is {topic.facts()}"
+        if found.get(name) != facts:
+            state = f"is {found[name]}" if name in found else "is gone"
             raise TopicChanged(
                 f'topic "{name}" {state}, wanted {facts}',
                 hint="it was deleted, made anew or got more partitions: keys and offsets of before mean nothing "

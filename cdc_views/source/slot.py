@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,6 +52,18 @@ def read_slot(connection: Connection, name: str) -> Slot | None:
         restart_lsn=Lsn.parse(row[5]) if row[5] else None,
         wal_status=row[6],
     )
+
+
+def require_slot(connection: Connection, name: str) -> None:
+    """Raise SlotChanged if the slot is gone, or the server has invalidated it. A server that is away is no finding."""
+    with suppress(psycopg.OperationalError):
+        slot = read_slot(connection, name)
+        if slot is None or slot.lost:
+            problem = "is gone" if slot is None else "is lost: the server has removed WAL that it needs"
+            raise SlotChanged(
+                f'replication slot "{name}" {problem}, and with it the changes since',
+                hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
+            )
 
 
 def free_slots(connection: Connection) -> int:

@@ -31,11 +31,12 @@ def make(jars: Sequence[Path]) -> None:
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         draft = Path(folder) / file.name
         # Of what cannot be archived it tells each class.
-        options = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={draft} -Xlog:disable"}
+        options = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={draft}" -Xlog:disable'}
         session = start_session(EngineSettings(spark_conf=options), jars)
         _use(session, Path(folder) / "warehouse")
         _end(session)
-        draft.replace(file)
+        if draft.exists():  # not every JVM can
+            draft.replace(file)
 
 
 def _use(session: SparkSession, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""A Delta commit without Spark: one Parquet file, deletion vectors, one entry of the log, put if absent.
+"""A Delta commit without Spark: Parquet files, deletion vectors, one entry of the log, put if absent.
 
 The cost follows the change and the number of files that it touches. Where the rows that vanish are is found out
 before (stored_keys.py). Large changes and anything unusual are Spark's; both ways give the same rows (tests/spark).

@@ -4,7 +4,8 @@ A key of one whole number, date or time is its own fingerprint. Any other key is
 are multiplied by random numbers and added up, twice: once as they are, once with their bytes reversed (multilinear
 hashing; Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Keys that differ have one fingerprint
 with a probability of at most 2^-90, whatever the keys are, since nobody knows the numbers: they are drawn anew by
-each process. Among ten million keys that is 2^-43 at worst, so what is found by fingerprint is not compared again.
+each process. Among ten million keys that is 2^-43 at worst, so what is found by fingerprint is not compared again. Of a
+list or a structure the fingerprints of what is in it are hashed in turn.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _POLL_S: Final = 0.1
 
 
 class WarehouseLock:
-    """`acquire` before Spark starts, `hold_in_jvm` as soon as it has started."""
+    """`acquire` before anything is looked at, `hold_in_jvm` before Spark is given work."""
 
     def __init__(self, root: Path, timeout_s: float) -> None:
         self._root = root

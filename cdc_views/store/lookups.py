@@ -1,6 +1,7 @@
 """Lookups in the driver: rows of a table's newest version, found through an index and fetched by position.
 
-None is the answer where Spark has to look: too many keys or rows, an older version, a type without words, no room.
+None is the answer where Spark has to look: too many keys or rows, an older version, a type without words, a limit of
+another type, no room.
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ class Lookups:
         field, table = spec.schema.field(column), self._driver_table(spec.path)
         if not has_order_words(field.type):
             return None
+        try:
+            first, last = limits.words(field.type)
+        except (pa.ArrowException, OverflowError):
+            return None
         with table.lock:
             if not _stands_at(table, version):
                 return None
-            first, last = limits.words(field.type)
             found = self._fetch(table, table.find_between(field, first, last), schema)
             if found is None:
                 return None

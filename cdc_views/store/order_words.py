@@ -39,8 +39,12 @@ class Between:
     upper: Any = None
 
     def words(self, kind: pa.DataType) -> tuple[int, int]:
-        """The words that values of this type between the limits have, first and last. Raises pa.ArrowInvalid."""
-        lower, upper = (None if value is None else _words(pa.array([value], kind))[0] for value in self._limits())
+        """The words that values of this type between the limits have, first and last.
+
+        Raises pa.ArrowException and OverflowError for a limit that is no value of this type: words cannot tell what is
+        beyond it.
+        """
+        lower, upper = (None if value is None else _words(_converted(value, kind))[0] for value in self._limits())
         return (0 if lower is None else int(lower)), (_HIGHEST if upper is None else int(upper))
 
     def keep(self, rows: pa.Table, column: str) -> pa.Table:
@@ -50,11 +54,16 @@ class Between:
             return rows
         for value, is_beyond in zip(self._limits(), (pc.less, pc.greater), strict=True):
             if value is not None:
-                rows = rows.filter(pc.invert(is_beyond(rows[column], pa.scalar(value, kind))))
+                rows = rows.filter(pc.invert(is_beyond(rows[column], _converted(value, kind)[0])))
         return rows
 
     def _limits(self) -> tuple[Any, Any]:
         return self.lower, self.upper
+
+
+def _converted(value: Any, kind: pa.DataType) -> pa.Array:
+    """A limit as a value of the column's type, of which no digit is lost; of floats as the widest of them."""
+    return pa.array([value]).cast(pa.float64() if pa.types.is_floating(kind) else kind)
 
 
 def has_order_words(kind: pa.DataType) -> bool:

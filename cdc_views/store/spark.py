@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -101,7 +101,11 @@ def session_beside(
 
     def start() -> SparkSession:
         session = start_session(settings, jars)
-        then(session)
+        try:
+            then(session)
+        except BaseException:
+            session.stop()
+            raise
         return session
 
     with ThreadPoolExecutor(1, "start of spark") as thread:
@@ -109,14 +113,16 @@ def session_beside(
         try:
             yield started.result
         finally:
-            with suppress(ServiceFailed):
+            if started.exception() is None:
                 started.result().stop()
 
 
 def class_archive(jars: Sequence[Path]) -> Path:
     """Where an archive of the classes of such a JVM lies, if somebody has made one (stack/class_archive.py)."""
     java = Path(os.environ["JAVA_HOME"]) / "bin/java" if "JAVA_HOME" in os.environ else shutil.which("java")
-    parts = [pyspark.__version__, pyspark.__file__, os.path.realpath(java or ""), *map(str, jars)]
+    # A JVM takes no archive of another one, nor of jars that were written since.
+    files = [Path(java or "").resolve(), Path(pyspark.__file__).parent / "jars", *jars]
+    parts = [f"{file} {file.stat().st_mtime_ns}" for file in files if file.exists()]
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     return cache_folder() / "classes" / f"{name}.jsa"
 
@@ -133,7 +139,7 @@ def _jvm(spark: SparkSession) -> Any:
 def _configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, str]:
     further, archive = dict(settings.spark_conf), class_archive(jars)
     # Of another JVM it is not used; nothing is said of that on stdout, which is ours.
-    shared = (f"-XX:SharedArchiveFile={archive}", "-Xlog:disable") if archive.exists() else ()
+    shared = (f'"-XX:SharedArchiveFile={archive}"', "-Xlog:disable") if archive.exists() else ()
     conf = {
         **_FIXED,
         "spark.master": settings.spark_master,

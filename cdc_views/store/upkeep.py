@@ -38,6 +38,7 @@ class TableUpkeep:
         self._dropped: dict[int, set[Path]] = {}  # files by the version that took them out
         self._unknown = NO_TABLE  # up to this version the log no longer says what was taken out
         self._checkpointed: int | None = None
+        self._first = NO_TABLE  # the version that was found at first
         self._swept: int | None = None
         self._kept_versions = 0  # of those dropped, at the last sweep
         self._swept_at = 0.0
@@ -61,6 +62,8 @@ class TableUpkeep:
             return False
         if self._swept is not None:
             self._take_in(range(before + 1, version + 1))
+        if self._first == NO_TABLE:
+            self._first = version
         return True
 
     def files_due(self, times: int = 1) -> list[Add]:
@@ -93,9 +96,10 @@ class TableUpkeep:
         """Whether to look for what can be removed: at first, after (`times`) many versions, after a while."""
         # A sweep looks at every file that is kept: the more these are, the more versions share one.
         wanted = max(self._settings.sweep_versions, self._kept_versions // _SWEEPS_PER_KEPT)
-        if self._swept is None or self.version - self._swept >= times * wanted:
+        if self.version - (self._first if self._swept is None else self._swept) >= times * wanted:
             return True
-        return bool(self._dropped) and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S
+        is_old = self._swept is None or (self._dropped and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S)
+        return times == 1 and bool(is_old)
 
     def sweep(self, oldest: int) -> int:
         """Remove entries and files that only versions before `oldest` need; returns how many files that were."""

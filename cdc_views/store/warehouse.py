@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc_views import metrics
+from cdc_views import faults, metrics
 from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
@@ -81,7 +81,7 @@ class Warehouse:
         is_writer: bool = True,
         commits_by_spark: int = 2,
     ) -> None:
-        """`allow_direct=False` leaves every read and commit to Spark, `commits_by_spark` of them at the same time.
+        """`allow_direct=False` leaves all to Spark that is not written already, `commits_by_spark` at the same time.
 
         `is_writer=False` is for a process that makes tables nobody else has yet: its commits have a transaction of
         their own each, so that none is taken for a replay of what the engine has done there or will do.
@@ -143,12 +143,13 @@ class Warehouse:
         self._check_base(spec.name, spec.path, base)
         with self._turns_at_spark:
             added = rows.write(spec, self._root / spec.path)
+        faults.point("bulk.after_files")
         self.ways.took("commit", spec.name, "spark")
         table, app = self._driver_table(spec.path), self._app(spec)
         with table.lock:
-            table.catch_up()
-            self._check_found(spec.name, table.state.version, base)
-            if table.state.transactions.get(app, -1) >= stamp.attempt:
+            # The writing took long enough for another engine to take over.
+            is_at_base = table.catch_up() and table.state.version == base
+            if not is_at_base or table.state.transactions.get(app, -1) >= stamp.attempt:
                 raise self._overtaken(spec.name, spec.path, stamp, base)
             try:
                 direct.append(table.folder, app, table.state, added, stamp)

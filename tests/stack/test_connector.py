@@ -113,7 +113,7 @@ def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: D
 
 
 def test_task_that_failed_is_told_by_the_cut_that_waits_for_it(started: Capture, database: Database) -> None:
-    log, name = log_of(started), started.settings.log.connector
+    log, name = started.log(watches_slot=False), started.settings.log.connector
     first = log.cut(log.begin(), None)
     started.connect.stop_connector(name)
     with closing(database.connect()) as connection:

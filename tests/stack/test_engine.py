@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import subprocess
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from cdc_views.stack.local import LocalStack
 from cdc_views.store.control import read_control
 from tests.fix_project import Project, assert_refused
 from tests.waiting import wait_for
@@ -41,11 +46,12 @@ def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project)
     ready.assert_equal_to_postgres()
 
 
-def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Project) -> None:
+@pytest.mark.parametrize("point", ["epoch.after_intent", "bulk.after_files"])
+def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Project, point: str) -> None:
     ready.capture.start()
     ready.database.execute(TRANSFER, "UPDATE accounts SET id = 7 WHERE id = 2", "DELETE FROM accounts WHERE id = 1")
     bulk = ("--set", "log.bulk_offsets=1", "run", "--until-caught-up")
-    killed = ready.run(*bulk, CDC_VIEWS_FAULT="epoch.after_intent:kill")
+    killed = ready.run(*bulk, CDC_VIEWS_FAULT=f"{point}:kill")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert read_control(ready.warehouse)[-1].detail["bulk"] == ["public.accounts"]
     wait_for(lambda: not ready.processes(), LIMIT_S)
@@ -53,6 +59,25 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
     assert done.returncode == 0, done.stderr
     assert "reading: public.accounts: " in done.stderr
     ready.assert_equal_to_postgres()
+
+
+def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
+    ready: Project, stack: LocalStack, enterable_folder: Path
+) -> None:
+    assert ready.run("run", "--until-caught-up").returncode == 0
+    data, copy = stack.postgres.data, enterable_folder / uuid4().hex
+    stack.postgres.stop()
+    subprocess.run(["cp", "-a", data, copy], check=True)
+    stack.postgres.start()
+    ready.database.execute(TRANSFER)
+    assert ready.run("run", "--until-caught-up").returncode == 0
+    published = ready.published()
+    stack.postgres.stop()
+    shutil.rmtree(data)
+    copy.rename(data)
+    stack.postgres.start()
+    assert_refused(ready, "LogDiscontinuity", 1, "earlier state of itself", "run", "--until-caught-up")
+    assert ready.published() == published
 
 
 def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> None:

@@ -99,12 +99,12 @@ def test_upkeep_that_is_far_behind_is_done_whatever_time_it_takes(
         maintenance.slot()
     assert engine.tables.version("public.t") == before + 5  # nothing is far behind yet
     files = []
-    for _ in range(60):
+    for _ in range(120):
         engine.epoch()
         maintenance.slot()
         files.append(sum(1 for file in folder.rglob("*") if file.is_file()))
-    assert engine.tables.version("public.t") > before + 65
-    assert max(files[30:]) <= max(files[:30])
+    assert engine.tables.version("public.t") > before + 125
+    assert max(files[60:]) <= 2 * max(files[:30])  # some 3 an epoch without
 
 
 def test_next_epoch_stands_on_what_upkeep_made(engine: Engine) -> None:

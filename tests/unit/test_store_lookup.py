@@ -133,6 +133,17 @@ def test_damaged_index_of_an_order_is_not_believed(tmp_path: Path) -> None:
     assert warehouse.lookup_between(SPEC, version, "b", wanted)["n"].to_pylist() == [7, 8, 9]
 
 
+@pytest.mark.parametrize("limit", [1.5, 10**30, "x"])
+def test_limit_that_is_no_value_of_the_column_is_left_to_spark(tmp_path: Path, limit: Any) -> None:
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(SPEC)
+    rows = table_of([(n, "b", "x", n) for n in range(10)])
+    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    assert warehouse.lookup_between(SPEC, version, "a", Between(8, 100), ["n"])["n"].to_pylist() == [8, 9]
+    with pytest.raises(AttributeError):  # it asks Spark, which is not there
+        warehouse.lookup_between(SPEC, version, "a", Between(0, limit))
+
+
 def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
     warehouse = warehouse_in(tmp_path)
     version = warehouse.create(SPEC)

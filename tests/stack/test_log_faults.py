@@ -1,0 +1,180 @@
+"""What others may do to the log under a running engine: each is an error of its own name, before a cut is given."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+
+from cdc_views.errors import (
+    CdcViewsError,
+    LogDiscontinuity,
+    OffsetCompacted,
+    SequenceRegressed,
+    SlotChanged,
+    SnapshotInterrupted,
+    TopicChanged,
+)
+from cdc_views.log.connector import connector_config
+from cdc_views.log.cut import Cut
+from cdc_views.log.log import Log
+from cdc_views.log.preflight import require_slot_matches
+from cdc_views.log.snapshot import wait_snapshot
+from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics, topic_name
+from cdc_views.names import TableName
+from cdc_views.source.slot import drop_slot, read_slot
+from tests.fix_kafka import Capture, CaptureOf
+from tests.fix_postgres import Database
+from tests.waiting import wait_for
+
+NAME = TableName("public", "orders")
+CREATE = "CREATE TABLE orders (id int PRIMARY KEY, amount int)"
+TEN_ROWS = "INSERT INTO orders SELECT g, g FROM generate_series(1, 10) g"
+INSERT = "INSERT INTO orders SELECT g, g FROM generate_series(11, 60) g"
+
+
+class Followed:
+    """A captured table, its log, and the first cut of it."""
+
+    def __init__(self, captured: Capture, database: Database) -> None:
+        self.captured = captured
+        self.database = database
+        self.settings = captured.settings.log
+        self.topic = topic_name(self.settings.topic_prefix, NAME)
+        self.log = self.new_log()
+        self.first = self.log.cut(self.log.begin(), None)
+
+    def new_log(self) -> Log:
+        return self.captured.log({name: table.fingerprint() for name, table in self.captured.tables().items()})
+
+    def next_cut(self, log: Log | None = None) -> Cut:
+        return (log or self.log).cut(self.first.end, self.first.position, self.first.committed_at)
+
+    def stop_connector(self) -> None:
+        """Stop it once it has stored where it is, and wait until it has let go of its slot."""
+        wait_for(lambda: self.captured.connect.stored_commit(self.settings.connector), 30)
+        self.captured.connect.stop_connector(self.settings.connector)
+        wait_for(lambda: self._slot_is_free(), 60)
+
+    def _slot_is_free(self) -> bool:
+        with closing(self.database.connect()) as connection:
+            slot = read_slot(connection, self.captured.settings.source.slot)
+            return slot is not None and slot.active_pid is None
+
+    def require_slot_matches(self) -> None:
+        with closing(self.database.connect()) as connection:
+            slot = read_slot(connection, self.captured.settings.source.slot)
+        require_slot_matches(self.settings, slot.confirmed_flush_lsn if slot else None)
+
+    def drop_slot(self) -> None:
+        with closing(self.database.connect()) as connection:
+            drop_slot(connection, self.captured.settings.source.slot, limit_s=60)
+
+    def begin_again(self) -> None:
+        """What somebody does who takes the connector for broken: delete it with its offsets and slot, make it anew."""
+        self.captured.connect.delete_connector(self.settings.connector)
+        self.drop_slot()
+        self.captured.connect.put_connector(self.settings.connector, connector_config(self.captured.settings))
+
+
+@pytest.fixture
+def followed(database: Database, capture: CaptureOf) -> Followed:
+    database.execute(CREATE, TEN_ROWS)
+    captured = capture("public.orders", partitions=2)
+    captured.start()
+    return Followed(captured, database)
+
+
+def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None:
+    admin = admin_client(followed.settings)
+    [added] = admin.create_partitions([NewPartitions(followed.topic, 5)]).values()
+    added.result()
+    followed.database.execute(INSERT)
+    with pytest.raises(TopicChanged, match=r"'partitions': 5\}, wanted \{.*'partitions': 2\}"):
+        followed.next_cut()
+    with pytest.raises(TopicChanged):
+        followed.next_cut(followed.new_log())
+
+
+def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
+    followed.captured.connect.stop_connector(followed.settings.connector)
+    tables = followed.captured.settings.source.tables
+    delete_topics(followed.settings, tables)
+
+    def made() -> bool:
+        try:
+            ensure_topics(followed.settings, tables)
+        except CdcViewsError:
+            return False  # a broker deletes a topic in the background
+        return True
+
+    wait_for(made, 60)
+    followed.captured.connect.resume_connector(followed.settings.connector)
+    followed.database.execute(INSERT)
+    with pytest.raises(TopicChanged):
+        followed.next_cut()
+
+
+def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(followed: Followed) -> None:
+    followed.database.execute(INSERT)
+    second = followed.next_cut()
+    admin = admin_client(followed.settings)
+    # Of a topic that is compacted only, Kafka deletes nothing.
+    policy = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
+    changed = ConfigResource(ResourceType.TOPIC, followed.topic, incremental_configs=[policy])
+    for future in admin.incremental_alter_configs([changed]).values():
+        future.result()
+    behind = [each for each, end in second.end.items() if end > followed.first.end[each]]
+    gone = [KafkaPartition(each.topic, each.partition, second.end[each]) for each in behind]
+    for future in admin.delete_records(gone).values():
+        future.result()
+    with pytest.raises(OffsetCompacted, match="wanted"):
+        followed.next_cut(followed.new_log())
+    assert followed.log.cut(second.end, second.position).start == second.end  # it had read them
+
+
+def test_connector_that_begins_again_stops_the_next_cut(followed: Followed) -> None:
+    followed.stop_connector()
+    followed.database.execute("DELETE FROM orders WHERE id = 3")
+    followed.begin_again()
+    with pytest.raises((LogDiscontinuity, SequenceRegressed)):
+        followed.next_cut()
+    with pytest.raises(SnapshotInterrupted):
+        wait_snapshot(followed.settings, lambda progress: None)
+
+
+def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(followed: Followed) -> None:
+    followed.stop_connector()
+    followed.database.execute("DELETE FROM orders")
+    ends = end_offsets(admin_client(followed.settings), followed.first.end)
+    followed.begin_again()
+    with pytest.raises(LogDiscontinuity, match="a snapshot was taken again"):
+        followed.next_cut()
+    assert end_offsets(admin_client(followed.settings), ends) == ends  # nothing of the deletes came
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("SELECT 1", "there is no slot"),
+        ("SELECT pg_create_logical_replication_slot(%(slot)s, 'pgoutput')", "wanted at most"),
+    ],
+)
+def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: str, problem: str) -> None:
+    followed.stop_connector()
+    followed.require_slot_matches()
+    followed.drop_slot()
+    followed.database.execute("INSERT INTO orders VALUES (11, 1)")
+    with closing(followed.database.connect()) as connection:
+        connection.execute(change, {"slot": followed.captured.settings.source.slot})  # type: ignore[call-overload]
+    with pytest.raises(SlotChanged, match=problem):
+        followed.require_slot_matches()
+
+
+def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(followed: Followed) -> None:
+    followed.stop_connector()
+    followed.drop_slot()
+    with pytest.raises(SlotChanged, match=r'replication slot ".*" is gone'):
+        followed.next_cut()

@@ -1,0 +1,110 @@
+"""What a task of a bulk reading leaves of a range: what a plain walk through the events leaves, in any pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from cdc_views.capture.types import arrow_schema
+from cdc_views.config import LogSettings
+from cdc_views.engine import bulk_files
+from cdc_views.engine.bulk_files import FilesOfRange, Range
+from cdc_views.log.record import RawRecord, TopicPartition
+from cdc_views.source.catalog import SourceTable
+from cdc_views.store.schema import TableSpec
+from cdc_views.testing.ddl import read_tables
+from tests.unit.log_records import PARTITION, FakeMessage
+
+LOG = LogSettings(bootstrap_servers="none", connect_url="none")
+PLACE = TopicPartition(*PARTITION)
+
+
+def source() -> SourceTable:
+    [table] = read_tables("CREATE TABLE t (id bigint PRIMARY KEY, n text)")
+    return table.source
+
+
+def random_log(seed: int, length: int, keys: int) -> tuple[list[FakeMessage], dict[int, str]]:
+    """Events of a few keys, tombstones behind deletes and some offsets without a record; and the rows at the end."""
+    chance, events, rows, offset = Random(seed), list[FakeMessage](), dict[int, str](), 0
+    while len(events) < length:
+        offset += chance.choice([1, 1, 1, 3])
+        key = chance.randrange(keys)
+        if key in rows and chance.random() < 0.3:
+            before, after = {"id": key, "n": rows.pop(key)}, None
+        else:
+            before, after = None, {"id": key, "n": "x" * chance.choice([1, 5, 900]) + str(offset)}
+            rows[key] = after["n"]
+        value: Any = {
+            "before": before,
+            "after": after,
+            "source": {"sequence": '["9","9"]'},
+            "op": "c" if after else "d",
+        }
+        events.append(FakeMessage(value, {"id": key}, offset=offset))
+        if after is None and chance.random() < 0.8:
+            offset += 1
+            events.append(FakeMessage(None, {"id": key}, offset=offset))
+    return events, rows
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {},
+        {"piece_offsets": 7},
+        {"piece_offsets": 1},
+        {"piece_bytes": 1500},
+        {"piece_bytes": 1},
+        {"piece_offsets": 40, "piece_bytes": 3000},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_files_of_a_range_hold_the_rows_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, sizes: dict[str, int]
+) -> None:
+    events, rows = random_log(seed, 150, keys=25)
+    files = written(tmp_path, monkeypatch, events, sizes)
+    found = [row for file in files for row in pq.read_table(file).to_pylist()]
+    assert sorted((row["id"], row["n"]) for row in found) == sorted(rows.items())
+    assert (tmp_path / "told" / "0").read_text() == str(events[-1].offset() + 1)
+
+
+def test_files_are_cut_by_what_they_take_on_the_disk_and_sorted_by_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_files, "_FIRST_FILE_BYTES", 2000)
+    events, rows = random_log(1, 400, keys=10_000)
+    files = written(tmp_path, monkeypatch, events, {"piece_offsets": 20, "file_bytes": 2000})
+    assert len(files) > 3
+    for file in files:
+        keys = pq.read_table(file)["id"].to_pylist()
+        assert keys == sorted(keys)
+    assert sum(pq.read_metadata(file).num_rows for file in files) == len(rows)
+
+
+def test_range_of_which_nothing_is_left_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"before": {"id": 1, "n": "x"}, "after": None, "source": {"sequence": '["9","9"]'}, "op": "d"}
+    assert written(tmp_path, monkeypatch, [FakeMessage(value, {"id": 1}, offset=3)], {}) == []
+
+
+def written(
+    root: Path, monkeypatch: pytest.MonkeyPatch, events: list[FakeMessage], sizes: dict[str, int]
+) -> list[Path]:
+    def read_piece(log: object, partition: object, start: int, end: int) -> Iterator[list[RawRecord]]:
+        found: list[RawRecord] = [event for event in events if start <= event.offset() < end]
+        for first in range(0, len(found), 3):
+            yield found[first : first + 3]
+
+    monkeypatch.setattr(bulk_files, "read_piece", read_piece)
+    table, told = source(), root / "told"
+    told.mkdir()
+    spec = TableSpec("t", "t", arrow_schema(table), table.key)
+    task = FilesOfRange(LOG, table, spec, root, told, **sizes)
+    return [root / add["path"] for add in task(Range(PLACE, 0, events[-1].offset() + 1))]
