@@ -110,7 +110,10 @@ class EngineSettings(_Section):
     driver_memory: str = Field("2g", description="heap of the driver's JVM")
     spark_conf: dict[str, str] = Field(default_factory=dict, description="further Spark settings")
     parallel_commits: int = Field(
-        2, ge=1, le=64, description="tables that Spark commits, or views that it computes, at the same time"
+        2,
+        ge=1,
+        le=64,
+        description="tables that Spark commits or reads in bulk, or views that it computes, at the same time",
     )
     idle_epoch_interval_s: float = Field(
         5, gt=0, description="how often a position that moved without changes is published"
