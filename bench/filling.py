@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -43,7 +41,7 @@ def fill(system: System) -> Filling:
     """Let a system fill tables of its own from the topics; Postgres is idle."""
     command.tell(f"{system.name}: from nothing to the end of the topics")
     began = time.monotonic()
-    with _started(system):
+    with system.running(until_end=True):
         system.wait_end()
         return _filling(system, time.monotonic() - began)
 
@@ -57,21 +55,12 @@ def fill_with_capture(rig: Rig) -> tuple[float, Filling]:
     rig.prepare()
     system = CdcViews(rig)
     command.tell(f"{system.name}: capture and mirrors")
-    with _started(system):
+    with system.running(until_end=True):
         debezium_s, full_at = rig.watch_capture(), datetime.now(UTC)
         system.wait_end()
         complete_at = system.published()[-1].published_at
         assert complete_at is not None
         return debezium_s, _filling(system, (complete_at - full_at).total_seconds())
-
-
-@contextmanager
-def _started(system: System) -> Iterator[None]:
-    system.start(until_end=True)
-    try:
-        yield
-    finally:
-        system.stop()
 
 
 def _filling(system: System, total_s: float) -> Filling:

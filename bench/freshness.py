@@ -83,15 +83,12 @@ def _observe(
 ) -> tuple[dict[str, Any], Observation, int]:
     """Figures of a system from its first start, what was observed, and the next number of a probe."""
     command.tell(f"{system.name}: from nothing to the end of the topics")
-    system.start()
-    try:
+    with system.running():
         with observer(rig, system, number) as watching:
             watching.wait_ready()
             command.tell(f"{system.name}: {rate:g} changes a second for {warm_up_s:g} and {seconds:g} s")
             observed = watching.observe(rate, warm_up_s, seconds)
         equal = system.is_equal()
-    finally:
-        system.stop()
     word = "epoch" if rig.with_views and isinstance(system, CdcViews) else "mirror"
     figures = observed.figures(system.prefix, word) | {f"{system.prefix}equal": equal}
     if not equal:

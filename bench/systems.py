@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -48,14 +49,15 @@ class System(ABC):
     def _stored(self) -> dict[str, StoredTable]:
         """The tables as readers see them now."""
 
-    def start(self, *, until_end: bool = False) -> None:
-        """Start it; with `until_end` it ends by itself when it has what is in the topics now."""
+    @contextmanager
+    def running(self, *, until_end: bool = False) -> Iterator[None]:
+        """Start it, and end it with the block; with `until_end` it ends by itself when it has what is in the topics."""
         self.program = self._program(until_end)
         self.program.start()
-
-    def stop(self) -> None:
-        """End it."""
-        self.program.stop()
+        try:
+            yield
+        finally:
+            self.program.stop()
 
     def wait_end(self) -> None:
         """Wait for a process that ends by itself. Raises NotRunning if it failed."""

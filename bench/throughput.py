@@ -100,14 +100,11 @@ def main(first: float, last: float, seconds: float, warm_up: float, rows: int, b
 def _measure(
     rig: Rig, system: System, first: float, last: float, warm_up_s: float, seconds: float, number: int
 ) -> tuple[dict[str, Any], int]:
-    system.start()
-    try:
+    with system.running():
         with observer(rig, system, number) as watching:
             watching.wait_ready()
             trials = search(lambda rate: _trial(watching, rate, warm_up_s, seconds), first, last)
         equal = system.is_equal()
-    finally:
-        system.stop()
     best = max((trial.changes_per_s for trial in trials if trial.is_sustained), default=0)
     figures = {"throughput_changes_per_s": best, "trials": [trial.as_json() for trial in trials], "equal": equal}
     return {f"{system.prefix}{name}": value for name, value in figures.items()}, watching.next_number

@@ -50,7 +50,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     with session_beside(settings.engine, jars, _prepare(settings)) as session:
         start_capture(settings, on_progress=_SnapshotShow())
         until = current_target(settings) if until_caught_up else None
-        with Engine(settings, jars, spark=session(), on_progress=ShownProgress("reading")) as engine:
+        with Engine(settings, session(), on_progress=ShownProgress("reading")) as engine:
             click.echo("engine: running", err=True)
             engine.run(once=once, until=until, on_epoch=_report)
 

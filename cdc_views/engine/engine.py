@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Final, Self
 from uuid import uuid4
 
@@ -40,7 +39,6 @@ from cdc_views.source.slot import require_slot
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.lock import WarehouseLock
-from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
 
 IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing happens
@@ -49,26 +47,24 @@ OnEpoch = Callable[[ControlRecord], None]
 
 
 class Engine:
-    """Use as a context manager: entering takes the warehouse over, leaving stops Spark and frees it."""
+    """Use as a context manager: entering takes the warehouse over, leaving frees it."""
 
     def __init__(
         self,
         settings: Settings,
-        jars: Sequence[Path],
+        spark: SparkSession,
         clock: Clock = SYSTEM_CLOCK,
         *,
-        spark: SparkSession | None = None,
         request: SwapRequest | None = None,
         on_progress: OnProgress = lambda progress: None,
     ) -> None:
-        """Without `spark` it starts a session of its own. `on_progress` is told how a first epoch's reading gets on.
+        """`spark` is the caller's to stop. `on_progress` is told how a first epoch's reading gets on.
 
         With `request` it does only that: the tables to be replaced are not looked at, whatever somebody else may
         have written to them.
         """
         self._settings = settings
         self._clock = clock
-        self._jars = jars
         self._spark = spark
         self._request = request
         self._on_progress = on_progress
@@ -101,13 +97,9 @@ class Engine:
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
-        spark = self._spark
-        if spark is None:
-            spark = start_session(settings.engine, self._jars)
-            self._resources.callback(spark.stop)
-        lock.hold_in_jvm(spark)
+        lock.hold_in_jvm(self._spark)
         warehouse = Warehouse(
-            settings.warehouse, spark, settings.store, commits_by_spark=settings.engine.parallel_commits
+            settings.warehouse, self._spark, settings.store, commits_by_spark=settings.engine.parallel_commits
         )
         if self._request is not None:
             require_present(warehouse, self._request)
@@ -118,9 +110,9 @@ class Engine:
             settings.engine.parallel_commits,
             self._place(control),
         )
-        self._tables.bulk = BulkReader(spark, settings.log, self._on_progress)
-        declare_views(spark, self._tables, [view for level in declared.levels for view in level])
-        self._views = ViewRunner(spark, declared.levels)
+        self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress)
+        declare_views(self._spark, self._tables, [view for level in declared.levels for view in level])
+        self._views = ViewRunner(self._spark, declared.levels)
         self._control = control
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -21,7 +20,7 @@ from cdc_views.store.lock import holder
 TRIES: Final = 3
 
 
-def exchange(settings: Settings, jars: Sequence[Path], spark: SparkSession, request: SwapRequest) -> ControlRecord:
+def exchange(settings: Settings, spark: SparkSession, request: SwapRequest) -> ControlRecord:
     """Have the request published and return its record. Raises what the engine answers, or raises itself."""
     for last in (number == TRIES for number in range(1, TRIES + 1)):
         if holder(settings.warehouse) is not None:
@@ -30,7 +29,7 @@ def exchange(settings: Settings, jars: Sequence[Path], spark: SparkSession, requ
                 answer.raise_error()
         else:
             try:
-                with in_place_of_the_engine(settings, jars, spark, request) as engine:
+                with in_place_of_the_engine(settings, spark, request) as engine:
                     engine.swap()
             except WarehouseLocked:
                 if last:
@@ -44,9 +43,9 @@ def exchange(settings: Settings, jars: Sequence[Path], spark: SparkSession, requ
 
 @contextmanager
 def in_place_of_the_engine(
-    settings: Settings, jars: Sequence[Path], spark: SparkSession, request: SwapRequest | None = None
+    settings: Settings, spark: SparkSession, request: SwapRequest | None = None
 ) -> Iterator[Engine]:
     """An engine in this process, where none runs. Raises WarehouseLocked, and what a start raises."""
     start_capture(settings, on_progress=lambda progress: None)
-    with Engine(settings, jars, spark=spark, request=request) as engine:
+    with Engine(settings, spark, request=request) as engine:
         yield engine

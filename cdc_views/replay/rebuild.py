@@ -115,7 +115,7 @@ def rebuild(
         faults.point("rebuild.after_plan")
         spark = start_session(settings.engine, jars)
         resources.callback(spark.stop)
-        work = _Rebuild(settings, jars, plan, log, starts, spark, ours, on_progress, note)
+        work = _Rebuild(settings, plan, log, starts, spark, ours, on_progress, note)
         return work.run(swap)
 
 
@@ -125,7 +125,6 @@ class _Rebuild:
     def __init__(
         self,
         settings: Settings,
-        jars: Sequence[Path],
         plan: RebuildPlan,
         log: Log,
         starts: Offsets,
@@ -135,7 +134,6 @@ class _Rebuild:
         note: Note,
     ) -> None:
         self._settings = settings
-        self._jars = jars
         self._root = settings.warehouse
         self._plan = plan
         self._log = log
@@ -175,7 +173,7 @@ class _Rebuild:
         if not swap:
             unfinished.mark_compared(self._root, self._ours)
             return Outcome(self._ours.id, at, differences, None)
-        record = exchange(self._settings, self._jars, self._spark, self._request())  # 5. one record
+        record = exchange(self._settings, self._spark, self._request())  # 5. one record
         return self._finished(at, differences, record)
 
     def _finished(
@@ -297,7 +295,7 @@ class _Rebuild:
                 continue
             self._note("no engine runs: publishing up to the snapshot in its place")
             try:
-                with in_place_of_the_engine(self._settings, self._jars, self._spark) as engine:
+                with in_place_of_the_engine(self._settings, self._spark) as engine:
                     engine.run(until=position)
             except WarehouseLocked:
                 continue

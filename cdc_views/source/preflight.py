@@ -21,7 +21,7 @@ from cdc_views.source.service_tables import (
     service_tables_sql,
     tables_without_truncate_trigger,
 )
-from cdc_views.source.slot import free_slots, free_wal_senders, read_slot
+from cdc_views.source.slot import LOST, free_slots, free_wal_senders, read_slot
 from cdc_views.source.table_checks import check_tables
 
 __all__ = ["Finding", "check_source", "fix_source"]
@@ -199,8 +199,7 @@ def _check_slot(connection: Connection, source: SourceSettings) -> Iterator[Find
             yield Finding("error", "WAL senders", "none is free", "raise max_wal_senders")
         return
     if slot.lost:
-        problem = "is lost: the server has removed WAL that it needs"
-        yield Finding("error", subject, problem, "drop the connector and the slot, and make a new snapshot")
+        yield Finding("error", subject, LOST, "drop the connector and the slot, and make a new snapshot")
     if slot.plugin != "pgoutput" or slot.database != connection.info.dbname:
         problem = f'is of plugin "{slot.plugin}" in database "{slot.database}", wanted "pgoutput" in this one'
         yield Finding("error", subject, problem, "give another name in source.slot")

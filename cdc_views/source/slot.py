@@ -13,6 +13,8 @@ from cdc_views.errors import SlotChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import Connection
 
+LOST: Final = "is lost: the server has removed WAL that it needs"
+
 _POLL_S: Final = 0.1
 
 
@@ -59,7 +61,7 @@ def require_slot(connection: Connection, name: str) -> None:
     with suppress(psycopg.OperationalError):
         slot = read_slot(connection, name)
         if slot is None or slot.lost:
-            problem = "is gone" if slot is None else "is lost: the server has removed WAL that it needs"
+            problem = "is gone" if slot is None else LOST
             raise SlotChanged(
                 f'replication slot "{name}" {problem}, and with it the changes since',
                 hint="delete the connector, its slot and its topics, and start again with an empty warehouse",

@@ -23,7 +23,6 @@ import orjson
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.data_files import space_for
-from cdc_views.store.entries import put_entry
 from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add, TableState
@@ -76,8 +75,7 @@ def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add
         written = write_merged(table, spec, rows_of(table, spec, files))
     faults.point("upkeep.after_data_file")
     entry = [*rearrangement(state.version, stamp), *map(removal, files), *([{"add": written}] if written else [])]
-    put_entry(table, state.version + 1, entry)
-    state.apply(state.version + 1, entry)
+    state.put(table, entry)
     faults.point("upkeep.after_compaction")
 
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 from cdc_views.store import durable
 from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.deletion_vectors import Rows, VectorFile
-from cdc_views.store.entries import put_entry
 from cdc_views.store.features import READER_FEATURES, WRITER_FEATURES
 from cdc_views.store.fingerprints import has_fingerprints
 from cdc_views.store.schema import TableSpec, statistics_columns
@@ -60,8 +59,7 @@ def commit(
             durable.write(table / vectors.name, vectors.content)
         durable.sync(table)
     entry = [*head(app, state.version, stamp, operation, is_append=operation == "WRITE"), *actions]
-    put_entry(table, state.version + 1, entry)
-    state.apply(state.version + 1, entry)
+    state.put(table, entry)
     for path in dead.keys() & state.files.keys():
         state.know_dead_rows(path, dead[path])
     return None if added is None else str(added["path"])
@@ -74,8 +72,7 @@ def append(table: Path, app: str, state: TableState, added: Sequence[Add], stamp
     """
     durable.sync(table)
     entry = [*head(app, state.version, stamp, "WRITE", is_append=True), *({"add": add} for add in added)]
-    put_entry(table, state.version + 1, entry)
-    state.apply(state.version + 1, entry)
+    state.put(table, entry)
 
 
 def _without(add: Add, stored: int, dead: Rows, vectors: VectorFile) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ from cdc_views.store import durable
 from cdc_views.store.compaction import removal
 from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.direct import whole_numbers
-from cdc_views.store.entries import put_entry
 from cdc_views.store.merged_file import rows_without, write_merged
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import TableState
@@ -44,6 +43,5 @@ def commit(
             actions.append({"add": added})
         durable.sync(table)
     entry = [*head(app, state.version, stamp, operation, is_append=operation == "WRITE"), *actions]
-    put_entry(table, state.version + 1, entry)
-    state.apply(state.version + 1, entry)
+    state.put(table, entry)
     return None if added is None else str(added["path"])

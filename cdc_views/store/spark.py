@@ -92,7 +92,7 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
 
 @contextmanager
 def session_beside(
-    settings: EngineSettings, jars: Sequence[Path], then: Callable[[SparkSession], None] = lambda session: None
+    settings: EngineSettings, jars: Sequence[Path], then: Callable[[SparkSession], None]
 ) -> Iterator[Callable[[], SparkSession]]:
     """Start a session while the block does something else; what it is given waits for it. Stopped when the block ends.
 

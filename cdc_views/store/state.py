@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_views.store.deletion_vectors import Rows, read_rows
-from cdc_views.store.entries import LOG_FOLDER, NO_TABLE, entry_file, newest_version, read_entry
+from cdc_views.store.entries import LOG_FOLDER, NO_TABLE, entry_file, newest_version, put_entry, read_entry
 
 Add = dict[str, Any]
 
@@ -71,6 +71,11 @@ class TableState:
             if path not in self.files:
                 self._dead.pop(path, None)
         self.version = version
+
+    def put(self, table: Path, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Put the next version into the table's log, and take it in. Raises VersionTaken, and then nothing changed."""
+        put_entry(table, self.version + 1, actions)
+        self.apply(self.version + 1, actions)
 
     @property
     def stored_rows(self) -> int | None:

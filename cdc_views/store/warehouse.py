@@ -7,8 +7,8 @@ both are checked: the newest version before, and after it that the next version 
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -148,13 +148,10 @@ class Warehouse:
         table, app = self._driver_table(spec.path), self._app(spec)
         with table.lock:
             # The writing took long enough for another engine to take over.
-            is_at_base = table.catch_up() and table.state.version == base
-            if not is_at_base or table.state.transactions.get(app, -1) >= stamp.attempt:
+            if not table.catch_up() or table.state.version != base:
                 raise self._overtaken(spec.name, spec.path, stamp, base)
-            try:
+            with self._putting(spec, table, app, base, stamp):
                 direct.append(table.folder, app, table.state, added, stamp)
-            except VersionTaken as taken:
-                raise self._overtaken(spec.name, spec.path, stamp, base) from taken
             if self._allow_direct and direct.is_possible(spec, table.state):
                 table.build_index(key_schema(spec))  # while Spark writes the next table
             return table.state.version
@@ -188,17 +185,23 @@ class Warehouse:
             vanishing = self._vanishing(spec, table, rows, deleted, changes.all_new)
             if vanishing is None:
                 return None
-            if table.state.transactions.get(app, -1) >= stamp.attempt:
-                raise self._overtaken(spec.name, spec.path, stamp, base)
-            try:
+            with self._putting(spec, table, app, base, stamp):
                 commit = plain.commit if spec.layout == "plain" else direct.commit
                 file = commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
-            except VersionTaken as taken:
-                raise self._overtaken(spec.name, spec.path, stamp, base) from taken
             if file is not None and vanishing.new_keys is not None:
                 table.know_file(file, key_schema(spec), vanishing.new_keys)
             self.ways.took("commit", spec.name, vanishing.way)
             return table.state.version
+
+    @contextmanager
+    def _putting(self, spec: TableSpec, table: DriverTable, app: str, base: int, stamp: Stamp) -> Iterator[None]:
+        """Around a commit: an attempt used before, or a version that is taken, becomes the error that says so."""
+        if table.state.transactions.get(app, -1) >= stamp.attempt:
+            raise self._overtaken(spec.name, spec.path, stamp, base)
+        try:
+            yield
+        except VersionTaken as taken:
+            raise self._overtaken(spec.name, spec.path, stamp, base) from taken
 
     def _vanishing(
         self, spec: TableSpec, table: DriverTable, rows: pa.Table, deleted: pa.Table | None, all_new: bool
@@ -305,8 +308,7 @@ class Warehouse:
         The columns of `keys` need not be the key of the table: a lookup by others finds any number of rows each.
         Returns these columns and `wanted`, or all, in the order of the table.
         """
-        names = spec.schema.names if wanted is None else {*keys.column_names, *wanted}
-        schema = pa.schema([field for field in spec.schema if field.name in names])
+        schema = _looked_up(spec, keys.column_names, wanted)
         found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
         self.ways.took("lookup", spec.name, "spark" if found is None else "index")
         return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
@@ -318,8 +320,7 @@ class Warehouse:
 
         Returns this column and `wanted`, or all, in the order of the table.
         """
-        names = spec.schema.names if wanted is None else {column, *wanted}
-        schema = pa.schema([field for field in spec.schema if field.name in names])
+        schema = _looked_up(spec, [column], wanted)
         found = self._lookups.between(spec, version, column, limits, schema) if self._allow_direct else None
         self.ways.took("lookup", spec.name, "spark" if found is None else "index")
         return self._look_up_between_by_spark(spec, version, column, limits, schema) if found is None else found
@@ -426,6 +427,12 @@ class Warehouse:
 
     def _foreign(self, name: str, what: str) -> ForeignCommit:
         return ForeignCommit(f'table "{name}": {what}', hint=_REMEDY)
+
+
+def _looked_up(spec: TableSpec, by: Sequence[str], wanted: Sequence[str] | None) -> pa.Schema:
+    """The columns that a lookup `by` some of them returns: these and the wanted ones, or all."""
+    names = spec.schema.names if wanted is None else {*by, *wanted}
+    return pa.schema([field for field in spec.schema if field.name in names])
 
 
 def _typed(keys: pa.Table, columns: pa.Schema) -> pa.Table:

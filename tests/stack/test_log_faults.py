@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
+from cdc_views.engine.capture import confirmed_flush
 from cdc_views.errors import (
     CdcViewsError,
     LogDiscontinuity,
@@ -56,7 +57,7 @@ class Followed:
         """Stop it once it has stored where it is, and wait until it has let go of its slot."""
         wait_for(lambda: self.captured.connect.stored_commit(self.settings.connector), 30)
         self.captured.connect.stop_connector(self.settings.connector)
-        wait_for(lambda: self._slot_is_free(), 60)
+        wait_for(self._slot_is_free, 60)
 
     def _slot_is_free(self) -> bool:
         with closing(self.database.connect()) as connection:
@@ -64,9 +65,7 @@ class Followed:
             return slot is not None and slot.active_pid is None
 
     def require_slot_matches(self) -> None:
-        with closing(self.database.connect()) as connection:
-            slot = read_slot(connection, self.captured.settings.source.slot)
-        require_slot_matches(self.settings, slot.confirmed_flush_lsn if slot else None)
+        require_slot_matches(self.settings, confirmed_flush(self.captured.settings))
 
     def drop_slot(self) -> None:
         with closing(self.database.connect()) as connection:
@@ -159,16 +158,15 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(follow
     ("change", "problem"),
     [
         ("SELECT 1", "there is no slot"),
-        ("SELECT pg_create_logical_replication_slot(%(slot)s, 'pgoutput')", "wanted at most"),
+        ("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')", "wanted at most"),
     ],
 )
 def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: str, problem: str) -> None:
     followed.stop_connector()
     followed.require_slot_matches()
     followed.drop_slot()
-    followed.database.execute("INSERT INTO orders VALUES (11, 1)")
-    with closing(followed.database.connect()) as connection:
-        connection.execute(change, {"slot": followed.captured.settings.source.slot})  # type: ignore[call-overload]
+    slot = followed.captured.settings.source.slot
+    followed.database.execute("INSERT INTO orders VALUES (11, 1)", change.format(slot=slot))
     with pytest.raises(SlotChanged, match=problem):
         followed.require_slot_matches()
 

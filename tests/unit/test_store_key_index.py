@@ -88,7 +88,7 @@ def test_lists_have_one_fingerprint_where_they_are_equal(inner: pa.DataType) -> 
 def test_structures_have_one_fingerprint_where_they_are_equal() -> None:
     rows = [None, *({"a": a, "b": b} for a in (None, 1, 2) for b in (None, "", "x"))]
     kind = pa.struct([("a", pa.int64()), ("b", pa.string())])
-    found = halves(fingerprints(pa.table({"key": pa.array(rows * 2, kind).slice(0)})))
+    found = halves(fingerprints(pa.table({"key": pa.array(rows * 2, kind)})))
     assert found[: len(rows)] == found[len(rows) :]
     assert len(set(found)) == len(rows)
 
