@@ -66,7 +66,8 @@ class Capture:
     ) -> Log:
         """A Log with a marker of its own, which watches its slot like the engine's; closed at the end of the test."""
         connection = self._resources.enter_context(closing(self._source()))
-        marker, slot = Marker(connection, uuid4().hex), self.settings.source.slot
+        slot = self.settings.source.slot
+        marker = Marker(connection, slot, uuid4().hex)
         log = Log(
             self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints, bulk=bulk,
             watch=(lambda: require_slot(connection, slot)) if watches_slot else lambda: None,

@@ -90,10 +90,11 @@ class Engine:
         declared = declare(settings, self._source)
         control = ControlLog.open(settings.warehouse, writer, self._clock)
         known = last_takeover(control.records)
-        require_not_behind(wal_end(self._source), control.last_published)
+        marker = Marker(self._source, settings.source.slot, writer)
+        require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, Marker(self._source, writer), known, self._clock, self._require_slot))
+            closing(open_log(settings, declared, marker, known, self._clock, self._require_slot))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)

@@ -24,6 +24,7 @@ from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.warehouse import Stamp
 
 BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log
+MARKER: Final = "marker"  # in the detail of an intent and of a published record: the number of its cut's marker
 SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
 
 
@@ -132,7 +133,7 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
         committed_at=cut.committed_at,
         offsets=offsets_by_name(cut.end),
         tables={name: replace(table, status=last.tables[name].status) for name, table in tables.versions().items()},
-        detail={"failures": last.detail.get("failures", {})},
+        detail={"failures": last.detail.get("failures", {}), **_marker(cut)},
     )
     tables.advance(record)
     return record
@@ -160,6 +161,7 @@ def _write_down(control: ControlLog, intent: Intent, tables: Tables) -> None:
         tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
         detail={
             "start": offsets_by_name(cut.start),
+            **_marker(cut),
             **({BULK: sorted(map(str, cut.bulk))} if cut.bulk else {}),
             **({SWAPS: swap.kind} if swap else {}),
         },
@@ -181,7 +183,7 @@ def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
     assert record.position is not None
     assert record.complete_to is not None
     assert record.committed_at is not None
-    return Cut(record.position, record.complete_to, record.committed_at, start, end)
+    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=record.detail.get(MARKER))
 
 
 def publish(
@@ -215,6 +217,7 @@ def publish(
             "failures": {name: result.failure for name, result in results.items() if result.failure},
             "stage_ms": stages.milliseconds(),
             "ways": tables.warehouse.ways.taken(),
+            **_marker(intent.cut),
             **(intent.swap.detail if intent.swap else {}),
         },
     )
@@ -223,6 +226,10 @@ def publish(
 def read_offsets(record: ControlRecord) -> Offsets:
     """Up to before which offset of each partition a published record holds the log."""
     return offsets_by_partition(record.offsets)
+
+
+def _marker(cut: Cut) -> dict[str, int]:
+    return {} if cut.marker is None else {MARKER: cut.marker}
 
 
 def _intended(base: TableVersion, done: int | None) -> TableVersion:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from cdc_views.engine.epoch import MARKER
 from cdc_views.errors import BadConfig, LogDiscontinuity, SchemaChanged, TopicChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
@@ -54,16 +55,22 @@ def require_same_generation(known: dict[str, Any], found: dict[str, Any]) -> Non
             )
 
 
-def require_not_behind(end: Lsn, published: ControlRecord | None) -> None:
-    """The source's WAL, which ends there, has all that was published. Raises LogDiscontinuity.
+def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -> None:
+    """The source, whose WAL ends there, has all that was published, its last marker too. Raises LogDiscontinuity.
 
     A restored server has the same identifier and may have the same timeline; Debezium would wait, and skip what comes
-    until the WAL is where it was.
+    until the WAL is where it was. Once the new WAL has passed the published position, only the marker tells.
     """
-    if published is not None and published.position is not None and end < published.position:
+    if published is None:
+        return
+    hint = f"it goes on from an earlier state of itself (a restore); {REBUILD}"
+    if published.position is not None and end < published.position:
         raise LogDiscontinuity(
-            f"source is at position {end}, wanted at least the published {published.position}",
-            hint=f"it goes on from an earlier state of itself (a restore); {REBUILD}",
+            f"source is at position {end}, wanted at least the published {published.position}", hint=hint
+        )
+    if marker < published.detail.get(MARKER, 0):
+        raise LogDiscontinuity(
+            f"source is at marker {marker}, wanted at least the published {published.detail[MARKER]}", hint=hint
         )
 
 

@@ -26,7 +26,8 @@ class Cut:
     """What the next epoch contains: `start` to before `end` in each partition, the state at `position`.
 
     Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
-    are tables whose part is too long to be held: whoever needs it reads it in pieces.
+    are tables whose part is too long to be held: whoever needs it reads it in pieces. `marker` is the number of the
+    marker that vouches for it.
     """
 
     position: Lsn
@@ -35,6 +36,7 @@ class Cut:
     start: Offsets
     end: Offsets
     bulk: frozenset[TableName] = frozenset()
+    marker: int | None = None
 
 
 class CutLog(Protocol):

@@ -140,12 +140,12 @@ class Log:
             self._hold(after, position, frozenset())
             return self.cut(after, position, caught_up_at)
         if stop is None:
-            return self._take(marker.position, marker.lsn, marker.committed_at)
+            return self._take(marker.position, marker.lsn, marker.committed_at, marker.number)
         if stop.position is None or (position is not None and stop.position <= position):
             raise stop.error
         if not any(self._held[each].prefix(stop.position) for each in self._partitions):
             raise stop.error
-        return self._take(stop.position, stop.position, stop.committed_at)
+        return self._take(stop.position, stop.position, stop.committed_at, marker.number)
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
@@ -360,10 +360,10 @@ class Log:
 
         return first_stop(of(DDL), of(TRUNCATES), position, self._fingerprints)
 
-    def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime) -> Cut:
+    def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: int) -> Cut:
         counts = {each: held.prefix(position) for each, held in self._held.items()}
         end = {each: held.end(counts[each]) for each, held in self._held.items()}
-        cut = Cut(position, complete_to, committed_at, self._start, end, self._bulk)
+        cut = Cut(position, complete_to, committed_at, self._start, end, self._bulk, marker)
         taken = {each: held.take(counts[each], position) for each, held in self._held.items()}
         self._taken = (cut, {each: found for each, found in taken.items() if self._tables[each.topic] not in cut.bulk})
         self._start, self._bulk, self._has_snapshot = end, frozenset(), True

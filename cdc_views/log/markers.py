@@ -16,7 +16,6 @@ from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MARKER_ID = "marker"
 
 
 class MarkerWriter(Protocol):
@@ -46,7 +45,7 @@ def read_marker(record: Record, writer: str) -> ArrivedMarker | None:
     if record.value is None or record.order is None or record.value["op"] == "r":
         return None
     row: dict[str, Any] | None = record.value["after"]
-    if row is None or row["id"] != MARKER_ID or row["writer"] != writer:
+    if row is None or row["writer"] != writer:
         return None
     if record.order.lsn is None:
         raise BadEvent(f'topic "{record.topic}" offset {record.offset}: a marker without an LSN')

@@ -1,4 +1,7 @@
-"""The engine's row in cdc_views.heartbeat: its change, coming through the log, says how far the log is."""
+"""The engine's row in cdc_views.heartbeat: its change, coming through the log, says how far the log is.
+
+Each project has its own row, under the name of its slot, so nothing but its engines raises the row's number.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _FINGERPRINT: Final = (
 
 _TOUCH: Final = """
 INSERT INTO cdc_views.heartbeat AS h (id, number, writer, system_identifier, timeline, fingerprint, touched_at)
-VALUES ('marker', 1, {writer}, {system}, {timeline}, {fingerprint}, clock_timestamp())
+VALUES ({id}, 1, {writer}, {system}, {timeline}, {fingerprint}, clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET number = h.number + 1, writer = EXCLUDED.writer,
     system_identifier = EXCLUDED.system_identifier, timeline = EXCLUDED.timeline,
     fingerprint = EXCLUDED.fingerprint, touched_at = EXCLUDED.touched_at
@@ -30,30 +33,41 @@ RETURNING number"""
 class Marker:
     """Writes markers, one transaction each. Where event triggers are missing they carry the tables' fingerprint."""
 
-    def __init__(self, connection: Connection, writer: str) -> None:
+    def __init__(self, connection: Connection, slot: str, writer: str) -> None:
         assert connection.autocommit, "a marker is its own transaction"
         self.writer = writer
         self._connection = connection
+        self._id = f"marker {slot}"
         with_fingerprint = bool(missing_event_triggers(connection))
         self._touch = sql.SQL(_TOUCH).format(
+            id=sql.Literal(self._id),
             writer=sql.Literal(writer),
             system=sql.SQL(SYSTEM_IDENTIFIER_SQL),
             timeline=sql.SQL(TIMELINE_SQL),
             fingerprint=sql.SQL(_FINGERPRINT if with_fingerprint else "NULL"),
         )
 
+    def last(self) -> int:
+        """The number of the last marker that this source knows of, 0 if there was none. Raises as `touch` does."""
+        row = self._row(sql.SQL("SELECT number FROM cdc_views.heartbeat WHERE id = {}").format(sql.Literal(self._id)))
+        return int(row[0]) if row else 0
+
     def touch(self) -> int:
-        """Write a marker and return its number, which only grows. Raises SourceUnreachable."""
+        """Write a marker and return its number, which only grows. Raises SourceUnreachable, PreflightFailed."""
+        row = self._row(self._touch)
+        assert row is not None
+        return int(row[0])
+
+    def _row(self, query: sql.Composed) -> tuple[Any, ...] | None:
         try:
-            row: Any = self._connection.execute(self._touch).fetchone()
+            return self._connection.execute(query).fetchone()
         except psycopg.OperationalError as error:
             raise SourceUnreachable(
-                f"lost {describe_dsn(self._connection.info.dsn)} while writing a marker: {type(error).__name__}",
+                f"lost {describe_dsn(self._connection.info.dsn)} at a marker: {type(error).__name__}",
                 hint="the engine connects again when it is started again",
             ) from None
         except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege) as error:
             raise PreflightFailed(
-                f'cannot write to "cdc_views.heartbeat": {error.diag.message_primary}',
+                f'cannot use "cdc_views.heartbeat": {error.diag.message_primary}',
                 hint='"cdc-views check --fix" makes the service tables',
             ) from None
-        return int(row[0])

@@ -12,7 +12,9 @@ from typing import Final
 from cdc_views.errors import CheckFailed, NothingPublished
 from cdc_views.lsn import Lsn
 from cdc_views.store.control import read_control
+from cdc_views.store.entries import read_entry
 from cdc_views.store.records import PUBLISHING, ControlRecord, TableVersion
+from cdc_views.store.versions import TableCommit
 from cdc_views.testing.compare import Difference, describe, differences, read_published
 from cdc_views.testing.oracle import WalOracle
 from cdc_views.testing.question import Question
@@ -53,7 +55,9 @@ class EpochCheck:
         # What was found stays so while neither the oracle's rows nor the published version change.
         self._verdicts: dict[str, tuple[TableVersion, list[Difference]]] = {}
         self._last = 0
+        self._before: Mapping[str, TableVersion] = {}
         self.epochs = 0
+        self.versions = 0  # tables and views, each in each epoch that changed its content
 
     @property
     def tables(self) -> int:
@@ -74,6 +78,8 @@ class EpochCheck:
             assert position is not None
             found += [EpochDifference(record.epoch, position, each) for each in self._epoch(record, position)]
             self.epochs, self._last = self.epochs + 1, record.seq
+            self.versions += sum(self._has_changed(name, table) for name, table in record.tables.items())
+            self._before = record.tables
         return found
 
     def require_equal(self) -> None:
@@ -97,6 +103,13 @@ class EpochCheck:
         return differences(
             record.tables, self._questions, lambda names: known | self._judged(record, set(names) - set(known))
         )
+
+    def _has_changed(self, name: str, table: TableVersion) -> bool:
+        before = self._before.get(name)
+        if before is None or before.path != table.path:
+            return True
+        folder, versions = self._warehouse / table.path, range(before.version + 1, table.version + 1)
+        return any(TableCommit.of(each, read_entry(folder, each)).changes_content for each in versions)
 
     def _judged(self, record: ControlRecord, names: Iterable[str]) -> dict[str, list[Difference]]:
         """Ask and compare, some at a time."""

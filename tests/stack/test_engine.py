@@ -5,12 +5,17 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from cdc_views.lsn import Lsn
+from cdc_views.source.position import wal_end
 from cdc_views.stack.local import LocalStack
+from cdc_views.stack.postgres import Postgres
 from cdc_views.store.control import read_control
 from tests.fix_project import Project, assert_refused
 from tests.waiting import wait_for
@@ -20,6 +25,27 @@ TRANSFER = (
     "BEGIN; UPDATE accounts SET balance = balance - 50 WHERE id = 1;"
     " UPDATE accounts SET balance = balance + 50 WHERE id = 3; COMMIT"
 )
+
+
+def wal_end_of(project: Project) -> Lsn:
+    """Where the source's WAL ends."""
+    with project.database.connect() as connection:
+        return wal_end(connection)
+
+
+@contextmanager
+def restored_afterwards(server: Postgres, copy: Path) -> Iterator[None]:
+    """Put the server back to its present state at the end, as from a backup."""
+    server.stop()
+    subprocess.run(["cp", "-a", server.data, copy], check=True)
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()
+        shutil.rmtree(server.data)
+        copy.rename(server.data)
+        server.start()
 
 
 @pytest.fixture
@@ -65,18 +91,33 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
 ) -> None:
     assert ready.run("run", "--until-caught-up").returncode == 0
-    data, copy = stack.postgres.data, enterable_folder / uuid4().hex
-    stack.postgres.stop()
-    subprocess.run(["cp", "-a", data, copy], check=True)
-    stack.postgres.start()
-    ready.database.execute(TRANSFER)
+    with restored_afterwards(stack.postgres, enterable_folder / uuid4().hex):
+        ready.database.execute(TRANSFER)
+        assert ready.run("run", "--until-caught-up").returncode == 0
+        published = ready.published()
+    assert published.position is not None
+    found = assert_refused(ready, "LogDiscontinuity", 1, "earlier state of itself", "run", "--until-caught-up")
+    assert "source is at position" in found
+    while wal_end_of(ready) <= published.position:
+        ready.database.execute("SELECT pg_logical_emit_message(false, 'filler', repeat('x', 100000))")
+    found = assert_refused(ready, "LogDiscontinuity", 1, "earlier state of itself", "run", "--until-caught-up")
+    assert "source is at marker" in found
+    assert ready.published() == published
+
+
+def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
+    ready: Project, stack: LocalStack, enterable_folder: Path
+) -> None:
     assert ready.run("run", "--until-caught-up").returncode == 0
     published = ready.published()
-    stack.postgres.stop()
-    shutil.rmtree(data)
-    copy.rename(data)
-    stack.postgres.start()
-    assert_refused(ready, "LogDiscontinuity", 1, "earlier state of itself", "run", "--until-caught-up")
+    with restored_afterwards(stack.postgres, enterable_folder / uuid4().hex):
+        stack.postgres.stop()
+        (stack.postgres.data / "standby.signal").touch()
+        stack.postgres.start()
+        assert_refused(ready, "PreflightFailed", 2, "primary", "run", "--until-caught-up")
+        ready.database.execute("SELECT pg_promote()", TRANSFER)
+        found = assert_refused(ready, "LogDiscontinuity", 1, "not the database", "run", "--until-caught-up")
+        assert 'source has timeline "2", wanted "1"' in found
     assert ready.published() == published
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -25,7 +26,8 @@ from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics, topic_name
 from cdc_views.names import TableName
-from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.source.preflight import check_source
+from cdc_views.source.slot import Slot, drop_slot, read_slot
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
@@ -59,10 +61,13 @@ class Followed:
         self.captured.connect.stop_connector(self.settings.connector)
         wait_for(self._slot_is_free, 60)
 
-    def _slot_is_free(self) -> bool:
+    def slot(self) -> Slot | None:
         with closing(self.database.connect()) as connection:
-            slot = read_slot(connection, self.captured.settings.source.slot)
-            return slot is not None and slot.active_pid is None
+            return read_slot(connection, self.captured.settings.source.slot)
+
+    def _slot_is_free(self) -> bool:
+        slot = self.slot()
+        return slot is not None and slot.active_pid is None
 
     def require_slot_matches(self) -> None:
         require_slot_matches(self.settings, confirmed_flush(self.captured.settings))
@@ -76,6 +81,22 @@ class Followed:
         self.captured.connect.delete_connector(self.settings.connector)
         self.drop_slot()
         self.captured.connect.put_connector(self.settings.connector, connector_config(self.captured.settings))
+
+
+@contextmanager
+def keeping_wal_of(database: Database, size: str) -> Iterator[None]:
+    """Let the server keep no more WAL than this for a slot."""
+
+    def keep(value: str) -> None:
+        database.execute(f"ALTER SYSTEM SET max_slot_wal_keep_size = '{value}'", "SELECT pg_reload_conf()")
+        wait_for(lambda: database.execute("SHOW max_slot_wal_keep_size") == [(value,)], 10)
+
+    [(before,)] = database.execute("SHOW max_slot_wal_keep_size")
+    keep(size)
+    try:
+        yield
+    finally:
+        keep(before)
 
 
 @pytest.fixture
@@ -169,6 +190,31 @@ def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: s
     followed.database.execute("INSERT INTO orders VALUES (11, 1)", change.format(slot=slot))
     with pytest.raises(SlotChanged, match=problem):
         followed.require_slot_matches()
+
+
+def test_slot_that_was_advanced_by_hand_is_refused(followed: Followed) -> None:
+    followed.stop_connector()
+    slot = followed.captured.settings.source.slot
+    followed.database.execute(INSERT, f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
+    with pytest.raises(SlotChanged, match="wanted at most"):
+        followed.require_slot_matches()
+
+
+def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: Followed) -> None:
+    followed.stop_connector()
+    with keeping_wal_of(followed.database, "1MB"):
+        followed.database.execute(INSERT)
+
+        def is_lost() -> bool:
+            followed.database.execute("SELECT pg_switch_wal()", "CHECKPOINT")
+            slot = followed.slot()
+            return slot is not None and slot.lost
+
+        wait_for(is_lost, 60)
+    with pytest.raises(SlotChanged, match="is lost: the server has removed WAL that it needs"):
+        followed.next_cut()
+    problems = [finding.problem for finding in check_source(followed.captured.settings)]
+    assert "is lost: the server has removed WAL that it needs" in problems
 
 
 def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(followed: Followed) -> None:

@@ -297,10 +297,14 @@ def test_identity_is_that_of_the_server(database: Database) -> None:
 
 def test_marker_numbers_only_grow_whoever_writes(prepared: Database) -> None:
     with prepared.connect() as connection:
-        one, two = Marker(connection, "one"), Marker(connection, "two")
+        one, two = Marker(connection, "slot", "one"), Marker(connection, "slot", "two")
+        other = Marker(connection, "other", "one")
+        assert one.last() == 0
         numbers = [one.touch(), two.touch(), one.touch()]
-        row = connection.execute("SELECT writer, timeline, fingerprint FROM cdc_views.heartbeat WHERE id = 'marker'")
+        assert (one.last(), other.last()) == (numbers[-1], 0)
+        row = connection.execute("SELECT writer, timeline, fingerprint FROM cdc_views.heartbeat")
         assert row.fetchall() == [("one", 1, None)]
+        assert other.touch() == 1  # another project's
     assert numbers == sorted(set(numbers))
 
 
@@ -308,7 +312,7 @@ def test_marker_without_event_triggers_carries_a_fingerprint(prepared: Database)
     prepared.execute("DROP EVENT TRIGGER cdc_views_ddl")
     seen = []
     with prepared.connect() as connection:
-        marker = Marker(connection, "one")
+        marker = Marker(connection, "slot", "one")
         for change in ("SELECT 1", "SELECT 1", "ALTER TABLE orders ADD COLUMN extra int"):
             connection.execute(change)
             marker.touch()
