@@ -119,6 +119,11 @@ class EngineSettings(_Section):
         5, gt=0, description="how often a position that moved without changes is published"
     )
     lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of a dying engine")
+    retry_s: float = Field(
+        300,
+        ge=0,
+        description="how long after its last epoch the engine waits for services that are away, then it ends",
+    )
 
 
 class StoreSettings(_Section):

@@ -25,7 +25,8 @@ CdcViewsError
 ├── StackError                a service of the local stack
 │   ├── DownloadFailed        nothing is kept of what did not match its checksum
 │   ├── PortInUse
-│   └── ServiceFailed         did not become healthy; carries the end of its log
+│   ├── ServiceFailed         did not become healthy; carries the end of its log
+│   └── DriverLost            the JVM of Spark's driver has ended under the engine
 ├── LogError                  Kafka or Connect
 │   ├── BadEvent              an event that is not what Debezium writes
 │   ├── ConnectorFailed       the state of the connector's task
@@ -187,6 +188,12 @@ class PortInUse(StackError):
 
 class ServiceFailed(StackError):
     """A service did not become healthy; the message ends with the end of its log."""
+
+
+class DriverLost(StackError):
+    """The JVM of Spark's driver has ended, or was stopped, while the engine was using it."""
+
+    retryable = True
 
 
 class LogError(CdcViewsError):

@@ -14,17 +14,19 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.progress import ShownProgress
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import warm_up
-from cdc_views.engine.capture import start_capture
+from cdc_views.engine.capture import begin_capture, start_capture
 from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
+from cdc_views.engine.patience import AWAY, Patience
 from cdc_views.engine.preflight import require_ready
 from cdc_views.engine.target import current_target
 from cdc_views.errors import NothingPublished
 from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control import ControlRecord, last_published
+from cdc_views.store.control import ControlRecord, last_published, read_control
 from cdc_views.store.spark import session_beside
 
 
@@ -48,11 +50,49 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
     with session_beside(settings.engine, jars, _prepare(settings)) as session:
-        start_capture(settings, on_progress=_SnapshotShow())
+        _capture(settings)
         until = current_target(settings) if until_caught_up else None
-        with Engine(settings, session(), on_progress=ShownProgress("reading")) as engine:
-            click.echo("engine: running", err=True)
-            engine.run(once=once, until=until, on_epoch=_report)
+        _publish(settings, session, once, until)
+
+
+def _capture(settings: Settings) -> None:
+    if read_control(settings.warehouse):
+        return start_capture(settings, _SnapshotShow())
+    return begin_capture(
+        settings,
+        _SnapshotShow(),
+        lambda error: _say(f"SnapshotInterrupted: {error.message}; taking it again from a new slot and new topics"),
+    )
+
+
+def _publish(settings: Settings, session: Callable[[], SparkSession], once: bool, until: Lsn | None) -> None:
+    """Run engines, one after the other: each ends when a service is away, and the next looks at everything anew."""
+    patience = Patience(settings.engine.retry_s, say=_say)
+
+    def on_epoch(record: ControlRecord) -> None:
+        patience.renew()
+        _report(record)
+
+    while True:
+        try:
+            with Engine(settings, session(), on_progress=ShownProgress("reading")) as engine:
+                _say("engine: running")
+                return engine.run(once=once, until=until, on_epoch=on_epoch)
+        except AWAY as error:
+            patience.wait(error)
+        _capture_again(settings, patience)
+
+
+def _capture_again(settings: Settings, patience: Patience) -> None:
+    while True:
+        try:
+            return start_capture(settings, on_progress=lambda progress: None)
+        except AWAY as error:
+            patience.wait(error)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _prepare(settings: Settings) -> Callable[[SparkSession], None]:
@@ -75,13 +115,13 @@ class _SnapshotShow:
 
     def __call__(self, progress: SnapshotProgress) -> None:
         if progress.tables_done > self._shown and not progress.completed:
-            click.echo(f"snapshot: {progress.tables_done} tables, {progress.rows} rows", err=True)
+            _say(f"snapshot: {progress.tables_done} tables, {progress.rows} rows")
         self._shown = progress.tables_done
 
 
 def _report(record: ControlRecord) -> None:
     changes = sum(record.detail.get("changes", {}).values())
     spent = ", ".join(f"{stage} {ms} ms" for stage, ms in record.detail.get("stage_ms", {}).items())
-    click.echo(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})", err=True)
+    _say(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})")
     for view, failure in record.detail.get("failures", {}).items():
-        click.echo(f'view "{view}" has failed: {failure}', err=True)
+        _say(f'view "{view}" has failed: {failure}')

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from typing import Final
 
 from cdc_views.config import Settings
+from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
 from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
-from cdc_views.log.topics import ensure_topics
+from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
-from cdc_views.source.slot import read_slot
+from cdc_views.source.slot import drop_slot, read_slot
 
 # Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
 SETTLE_S: Final = 1.0
+
+# A walsender whose client was killed notices at its next write.
+_LET_GO_S: Final = 90.0
 
 
 def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], None]) -> None:
@@ -28,8 +32,36 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
     require_slot_matches(settings.log, confirmed_flush(settings))
     worker = Connect(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings))
+    # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
+    worker.restart_connector(settings.log.connector, only_failed=True)
     worker.wait_running(settings.log.connector, settle_s=SETTLE_S)
     wait_snapshot(settings.log, on_progress)
+
+
+def begin_capture(
+    settings: Settings,
+    on_progress: Callable[[SnapshotProgress], None],
+    on_interruption: Callable[[SnapshotInterrupted], None],
+) -> None:
+    """Do as `start_capture` for a warehouse in which nothing was made yet.
+
+    A snapshot that was cut off left rows that nothing will ever delete, so it is taken again with a new slot, new
+    topics and no stored offsets.
+    """
+    while True:
+        try:
+            return start_capture(settings, on_progress)
+        except SnapshotInterrupted as error:
+            on_interruption(error)
+            forget_capture(settings)
+
+
+def forget_capture(settings: Settings) -> None:
+    """Delete connector, slot and topics, and wait until they are gone. Raises SlotChanged, NotRunning."""
+    Connect(settings.log.connect_url).delete_connector(settings.log.connector)
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        drop_slot(connection, settings.source.slot, limit_s=_LET_GO_S)
+    delete_topics(settings.log, settings.source.tables)
 
 
 def confirmed_flush(settings: Settings) -> Lsn | None:

@@ -21,6 +21,7 @@ from cdc_views.engine.strategies import STRATEGIES, Recompute
 from cdc_views.engine.tables import Tables
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.spark import require_alive
 from cdc_views.store.spark_work import job_group
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class _EpochOfViews:
                     faults.point("views.after_first_commit")
                     return ViewResult(version, "live")
                 except PySparkException as error:
+                    require_alive(self._relations.session, error)  # a query is not to blame for a JVM that ends
                     if attempt == TRIES:
                         return ViewResult(base, "failed", first_line(error))
         raise AssertionError("unreachable")

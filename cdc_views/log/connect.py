@@ -70,9 +70,10 @@ class Connect:
             self._retried("DELETE", f"connectors/{quote(name)}/offsets")
         self._retried("DELETE", f"connectors/{quote(name)}")
 
-    def restart_connector(self, name: str) -> None:
-        """Restart the connector with its task."""
-        self._retried("POST", f"connectors/{quote(name)}/restart?includeTasks=true")
+    def restart_connector(self, name: str, *, only_failed: bool = False) -> None:
+        """Restart the connector with its task; with `only_failed` none that is well."""
+        chosen = "&onlyFailed=true" if only_failed else ""
+        self._retried("POST", f"connectors/{quote(name)}/restart?includeTasks=true{chosen}")
 
     def stop_connector(self, name: str) -> None:
         """Stop the connector; it keeps its offsets and lets go of its slot, as a paused one does not."""

@@ -7,6 +7,7 @@ table has never had a row.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,7 @@ LEAST_COMPACTION_LAG_MS: Final = 10 * 60 * 1000
 DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 REQUEST_TIMEOUT_S: Final = 15
+_POLL_S: Final = 0.05
 
 # DefaultTopicNamingStrategy of Debezium: every other character becomes an underscore.
 _NOT_IN_TOPIC_NAMES = re.compile(r"[^A-Za-z0-9._-]")
@@ -148,7 +150,7 @@ def ensure_topics(
 
 
 def delete_topics(settings: LogSettings, tables: Iterable[TableName]) -> None:
-    """Delete the topics of these tables, the service tables' and the notifications, where they exist."""
+    """Delete the topics of these tables, the service tables' and the notifications, and wait until they are gone."""
     admin = admin_client(settings)
     names = [*topic_names(settings.topic_prefix, tables), notification_topic(settings.topic_prefix)]
     for future in admin.delete_topics(names, operation_timeout=REQUEST_TIMEOUT_S).values():
@@ -157,6 +159,11 @@ def delete_topics(settings: LogSettings, tables: Iterable[TableName]) -> None:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise unreachable(error) from None
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    while left := topic_facts(admin, names):
+        if time.monotonic() > deadline:
+            raise NotRunning(f'topic "{min(left)}" is still there {REQUEST_TIMEOUT_S} s after it was deleted')
+        time.sleep(_POLL_S)
 
 
 def check_topic(topic: Topic, least_lag_ms: int = LEAST_COMPACTION_LAG_MS) -> list[str]:

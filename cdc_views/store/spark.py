@@ -16,18 +16,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
-from cdc_views.errors import ServiceFailed
+from cdc_views.errors import CdcViewsError, DriverLost, ServiceFailed
 from cdc_views.locations import cache_folder
+
+# How Python learns that the JVM at the other end is gone.
+_GONE: Final = (Py4JError, OSError)
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -87,6 +91,8 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
             context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:
             raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error
+    # Its thread would print a traceback when the JVM ends; whoever uses the session learns of that anyway.
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     return SparkSession(context)
 
 
@@ -96,7 +102,8 @@ def session_beside(
 ) -> Iterator[Callable[[], SparkSession]]:
     """Start a session while the block does something else; what it is given waits for it. Stopped when the block ends.
 
-    `then` is done with it at once, and waited for, too. Waiting raises what `start_session` raises.
+    `then` is done with it at once, and waited for, too. Waiting raises what `start_session` raises. What the block
+    raises because the session's JVM has ended becomes DriverLost.
     """
 
     def start() -> SparkSession:
@@ -112,9 +119,27 @@ def session_beside(
         started = thread.submit(start)
         try:
             yield started.result
+        except Exception as error:
+            if started.exception() is None and not isinstance(error, CdcViewsError):
+                require_alive(started.result(), error)
+            raise
         finally:
             if started.exception() is None:
-                started.result().stop()
+                with suppress(*_GONE):
+                    started.result().stop()
+
+
+def require_alive(session: SparkSession, error: Exception) -> None:
+    """Raise DriverLost from an error if it only says that the session's JVM has ended, or its context was stopped."""
+    try:
+        is_stopped = session.sparkContext._jsc.sc().isStopped()
+    except _GONE:
+        is_stopped = True
+    if is_stopped:
+        raise DriverLost(
+            f"the JVM of Spark has ended under the engine: {type(error).__name__}",
+            hint="was it killed, or short of memory? engine.driver_memory is its heap; start the engine again",
+        ) from error
 
 
 def class_archive(jars: Sequence[Path]) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_views.engine.capture import begin_capture
 from cdc_views.errors import (
     ConnectorFailed,
     SchemaChanged,
@@ -22,8 +23,10 @@ from cdc_views.log.log import Log
 from cdc_views.log.preflight import check_log, require_slot_matches
 from cdc_views.log.ranges import read_range
 from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
-from cdc_views.log.topics import admin_client, delete_topics, describe_topics, end_offsets, ensure_topics
+from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics
+from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.stack.local import LocalStack
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
@@ -137,11 +140,32 @@ def test_snapshot_that_is_restarted_is_an_error(database: Database, capture: Cap
         wait_snapshot(captured.settings.log, restart_once)
 
 
+def test_snapshot_that_was_cut_off_is_taken_again_without_phantom_rows(
+    database: Database, capture: CaptureOf, stack: LocalStack
+) -> None:
+    database.execute(CREATE, "INSERT INTO orders SELECT g, g FROM generate_series(1, 100000) g")
+    captured = capture("public.orders")
+    fix_source(captured.settings, check_source(captured.settings))
+    interruptions: list[SnapshotInterrupted] = []
+    deletes = ["DELETE FROM orders WHERE id <= 99000"]
+
+    def kill_once(progress: SnapshotProgress) -> None:
+        if progress.table == "public.orders" and deletes:
+            stack.connect.kill()
+            database.execute(deletes.pop())
+            stack.connect.start()
+
+    begin_capture(captured.settings, kill_once, interruptions.append)
+    assert len(interruptions) == 1
+    log = log_of(captured)
+    cut = log.cut(log.begin(), None)
+    assert {record.key["id"] for record in log.records(cut)} == set(range(99001, 100001))
+
+
 def test_topic_that_was_made_anew_is_refused(started: Capture) -> None:
     known = log_of(started).topics()
     started.connect.delete_connector(started.settings.log.connector)
     delete_topics(started.settings.log, started.settings.source.tables)
-    wait_for(lambda: not describe_topics(admin_client(started.settings.log), known), 30)
     ensure_topics(started.settings.log, started.settings.source.tables)
     with pytest.raises(TopicChanged, match=r"wanted \{'id'"):
         Log(started.settings.log, started.settings.source.tables, _Nobody(), known_topics=known)

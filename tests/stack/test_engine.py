@@ -14,6 +14,7 @@ import pytest
 
 from cdc_views.lsn import Lsn
 from cdc_views.source.position import wal_end
+from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
 from cdc_views.store.control import read_control
@@ -119,6 +120,27 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
         found = assert_refused(ready, "LogDiscontinuity", 1, "not the database", "run", "--until-caught-up")
         assert 'source has timeline "2", wanted "1"' in found
     assert ready.published() == published
+
+
+def test_run_goes_on_when_services_are_back_but_not_without_its_jvm(ready: Project, stack: LocalStack) -> None:
+    engine = ready.start("run")
+    wait_for(ready.has_published, LIMIT_S)
+    stack.postgres.kill()
+    stack.connect.kill()
+    stack.postgres.start()
+    stack.connect.start()
+    ready.database.execute(TRANSFER)
+    wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
+    ready.assert_equal_to_postgres()
+    jvms = [pid for pid in process.family(engine.pid) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+    process.send(jvms, signal.SIGKILL)
+    ready.database.execute(TRANSFER)
+    _, err = engine.communicate(timeout=LIMIT_S)
+    assert "; trying again" in err
+    assert err.count("engine: running") > 1
+    assert engine.returncode == 1, err
+    assert err.splitlines()[-2].startswith("DriverLost: the JVM of Spark has ended under the engine")
+    assert "Traceback" not in err
 
 
 def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> None:

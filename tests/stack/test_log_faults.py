@@ -11,7 +11,6 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from cdc_views.engine.capture import confirmed_flush
 from cdc_views.errors import (
-    CdcViewsError,
     LogDiscontinuity,
     OffsetCompacted,
     SequenceRegressed,
@@ -122,15 +121,7 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
     followed.captured.connect.stop_connector(followed.settings.connector)
     tables = followed.captured.settings.source.tables
     delete_topics(followed.settings, tables)
-
-    def made() -> bool:
-        try:
-            ensure_topics(followed.settings, tables)
-        except CdcViewsError:
-            return False  # a broker deletes a topic in the background
-        return True
-
-    wait_for(made, 60)
+    ensure_topics(followed.settings, tables)
     followed.captured.connect.resume_connector(followed.settings.connector)
     followed.database.execute(INSERT)
     with pytest.raises(TopicChanged):
@@ -189,14 +180,6 @@ def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: s
     slot = followed.captured.settings.source.slot
     followed.database.execute("INSERT INTO orders VALUES (11, 1)", change.format(slot=slot))
     with pytest.raises(SlotChanged, match=problem):
-        followed.require_slot_matches()
-
-
-def test_slot_that_was_advanced_by_hand_is_refused(followed: Followed) -> None:
-    followed.stop_connector()
-    slot = followed.captured.settings.source.slot
-    followed.database.execute(INSERT, f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
-    with pytest.raises(SlotChanged, match="wanted at most"):
         followed.require_slot_matches()
 
 
