@@ -24,7 +24,7 @@ from bench.load import DSN_VARIABLE
 from cdc_views.config import FILE_NAME, Settings, load_settings
 from cdc_views.demo.programs import Program, wait_until
 from cdc_views.demo.project import VIEWS
-from cdc_views.engine.capture import start_capture
+from cdc_views.engine.capture import forget_capture, start_capture
 from cdc_views.engine.preflight import fix, require_ready
 from cdc_views.errors import NotRunning
 from cdc_views.log.connect import Connect
@@ -32,11 +32,10 @@ from cdc_views.log.markers import read_marker
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import TopicPartition, parse_records
 from cdc_views.log.snapshot import wait_snapshot
-from cdc_views.log.topics import admin_client, delete_topics, end_offsets, topic_name
+from cdc_views.log.topics import admin_client, end_offsets, topic_name
 from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
-from cdc_views.source.slot import drop_slot
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.local import LocalStack
 
@@ -109,7 +108,7 @@ class Rig:
         heartbeat = TopicPartition(topic_name(log.topic_prefix, HEARTBEAT), 0)
         with connect(self.dsn) as source, closing(Reader(log)) as reader:
             reader.assign(end_offsets(admin_client(log), [heartbeat]))
-            marker = Marker(source, uuid4().hex)
+            marker = Marker(source, "capture", uuid4().hex)
             number, deadline = marker.touch(), time.monotonic() + CAPTURED_LIMIT_S
             while time.monotonic() < deadline:
                 for record in parse_records(reader.read(0.2)):
@@ -130,11 +129,7 @@ class Rig:
     def forget(self) -> None:
         """Free connector, slot, topics and database."""
         if (self.folder / "capture").exists():
-            settings = self.settings(self.folder / "capture")
-            Connect(settings.log.connect_url).delete_connector(settings.log.connector)
-            with connect(self.dsn) as source:
-                drop_slot(source, self.name)
-            delete_topics(settings.log, settings.source.tables)
+            forget_capture(self.settings(self.folder / "capture"))
         with psycopg.connect(self.stack.addresses.dsn, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(self.name)))
 
@@ -146,7 +141,7 @@ def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool =
     `rows` are those of each large table; with the demo's views the database is the demo's. A stack that was running
     before is left running.
     """
-    with _scratch() as folder, LocalStack(state or folder / "stack") as stack:
+    with scratch() as folder, LocalStack(state or folder / "stack") as stack:
         name = f"bench_{uuid4().hex[:10]}"
         with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -160,7 +155,7 @@ def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool =
 
 
 @contextmanager
-def _scratch() -> Iterator[Path]:
+def scratch() -> Iterator[Path]:
     """A temporary folder that Postgres' user can enter; `TMPDIR` says where."""
     folder = Path(tempfile.mkdtemp(prefix="cdc-views-bench-"))
     folder.chmod(0o755)

@@ -1,0 +1,94 @@
+"""Damage to the log itself: nothing of it may be published, and the engine has to say what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
+
+from bench.soak.world import World
+from cdc_views.demo.programs import wait_until
+from cdc_views.errors import NotRunning
+from cdc_views.log.connect import Connect
+from cdc_views.log.connector import connector_config
+from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, topic_name
+from cdc_views.names import TableName
+from cdc_views.source.connection import connect
+from cdc_views.source.slot import drop_slot, read_slot
+
+ORDERS: Final = TableName("public", "orders")
+LET_GO_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Damage:
+    """`do` returns when the damage is done; `errors` are the names under which it may be told."""
+
+    name: str
+    errors: frozenset[str]
+    do: Callable[[World], None]
+
+
+def _add_partitions(world: World) -> None:
+    topic = topic_name(world.settings.log.topic_prefix, ORDERS)
+    admin = admin_client(world.settings.log)  # what it has promised goes with it
+    [added] = admin.create_partitions([NewPartitions(topic, 7)]).values()
+    added.result()
+
+
+def _make_topics_anew(world: World) -> None:
+    log, tables = world.settings.log, world.settings.source.tables
+    delete_topics(log, tables)
+    ensure_topics(log, tables)
+
+
+def _drop_slot(world: World) -> None:
+    _stop_connector(world)
+    with connect(world.dsn) as source:
+        drop_slot(source, world.name, limit_s=LET_GO_S)
+
+
+def _begin_again(world: World) -> None:
+    worker = Connect(world.settings.log.connect_url)
+    worker.delete_connector(world.name)
+    with connect(world.dsn) as source:
+        drop_slot(source, world.name, limit_s=LET_GO_S)
+    worker.put_connector(world.name, connector_config(world.settings))
+
+
+def _truncate(world: World) -> None:
+    with connect(world.dsn) as source:
+        source.execute("TRUNCATE items")
+
+
+def _alter(world: World) -> None:
+    with connect(world.dsn) as source:
+        source.execute("ALTER TABLE orders ADD COLUMN note text")
+
+
+def _stop_connector(world: World) -> None:
+    Connect(world.settings.log.connect_url).stop_connector(world.name)
+
+    def is_free() -> bool:
+        with connect(world.dsn) as source:
+            slot = read_slot(source, world.name)
+        return slot is not None and slot.active_pid is None
+
+    _wait(is_free, "a slot that nobody uses")
+
+
+def _wait(condition: Callable[[], bool], what: str) -> None:
+    if not wait_until(condition, LET_GO_S):
+        raise NotRunning(f"{what} did not come within {LET_GO_S:.0f} s")
+
+
+DAMAGES: Final = (
+    Damage("partitions_added", frozenset({"TopicChanged"}), _add_partitions),
+    Damage("topics_made_anew", frozenset({"TopicChanged"}), _make_topics_anew),
+    Damage("slot_dropped", frozenset({"SlotChanged"}), _drop_slot),
+    Damage("connector_begun_again", frozenset({"LogDiscontinuity", "SequenceRegressed"}), _begin_again),
+    Damage("table_truncated", frozenset({"TableTruncated"}), _truncate),
+    Damage("column_added", frozenset({"SchemaChanged"}), _alter),
+)

@@ -1,0 +1,158 @@
+"""Faults from which everything has to recover by itself: services and engine killed or stopped, networks that fail."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final, Literal
+
+from bench.soak.proxy import Mode
+from bench.soak.world import World
+from cdc_views.errors import FaultNotReached
+from cdc_views.stack import process
+from cdc_views.stack.service import Service
+
+STOPPED_S: Final = (1.0, 8.0)  # how long something is stopped, or a network held up
+
+# Points of an engine that goes on from what another has left, and then runs.
+POINTS: Final = (
+    "takeover.after_record", "takeover.after_fence", "recovery.after_intent", "epoch.after_cut", "epoch.after_intent",
+    "mirrors.after_first_commit", "epoch.after_mirrors", "views.after_first_commit", "epoch.before_publish",
+    "epoch.after_publish", "upkeep.after_data_file", "upkeep.after_compaction", "upkeep.after_checkpoint",
+    "upkeep.after_first_log_file", "upkeep.after_first_removed_file", "upkeep.after_control_file",
+)  # fmt: skip
+
+
+Fire = Callable[[World, Random], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`fire` returns once the fault is over, as far as an operator or a supervisor sees to it.
+
+    A `kill` counts if there was something to lose at that moment. Raises FaultNotReached if it did not come about.
+    """
+
+    name: str
+    kind: Literal["kill", "stop", "network"]
+    fire: Fire
+
+
+def _kill_engine(world: World, random: Random) -> None:
+    _require(world.engine.pid is not None, "the engine was not running")
+    world.engine.kill()
+
+
+def _kill_python(world: World, random: Random) -> None:
+    pid = world.engine.pid
+    _require(pid is not None, "the engine was not running")
+    assert pid is not None
+    process.send([pid], signal.SIGKILL)
+
+
+def _kill_jvm(world: World, random: Random) -> None:
+    pid = world.engine.pid
+    jvms = [] if pid is None else [one for one in process.family(pid)[1:] if _name(one) == "java"]
+    _require(bool(jvms), "the engine had no JVM")
+    process.send(jvms, signal.SIGKILL)
+
+
+def _kill_at_point(world: World, random: Random) -> None:
+    """Kill it, and let the next one kill itself at a point: two crashes, and the second may come much later."""
+    _kill_engine(world, random)
+    world.start_engine(f"{random.choice(POINTS)}:kill@{random.choice((1, 1, 2, 5))}")
+
+
+def _stop_engine(world: World, random: Random) -> None:
+    pid = world.engine.pid
+    _require(pid is not None, "the engine was not running")
+    assert pid is not None
+    family = process.family(pid)
+    process.send(family, signal.SIGSTOP)
+    world.pause(random.uniform(*STOPPED_S))
+    process.send(family, signal.SIGCONT)
+
+
+def _killed(service: Callable[[World], Service], signum: signal.Signals = signal.SIGKILL) -> Fire:
+    def fire(world: World, random: Random) -> None:
+        found = service(world)
+        pid = found.pid
+        _require(pid is not None, f"{found.name} was not running")
+        assert pid is not None
+        if signum == signal.SIGKILL:
+            found.kill()
+        else:
+            process.send([pid], signum)
+            world.wait(lambda: found.pid is None, 60, f"the end of {found.name}")
+        world.pause(random.uniform(0, 2))
+        world.restart(found)
+
+    return fire
+
+
+def _stopped(service: Callable[[World], Service]) -> Fire:
+    def fire(world: World, random: Random) -> None:
+        found = service(world)
+        _require(found.pid is not None, f"{found.name} was not running")
+        found.pause()
+        world.pause(random.uniform(*STOPPED_S))
+        found.resume()
+
+    return fire
+
+
+def _network(mode: Mode) -> Fire:
+    def fire(world: World, random: Random) -> None:
+        connections = world.proxy.set(mode)
+        world.pause(random.uniform(*STOPPED_S))
+        world.proxy.set("open")
+        _require(connections > 0, "nobody was connected")
+
+    return fire
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise FaultNotReached(problem)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _postgres(world: World) -> Service:
+    return world.stack.postgres
+
+
+def _kafka(world: World) -> Service:
+    return world.stack.kafka
+
+
+def _connect(world: World) -> Service:
+    return world.stack.connect
+
+
+FAULTS: Final = (
+    Fault("engine_killed", "kill", _kill_engine),
+    Fault("python_killed", "kill", _kill_python),
+    Fault("jvm_killed", "kill", _kill_jvm),
+    Fault("engine_killed_at_point", "kill", _kill_at_point),
+    Fault("connect_killed", "kill", _killed(_connect)),
+    Fault("kafka_killed", "kill", _killed(_kafka)),
+    Fault("postgres_killed", "kill", _killed(_postgres)),
+    Fault("postgres_immediate", "kill", _killed(_postgres, signal.SIGQUIT)),
+    Fault("postgres_fast", "kill", _killed(_postgres, signal.SIGINT)),
+    Fault("engine_stopped", "stop", _stop_engine),
+    Fault("connect_stopped", "stop", _stopped(_connect)),
+    Fault("kafka_stopped", "stop", _stopped(_kafka)),
+    Fault("postgres_stopped", "stop", _stopped(_postgres)),
+    Fault("postgres_network_cut", "network", _network("cut")),
+    Fault("postgres_network_held", "network", _network("held")),
+    Fault("postgres_network_slow", "network", _network("slow")),
+)

@@ -1,0 +1,69 @@
+"""A reader that never stops: it pins an epoch, the newest or one of before, and reads all of its tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pyarrow.compute as pc
+
+from bench.soak.world import BANK_TOTAL
+from cdc_views.errors import NothingPublished
+from cdc_views.store.control import PUBLISHING, ControlRecord, last_published, read_control
+from cdc_views.store.reading import read_table
+
+OLDER: Final = 100  # how many epochs back; upkeep keeps more
+_PAUSE_S: Final = 0.2
+
+
+class PinnedReader(threading.Thread):
+    """Reads until `stop`; `broken` are epochs whose bank has another total, `failures` what could not be read."""
+
+    def __init__(self, warehouse: Path, seed: int) -> None:
+        super().__init__(name="reader", daemon=True)
+        self.readings = 0
+        self.broken: list[int] = []
+        self.failures: list[str] = []
+        self._warehouse = warehouse
+        self._random = Random(seed)
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(_PAUSE_S):
+            try:
+                self._read(self._pinned())
+            except NothingPublished:
+                continue
+            except Exception as error:
+                self.failures.append(f"{type(error).__name__}: {error}")
+
+    def stop(self) -> None:
+        """End after the reading that is under way."""
+        self._stopped.set()
+        self.join()
+
+    def _pinned(self) -> ControlRecord:
+        if self._random.random() < 0.5:
+            return last_published(self._warehouse)
+        published = [record for record in read_control(self._warehouse) if record.kind in PUBLISHING]
+        return self._random.choice(self._kept(published))
+
+    def _kept(self, published: Sequence[ControlRecord]) -> Sequence[ControlRecord]:
+        if not published:
+            raise NothingPublished("there is no epoch yet")
+        return published[-OLDER:]
+
+    def _read(self, record: ControlRecord) -> None:
+        tables = {
+            name: read_table(self._warehouse, table.path, table.version)
+            for name, table in record.tables.items()
+            if table.status != "failed"
+        }
+        sums = [pc.sum(tables[f"public.{name}"]["balance"]).as_py() for name in ("accounts", "savings")]
+        [total] = tables["bank"]["total"].to_pylist()
+        if sum(sums) != BANK_TOTAL or total != BANK_TOTAL:
+            self.broken.append(record.epoch)
+        self.readings += 1

@@ -1,0 +1,143 @@
+"""One round: a history from its snapshot to its end by damage, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from bench.command import tell
+from bench.soak.alarms import Damage
+from bench.soak.faults import FAULTS, Fault
+from bench.soak.load import TABLES, Load
+from bench.soak.readers import PinnedReader
+from bench.soak.world import World, is_behind, is_beyond
+from cdc_views.demo.programs import wait_until
+from cdc_views.errors import CheckFailed, FaultNotReached, PositionUnknown
+from cdc_views.stack import process
+from cdc_views.testing.epochs import EpochCheck
+from cdc_views.testing.oracle import WalOracle
+
+FIRST_EPOCH_LIMIT_S: Final = 240.0
+RECOVERY_LIMIT_S: Final = 180.0
+ALARM_LIMIT_S: Final = 120.0
+QUIET_S: Final = (0.5, 6.0)  # between one fault and the next
+FAULTS_PER_CHECK: Final = 4
+
+# Of each view, in Postgres' SQL and in another way than the view's.
+QUESTIONS: Final = {
+    "bank": "SELECT sum(balance) AS total FROM (TABLE accounts UNION ALL TABLE savings) both_kinds",
+    "spending": """-- key: account_id
+SELECT a.id AS account_id, a.balance, o.n AS orders, o.amount FROM accounts a
+JOIN (SELECT account_id, count(*) AS n, sum(amount) AS amount FROM orders GROUP BY account_id) o
+ON o.account_id = a.id""",
+}
+
+
+@dataclass
+class Tally:
+    """What all rounds have come to; times in seconds."""
+
+    versions: int = 0
+    epochs: int = 0
+    readings: int = 0
+    kills: int = 0
+    wrong: list[str] = field(default_factory=list)
+    broken: list[int] = field(default_factory=list)
+    fired: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    recoveries_s: list[float] = field(default_factory=list)
+    alarms_s: list[float] = field(default_factory=list)
+
+
+class Round:
+    """Raises CheckFailed if the engine ends with what no fault explains, NotRunning if something does not recover."""
+
+    def __init__(self, world: World, random: Random, rate: float, tally: Tally) -> None:
+        self._world = world
+        self._random = random
+        self._rate = rate
+        self._tally = tally
+
+    def run(self, is_over: Callable[[], bool], damage: Damage) -> None:
+        """Faults until it is over, and then the damage."""
+        world, seed = self._world, self._random.randrange(1_000_000)
+        with WalOracle(world.dsn, [f"public.{table}" for table in TABLES]) as oracle, ExitStack() as reading:
+            check = EpochCheck(oracle, world.warehouse, QUESTIONS)
+            reader = PinnedReader(world.warehouse, seed)
+            with world.under_load(self._rate, seed) as load:
+                world.start_engine()
+                world.wait(lambda: world.published() is not None, FIRST_EPOCH_LIMIT_S, "the first epoch")
+                reader.start()
+                reading.callback(reader.stop)
+                number = 0
+                while not is_over():
+                    number += 1
+                    self._fault(self._random.choice(FAULTS), load)
+                    if number % FAULTS_PER_CHECK == 0:
+                        self._check(check)
+                    world.pause(self._random.uniform(*QUIET_S))
+            committed = load.committed()
+            world.wait(lambda: not is_behind(world.clock(), committed), RECOVERY_LIMIT_S, "all that was committed")
+            self._check(check)
+            with world.under_load(self._rate, seed + 1):
+                self._damage(damage)
+            self._check(check)
+        self._count(reader, check)
+
+    def _fault(self, fault: Fault, load: Load) -> None:
+        world, committed, began = self._world, load.committed(), time.monotonic()
+        try:
+            fault.fire(world, self._random)
+        except FaultNotReached as error:
+            tell(f"{fault.name} did not come about: {error.message}")
+            return
+        self._tally.fired[fault.name] += 1
+        # Whatever was published meanwhile is there: if it is behind what had been committed, there were unread events.
+        if fault.kind == "kill" and (world.has_open_intent() or is_behind(world.clock(), committed)):
+            self._tally.kills += 1
+        after = load.committed()
+        world.wait(lambda: is_beyond(world.clock(), after), RECOVERY_LIMIT_S, f"an epoch after {fault.name}")
+        took_s = time.monotonic() - began
+        self._tally.recoveries_s.append(took_s)
+        tell(f"{fault.name}: recovered after {took_s:.1f} s")
+
+    def _damage(self, damage: Damage) -> None:
+        world = self._world
+        before = world.clock()
+        world.wait(lambda: is_beyond(world.clock(), before), RECOVERY_LIMIT_S, "an epoch under load")
+        world.let_end()
+        damage.do(world)
+        began = time.monotonic()
+        if not wait_until(lambda: world.engine.pid is None, ALARM_LIMIT_S):
+            raise CheckFailed(f"{damage.name}: no alarm within {ALARM_LIMIT_S:.0f} s")
+        took_s, error = time.monotonic() - began, world.error()
+        if error not in damage.errors:
+            raise CheckFailed(
+                f"{damage.name}: the engine has ended with {error}, wanted {' or '.join(sorted(damage.errors))}:\n"
+                f"{process.last_lines(world.engine.log_file)}"
+            )
+        self._tally.fired[damage.name] += 1
+        self._tally.alarms_s.append(took_s)
+        tell(f"{damage.name}: {error} after {took_s:.1f} s")
+
+    def _check(self, check: EpochCheck) -> None:
+        try:
+            found = check.differences()
+        except PositionUnknown as error:
+            found, self._tally.wrong = [], [*self._tally.wrong, error.message]
+        self._tally.wrong += map(str, found)
+        tell(f"{check.epochs} epochs, {check.versions} versions checked, {len(self._tally.wrong)} wrong")
+
+    def _count(self, reader: PinnedReader, check: EpochCheck) -> None:
+        tally = self._tally
+        tally.versions += check.versions
+        tally.epochs += check.epochs
+        tally.readings += reader.readings
+        tally.broken += reader.broken
+        tally.wrong += reader.failures
+        tally.ended += self._world.ended

@@ -1,0 +1,223 @@
+"""What the faults happen to: the services, a database under load, and an engine that is started again when it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import psycopg
+import yaml
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from bench.soak.load import TABLES, Load
+from bench.soak.proxy import Proxy
+from cdc_views import errors, faults
+from cdc_views.config import FILE_NAME, Settings, load_settings
+from cdc_views.demo.programs import Program, engine
+from cdc_views.engine.capture import forget_capture
+from cdc_views.engine.patience import AWAY
+from cdc_views.engine.preflight import fix
+from cdc_views.errors import CheckFailed, DriverLost, NothingPublished, NotRunning, WarehouseLocked
+from cdc_views.source.connection import connect
+from cdc_views.stack import process
+from cdc_views.stack.local import LocalStack
+from cdc_views.stack.service import Service
+from cdc_views.store.control import ControlRecord, last_published, read_control
+from cdc_views.store.reading import read_table
+
+SCHEMA: Final = Path(__file__).with_name("schema.sql")
+VIEWS: Final = {
+    "bank": """CREATE MATERIALIZED VIEW bank (total) AS
+SELECT (SELECT sum(balance) FROM accounts) + (SELECT sum(balance) FROM savings);
+""",
+    "spending": """CREATE MATERIALIZED VIEW spending (account_id, balance, orders, amount) AS
+SELECT a.id, a.balance, count(o.id), sum(o.amount)
+FROM accounts a JOIN orders o ON o.account_id = a.id
+GROUP BY a.id, a.balance;
+""",
+}
+BANK_TOTAL: Final = 40_000
+
+# What an engine may end with while a service that it needs is away; its supervisor starts it again.
+PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, DriverLost))
+
+_POLL_S: Final = 0.05
+_ERROR: Final = re.compile(r"^(\w+): ", re.MULTILINE)
+_KNOWN: Final = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
+
+
+class World:
+    """A round's: database, slot, topics and warehouse of its own."""
+
+    def __init__(self, stack: LocalStack, proxy: Proxy, folder: Path, memory: str, leftovers: ExitStack) -> None:
+        self.stack = stack
+        self.proxy = proxy
+        self.name = f"soak_{uuid4().hex[:10]}"
+        self.folder = folder / self.name
+        self.ended: Counter[str] = Counter()
+        self._memory = memory
+        self._started_at = 0
+        self._pid: int | None = None
+        self._is_supervised = False
+        with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(self.name)))
+        leftovers.callback(self._forget)
+        self.dsn = make_conninfo(stack.addresses.dsn, dbname=self.name)
+        with connect(self.dsn) as source:
+            source.execute(SCHEMA.read_text().encode())
+        self._make_project()
+        self.settings: Settings = load_settings(self.folder)
+        fix(self.settings)
+        self.engine: Program = engine(self.folder)
+        leftovers.callback(self.stop_engine)
+
+    def _make_project(self) -> None:
+        self.folder.mkdir()
+        (self.folder / "views").mkdir()
+        for name, text in VIEWS.items():
+            (self.folder / "views" / f"{name}.sql").write_text(text)
+        with open(self.folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
+            secret.write(make_conninfo(self.dsn, host="127.0.0.1", port=self.proxy.port))
+        addresses = self.stack.addresses
+        values = {
+            "source": {"dsn": "${file:dsn}", "tables": [f"public.{table}" for table in TABLES], "slot": self.name,
+                       "publication": self.name},
+            "log": {"bootstrap_servers": addresses.bootstrap_servers, "connect_url": addresses.connect_url,
+                    "connector": self.name, "topic_prefix": self.name, "transaction_timeout_ms": 5000},
+            "engine": {"driver_memory": self._memory},
+            # Everything that upkeep removes is removed within the run.
+            "upkeep": {"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
+        }  # fmt: skip
+        (self.folder / FILE_NAME).write_text(yaml.safe_dump(values, sort_keys=False))
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the tables."""
+        return self.settings.warehouse
+
+    def start_engine(self, fault: str | None = None) -> None:
+        """Start it, and again whenever it ends, until `let_end`; `fault` arms a fault point for this once."""
+        self._is_supervised = True
+        self._started_at = self.engine.log_file.stat().st_size if self.engine.log_file.exists() else 0
+        armed = self.engine if fault is None else _with_fault(self.folder, fault)
+        armed.start()
+        self._pid = armed.pid
+
+    def stop_engine(self) -> None:
+        """Let it go."""
+        self._is_supervised = False
+        self.engine.stop()
+
+    def let_end(self) -> None:
+        """Do not start it again."""
+        self._is_supervised = False
+
+    def error(self) -> str | None:
+        """The name of the error that the engine has ended with, or `killed`; None while it runs."""
+        if self.engine.pid is not None:
+            return None
+        assert self._pid is not None
+        if process.exit_status(self._pid) == -signal.SIGKILL:
+            return "killed"
+        with self.engine.log_file.open() as log:
+            log.seek(self._started_at)
+            text = log.read()
+        if "Traceback (most recent call last)" in text:
+            return "Traceback"
+        names = [name for name in _ERROR.findall(text) if name in _KNOWN]
+        return names[-1] if names else "nothing"
+
+    def supervise(self) -> None:
+        """Start the engine if it has ended. Raises CheckFailed if it says what nothing here can be the reason of."""
+        if not self._is_supervised or (error := self.error()) is None:
+            return
+        self.ended[error] += 1
+        if error != "killed" and error not in PASSING:
+            raise CheckFailed(
+                f'the engine has ended with "{error}":\n{process.last_lines(self.engine.log_file)}',
+                hint=f'its log is "{self.engine.log_file}"',
+            )
+        self.start_engine()
+
+    def wait(self, condition: Callable[[], bool], limit_s: float, what: str) -> None:
+        """Wait, and keep the engine running meanwhile. Raises NotRunning."""
+        deadline = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise NotRunning(
+                    f"{what} did not come within {limit_s:.0f} s; the engine's log ends:\n"
+                    f"{process.last_lines(self.engine.log_file)}"
+                )
+            self.supervise()
+            time.sleep(_POLL_S)
+
+    def pause(self, seconds: float) -> None:
+        """Let so much time pass."""
+        until = time.monotonic() + seconds
+        self.wait(lambda: time.monotonic() >= until, seconds + 60, "the end of a pause")
+
+    def restart(self, service: Service) -> None:
+        """Start a service that has ended."""
+        for _ in service.starting():
+            self.supervise()
+            time.sleep(_POLL_S)
+
+    def published(self) -> ControlRecord | None:
+        """What readers see; None before the first epoch."""
+        try:
+            return last_published(self.warehouse)
+        except NothingPublished:
+            return None
+
+    def clock(self) -> dict[int, int]:
+        """By writer: the last of its transactions that is published."""
+        record = self.published()
+        if record is None:
+            return {}
+        table = record.tables["public.clock"]
+        return {row["writer"]: row["n"] for row in read_table(self.warehouse, table.path, table.version).to_pylist()}
+
+    def has_open_intent(self) -> bool:
+        """Whether an epoch is begun and not published."""
+        kinds = (each.kind for each in reversed(read_control(self.warehouse)))
+        return next((kind for kind in kinds if kind in ("intent", "publish", "abandon")), None) == "intent"
+
+    @contextmanager
+    def under_load(self, rate: float, seed: int) -> Iterator[Load]:
+        """Writers, while the block runs."""
+        load = Load(self.dsn, rate, seed)
+        load.start()
+        try:
+            yield load
+        finally:
+            load.stop()
+
+    def _forget(self) -> None:
+        forget_capture(self.settings)
+        with psycopg.connect(self.stack.addresses.dsn, autocommit=True) as server:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(self.name)))
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _with_fault(folder: Path, fault: str) -> Program:
+    return Program("engine", folder, ["-m", "cdc_views.cli.main", "-C", str(folder), "run"], {faults.VARIABLE: fault})
+
+
+def is_beyond(clock: Mapping[int, int], committed: Mapping[int, int]) -> bool:
+    """Whether of every writer something later than these transactions is published."""
+    return all(clock.get(writer, 0) > n for writer, n in committed.items())
+
+
+def is_behind(clock: Mapping[int, int], committed: Mapping[int, int]) -> bool:
+    """Whether of some writer not all of these transactions are published."""
+    return any(clock.get(writer, 0) < n for writer, n in committed.items())
