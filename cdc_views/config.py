@@ -101,6 +101,11 @@ class LogSettings(_Section):
         description="offsets of a table from which on the first epoch leaves it to Spark to read them, by partition; "
         "fewer the driver holds in memory",
     )
+    on_bad_event: Literal["stop", "park"] = Field(
+        "stop",
+        description="stop: the engine stops before an event that cannot be applied; park: that event and the later "
+        "ones of its key are put aside, and everything else goes on (docs/bad_events.md)",
+    )
 
 
 class EngineSettings(_Section):

@@ -13,6 +13,7 @@ CdcViewsError
 │   ├── BadReplay             a rebuild from where the log, or the control log, cannot be replayed
 │   │   └── NotSelfContained  the table's log alone does not say what the table holds
 │   ├── UnknownTable
+│   ├── UnknownEvent          a place in the log whose event is not in quarantine
 │   ├── BadTable              a statement that the test harness cannot make a table of
 │   ├── BadChange             a change that the tables of the test harness refuse, as Postgres would
 │   │   ├── BadValue          a value that is none of its column's type, or does not fit it
@@ -132,6 +133,10 @@ class NotSelfContained(BadReplay):
 
 class UnknownTable(BadInput):
     """A source table that does not exist."""
+
+
+class UnknownEvent(BadInput):
+    """A place in the log whose event is not in quarantine."""
 
 
 class BadTable(BadInput):

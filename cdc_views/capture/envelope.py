@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import PLACEHOLDER
 from cdc_views.errors import BadEvent
-from cdc_views.log.record import Order, Record
+from cdc_views.log.record import Order, Record, bad_event, require_event
 from cdc_views.source.catalog import SourceTable
 
 OLD_KEY: Final = "__debezium.oldkey"
@@ -26,6 +27,8 @@ NEW_KEY: Final = "__debezium.newkey"
 
 # Values of the key columns, in the key's order: as JSON has them (raw), or decoded.
 Key = tuple[Any, ...]
+# Of a record: its partition, and its key, or its bytes where they are no key of the table.
+Identity = tuple[int, Key | bytes | None]
 
 
 class Change(NamedTuple):
@@ -48,18 +51,21 @@ class Envelope:
     """Reads the records of one table. `read` raises BadEvent naming topic, partition and offset."""
 
     def __init__(self, table: SourceTable) -> None:
+        types = column_types(table)
         self._key = table.key
+        self._key_types = tuple(types[name].json for name in table.key)
         self._columns = {column.name for column in table.columns}
 
     def read(self, record: Record) -> Change:
         """The change that a record carries."""
-        key, headers = self._key_of(record, record.key), record.headers
+        require_event(record)
+        key, headers = self._own_key(record), record.headers
         value = record.value
         if value is None:
             return Change("t", key, None, record.order, None, None)
         op, after = value.get("op"), value.get("after")
         if op == "d":
-            new_key = self._header_key(record, NEW_KEY) if headers else None
+            new_key = self.header_key(record, NEW_KEY) if headers else None
             return Change("d", key, None, record.order, None, new_key)
         if op not in ("c", "u", "r"):
             raise bad_event(record, f"operation {_name(op)}, wanted one of c, u, d, r")
@@ -67,8 +73,17 @@ class Envelope:
             raise bad_event(record, f'operation "{op}" without the row after it')
         if after.keys() != self._columns:
             raise bad_event(record, self._wrong_columns(after), hint="the table's columns may have changed")
-        old_key = self._header_key(record, OLD_KEY) if headers else None
+        if tuple([after[column] for column in self._key]) != key:
+            raise bad_event(record, "the row after it has another key than the record", hint=_KEY_HINT)
+        old_key = self.header_key(record, OLD_KEY) if headers else None
         return Change(op, key, after, record.order, old_key, None)
+
+    def identity(self, record: Record) -> Identity:
+        """What all changes of a record's key have in common, whatever the record is."""
+        try:
+            return record.partition, self._own_key(record)
+        except BadEvent:
+            return record.partition, None if record.raw is None else record.raw.key()
 
     def _key_of(self, record: Record, key: Mapping[str, Any] | None) -> Key:
         try:
@@ -82,10 +97,19 @@ class Envelope:
             raise bad_event(record, "a key stored out of line, of which only the placeholder is there", hint=_FULL_HINT)
         return found
 
-    def _header_key(self, record: Record, header: str) -> Key | None:
-        text = record.headers.get(header)
-        if text is None:
+    def _own_key(self, record: Record) -> Key:
+        key = self._key_of(record, record.key)
+        for value, types in zip(key, self._key_types, strict=True):
+            # For Python, true and 1.0 are the key 1 too.
+            if type(value) not in types:
+                raise bad_event(record, "a key of another type than the table's", hint=_KEY_HINT)
+        return key
+
+    def header_key(self, record: Record, header: str) -> Key | None:
+        """The key that a header of a change of key names; None without the header. Raises BadEvent."""
+        if header not in record.headers:
             return None
+        text = record.headers[header] or b""
         try:
             key = orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -107,12 +131,6 @@ _FULL_HINT: Final = "set REPLICA IDENTITY FULL on the table, then rebuild it fro
 _KEY_HINT: Final = "the table's key may have changed, or the topic belongs to another table"
 
 
-def bad_event(record: Record, problem: str, *, hint: str | None = None) -> BadEvent:
-    """The error for a record that is not what Debezium writes."""
-    where = f'topic "{record.topic}" partition {record.partition} offset {record.offset}'
-    return BadEvent(f"{where}: {problem}", hint=hint)
-
-
 def _name(op: Any) -> str:
     return f'"{op}"' if isinstance(op, str) and len(op) == 1 else "missing or not a letter"
 
@@ -121,5 +139,5 @@ def _lenient_json(text: bytes) -> Any:
     # Connect's SimpleHeaderConverter writes line breaks in texts as they are, which JSON forbids.
     try:
         return json.loads(text, strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

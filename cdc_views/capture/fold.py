@@ -18,14 +18,17 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from cdc_views.capture.envelope import Change, Envelope, Key, bad_event
+from cdc_views.capture.envelope import Change, Envelope, Key
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import unchangeable, unmarked
-from cdc_views.errors import UnresolvedToast
-from cdc_views.log.record import Order, Record
+from cdc_views.errors import BadEvent, CdcViewsError, UnresolvedToast, UnsupportedType
+from cdc_views.log.record import Order, Record, bad_event
 from cdc_views.source.catalog import SourceTable
 
-__all__ = ["Fold", "Folded", "Key"]
+__all__ = ["UNAPPLICABLE", "Fold", "Folded", "Key"]
+
+# What a record raises that cannot be applied to its mirror.
+UNAPPLICABLE: Final = (BadEvent, UnsupportedType, UnresolvedToast)
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,14 @@ class Fold:
         self._rows: dict[Key, _Row] = {}
         self._departed: dict[tuple[Key, Order | None], _Row] = {}
         self._decoded_keys: dict[Key, Key] = {}
+        self._lost: set[Key] = set()
         self._unchangeable = unchangeable(table)
         self._unmarked = unmarked(table)
         self._has_full_identity = table.replica_identity == "full"
 
     def add(self, record: Record) -> None:
-        """Take in the next record of a partition."""
+        """Take in the next record of a partition; one that raises changes nothing."""
         change = self._read(record)
-        self.records += 1
         op, key = change.op, change.key
         if op == "r":
             self.snapshot_rows += 1
@@ -90,12 +93,23 @@ class Fold:
         elif op == "d" or op == "t":
             self._delete(change)
         else:
-            self.events += 1
             if (self._unchangeable or self._unmarked) and (op == "u" or change.old_key is not None):
                 self._rows[key] = self._completed(change, record)
             else:
                 # An insert holds every value: one that equals the placeholder is real.
                 self._rows[key] = change.after
+            self.events += 1
+        self.records += 1
+        if self._lost:
+            self._lost.discard(key)
+
+    def lose(self, key: Key) -> None:
+        """A change of this key is left out: what a later one says was left unchanged is in no row that is known."""
+        self._lost.add(key)
+
+    def is_lost(self, key: Key) -> bool:
+        """Whether no change of the key came after the last one that was left out."""
+        return key in self._lost
 
     def lookups(self) -> set[Key]:
         """The decoded keys whose rows in the mirror are needed to fill unchanged values."""
@@ -114,7 +128,10 @@ class Fold:
         return self._unchangeable.keys()
 
     def finish(self, stored: Stored) -> Folded:
-        """The rows to write; `stored` has the mirror's rows of `lookups()`, as they were before the epoch."""
+        """The rows to write; `stored` has the mirror's rows of `lookups()`, as they were before the epoch.
+
+        Which record an error is about is not known here: see `failing`.
+        """
         rows = [row for row in self._rows.values() if row is not None]
         gone = [key for key, row in self._rows.items() if row is None]
         partial = [number for number, row in enumerate(rows) if type(row) is _PartialRow]
@@ -127,13 +144,53 @@ class Fold:
             deletes.append(self._types[name].decoded(raw))
         return Folded(self._table, pa.table(arrays, schema=schema), pa.table(deletes, schema=key_schema), self.events)
 
+    def failing(self, stored: Stored) -> dict[Key, CdcViewsError]:
+        """The keys whose row cannot be written, and why: one by one, which takes many times as long as `finish`."""
+        found: dict[Key, CdcViewsError] = {}
+        for key, row in self._rows.items():
+            try:
+                self._decoded(key)
+                if row is not None:
+                    for name in self._types:
+                        self._array(name, [row], [0] if type(row) is _PartialRow else [], stored)
+            except UNAPPLICABLE as error:
+                found[key] = error
+        return found
+
+    def check_key(self, key: Key) -> None:
+        """Raise BadEvent or UnsupportedType for a key that cannot be decoded."""
+        self._decoded(key)
+
+    def is_partial(self, change: Change) -> bool:
+        """Whether a change leaves a value out that an earlier one has."""
+        return any(self._is_left_out(change, name) for name in self._unchangeable)
+
+    def bad_columns(self, change: Change, before: Collection[str]) -> set[str]:
+        """The columns whose values cannot be decoded after a change, of those `before` it."""
+        if change.after is None:
+            return set()
+        return {name for name in self._types
+                if (name in before if self._is_left_out(change, name) else not self._is_good(name, change.after[name]))
+                }  # fmt: skip
+
+    def _is_left_out(self, change: Change, name: str) -> bool:
+        is_update = change.op == "u" or change.old_key is not None
+        return is_update and change.after is not None and change.after[name] in self._unchangeable.get(name, ())
+
+    def _is_good(self, name: str, raw: Any) -> bool:
+        try:
+            self._types[name].decoded([raw])
+        except UNAPPLICABLE:
+            return False
+        return True
+
     def _delete(self, change: Change) -> None:
         key = change.key
         if change.op == "d":
             if change.new_key is None:
                 self.events += 1  # of a change of key, the create is counted
             elif self._unchangeable:
-                self._departed[key, change.order] = self._rows.get(key, _STORED)
+                self._departed[key, change.order] = None if key in self._lost else self._rows.get(key, _STORED)
         self._rows[key] = None
 
     def _completed(self, change: Change, record: Record) -> _Row:
@@ -156,7 +213,7 @@ class Fold:
                 raise bad_event(record, "a change of key without an order")
             row.update(dict.fromkeys(missing, _Cell(change.old_key, change.order)))
             return row
-        previous = self._rows.get(change.key, _STORED)
+        previous = None if change.key in self._lost else self._rows.get(change.key, _STORED)
         for name in missing:
             row[name] = _cell_of(previous, change.key, name)
         return row
@@ -194,7 +251,7 @@ class Fold:
             return _cell_of(self._departed[cell.key, cell.departure], cell.key, column)
         # The delete of the old key is not in the log. With nothing of that key in this epoch its row in the
         # mirror is the one that moved; else which of its rows it was cannot be known.
-        return _NOWHERE if cell.key in self._rows else _Cell(cell.key, None)
+        return _NOWHERE if cell.key in self._rows or cell.key in self._lost else _Cell(cell.key, None)
 
     def _stored_value(self, cell: _Cell, name: str, stored: Stored) -> Any:
         value = stored.get(self._decoded(cell.key), {}).get(name)

@@ -14,7 +14,8 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from cdc_views.capture.fold import Fold, Folded
+from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded
+from cdc_views.capture.sift import first_error
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import PLACEHOLDER, unchangeable, unmarked
 from cdc_views.log.record import RawRecord, parse_records
@@ -56,26 +57,40 @@ class Latest:
             self.size_bytes += len(record) - (0 if replaced is None else len(replaced))
 
     def finish(self) -> Folded:
-        """The rows and deleted keys that these events leave. Raises BadEvent, UnsupportedType, UnresolvedToast."""
-        with suppress(_OddEvent, ValueError, TypeError, LookupError):
+        """The rows and deleted keys that these events leave.
+
+        Raises BadEvent, UnsupportedType, UnresolvedToast; each names the event's place.
+        """
+        with suppress(_OddEvent, ValueError, TypeError, LookupError, *UNAPPLICABLE):
             return self._decoded()
-        fold = Fold(self._table)
-        for record in parse_records(self._records.values()):
-            fold.add(record)
-        return fold.finish({})
+        records, fold = parse_records(self._records.values()), Fold(self._table)
+        try:
+            for record in records:
+                fold.add(record)
+            return fold.finish({})
+        except UNAPPLICABLE as error:
+            raise first_error(self._table, records) or error from None
 
     def _decoded(self) -> Folded:
         rows: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
+        seen: set[tuple[Any, ...]] = set()
+        names = self._table.key
         for key, record in self._records.items():
             if key is None or _PLACEHOLDER in key:
                 raise _OddEvent
-            value = record.value()
+            value, fields = record.value(), orjson.loads(key)
             row = None if value is None else self._row_after(value)
+            of_key = tuple([fields[name] for name in names])
+            seen.add(of_key)
             if row is None:
-                gone.append(orjson.loads(key))
-            else:
+                gone.append(fields)
+            elif of_key == tuple([row[name] for name in names]) and len(fields) == len(names):
                 rows.append(row)
+            else:
+                raise _OddEvent
+        if len(seen) != len(self._records):
+            raise _OddEvent  # one key, written in two ways
         return Folded(
             self._table, self._columns(rows, self._types), self._columns(gone, self._table.key), len(self._records)
         )

@@ -8,7 +8,7 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.store.control import read_control
 
-COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes")
+COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes", "parked")
 
 
 @click.command()
@@ -31,6 +31,7 @@ def epochs(project: Project, last: int, all_kinds: bool, form: str | None) -> No
             "committed_at": record.committed_at,
             "published_at": record.published_at,
             "changes": sum(record.detail.get("changes", {}).values()),
+            "parked": sum(record.detail.get("parked", {}).values()),
         }
         for record in records[-last:]
     ]

@@ -15,7 +15,10 @@ from cdc_views.config import Settings, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.
-COMMANDS: Final = ("init", "up", "down", "check", "run", "status", "epochs", "query", "explain", "rebuild", "rollback")
+COMMANDS: Final = (
+    *("init", "up", "down", "check", "run", "status", "epochs", "query", "explain", "rebuild", "rollback"),
+    "quarantine",
+)
 
 INTERRUPTED: Final = 130
 

@@ -123,5 +123,7 @@ def _report(record: ControlRecord) -> None:
     changes = sum(record.detail.get("changes", {}).values())
     spent = ", ".join(f"{stage} {ms} ms" for stage, ms in record.detail.get("stage_ms", {}).items())
     _say(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})")
+    for table, keys in record.detail.get("parked", {}).items():
+        _say(f'table "{table}" has {keys} parked keys: see "cdc-views quarantine list"')
     for view, failure in record.detail.get("failures", {}).items():
         _say(f'view "{view}" has failed: {failure}')

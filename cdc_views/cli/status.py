@@ -9,7 +9,7 @@ from cdc_views.cli.output import output_options, print_rows
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.lock import holder
 
-COLUMNS = ("table", "status", "version", "path", "failure")
+COLUMNS = ("table", "status", "version", "path", "failure", "parked", "discarded")
 
 
 @click.command()
@@ -24,6 +24,8 @@ COLUMNS = ("table", "status", "version", "path", "failure")
 def status(project: Project, published_within: float | None, form: str | None) -> None:
     """Show the engine, the published epoch and every table in it.
 
+    A mirror with parked keys or discarded events does not equal its Postgres table.
+
     Example: cdc-views status --json
     """
     warehouse = project.warehouse()
@@ -31,11 +33,12 @@ def status(project: Project, published_within: float | None, form: str | None) -
     click.echo("engine: " + (f"running, pid {pid}" if pid else "not running"), err=True)
     epoch = PublishedEpoch.latest(warehouse)
     click.echo(f"epoch {epoch.record.epoch} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
-    failures = epoch.record.detail.get("failures", {})
+    failures, parked, discarded = (epoch.record.detail.get(of, {}) for of in ("failures", "parked", "discarded"))
     rows = [
-        {"table": name, "status": t.status, "version": t.version, "path": t.path, "failure": failures.get(name)}
-        for name, t in sorted(epoch.record.tables.items())
-    ]
+        {"table": name, "status": t.status, "version": t.version, "path": t.path, "failure": failures.get(name),
+         "parked": parked.get(name, 0), "discarded": discarded.get(name, 0)}
+        for name, t in sorted(epoch.tables.items())
+    ]  # fmt: skip
     print_rows(rows, COLUMNS, form)
     if published_within is not None:
         epoch.require_published_within(published_within)

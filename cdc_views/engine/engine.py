@@ -9,11 +9,13 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from cdc_views.capture.fold import UNAPPLICABLE
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
+from cdc_views.engine import quarantine
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
-from cdc_views.engine.epoch import Swap, run_epoch
+from cdc_views.engine.epoch import Swap, run_epoch, run_retry
 from cdc_views.engine.generation import (
     generation_facts,
     generation_name,
@@ -23,12 +25,12 @@ from cdc_views.engine.generation import (
 )
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
-from cdc_views.engine.requests import Requests
-from cdc_views.engine.swap import SwapRequest, find_swap, plan_swap, publish_swap, require_present
+from cdc_views.engine.requests import QuarantineRequest, Request, Requests
+from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
 from cdc_views.engine.tables import Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
-from cdc_views.errors import CdcViewsError
+from cdc_views.errors import CdcViewsError, UnknownEvent
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
 from cdc_views.lsn import Lsn
@@ -112,6 +114,8 @@ class Engine:
             self._place(control),
         )
         self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress)
+        self._tables.parks = settings.log.on_bad_event == "park"
+        quarantine.declare(self._tables)
         declare_views(self._spark, self._tables, [view for level in declared.levels for view in level])
         self._views = ViewRunner(self._spark, declared.levels)
         self._control = control
@@ -156,17 +160,47 @@ class Engine:
         swap = plan_swap(self._log, self._tables, self._control, self._request)
         return self._publish_swap(self._request, swap)
 
+    def amend(self, request: QuarantineRequest) -> ControlRecord:
+        """Do what is asked of the quarantine; the record that says so. Raises UnknownEvent and what an epoch raises."""
+        try:
+            recover(self._log, self._tables, self._views, self._control)
+        except UNAPPLICABLE:
+            # The event is in quarantine now, and may be the one that is to be discarded.
+            if request.kind != "discard":
+                raise
+        return self._amend(request)
+
+    def _amend(self, request: QuarantineRequest) -> ControlRecord:
+        detail = {REQUEST: request.id}
+        if request.kind == "discard":
+            assert request.place is not None
+            if quarantine.discard(self._tables, self._control, request.place, detail) == "stopped":
+                return self._control.records[-1]
+        elif request.place is not None:
+            quarantine.find(self._tables, request.place)
+        retry = quarantine.Retry(request.place, detail)
+        return run_retry(self._log, self._tables, self._views, self._control, retry)
+
     def _serve_requests(self, on_epoch: OnEpoch) -> None:
         while (request := self._requests.take()) is not None:
             try:
                 if find_swap(self._control.records, request.id) is None:
-                    swap = plan_swap(self._log, self._tables, self._control, request)
-                    on_epoch(self._publish_swap(request, swap))
+                    record = self._serve(request)
+                    if record.published_at is not None:
+                        on_epoch(record)
                 self._requests.answer(request)
             except CdcViewsError as error:
                 self._requests.answer(request, error)
-                if self._tables.standing_in:
+                # An epoch that has failed, and was not refused before it began, is the end of the engine too.
+                is_refused = isinstance(error, UnknownEvent) or isinstance(request, SwapRequest)
+                if self._tables.standing_in or not is_refused:
                     raise
+
+    def _serve(self, request: Request) -> ControlRecord:
+        if isinstance(request, QuarantineRequest):
+            return self._amend(request)
+        swap = plan_swap(self._log, self._tables, self._control, request)
+        return self._publish_swap(request, swap)
 
     def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:
         return publish_swap(self._log, self._tables, self._views, self._control, request, swap)

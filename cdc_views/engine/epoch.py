@@ -5,19 +5,23 @@ A crash before `publish` leaves nothing that a reader can see; `recovery` finish
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from cdc_views import faults
-from cdc_views.engine.deltas import MirrorDelta, read_deltas
+from cdc_views.capture.fold import UNAPPLICABLE
+from cdc_views.engine.abandon import abandon, committed_by
+from cdc_views.engine.deltas import Deltas, read_deltas
 from cdc_views.engine.mirrors import commit_mirrors
 from cdc_views.engine.parallel import beside
+from cdc_views.engine.quarantine import NAME, Entry, Retry, commit_step, keep_stopped, version_of
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.errors import CdcViewsError
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import Offsets, offsets_by_name, offsets_by_partition
+from cdc_views.log.record import Offsets, Place, find_place, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
@@ -26,6 +30,10 @@ from cdc_views.store.warehouse import Stamp
 BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log
 MARKER: Final = "marker"  # in the detail of an intent and of a published record: the number of its cut's marker
 SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
+RETRIES: Final = "retries"  # in the detail of an intent: the parked event whose key is tried again; empty for all
+QUARANTINE: Final = "quarantine"  # in the detail of an intent: the version of the quarantine that it starts from
+# In the detail of a published record, and true as long as no epoch changes them.
+_STANDING: Final = ("failures", "parked", "discarded")
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,8 @@ class Intent:
     """What this attempt will do; a crash repeats exactly this.
 
     `base` are the versions that the epoch starts from, `done` those that an earlier attempt at the
-    same epoch has committed already. `swap` is set where the epoch puts rebuilt tables in place.
+    same epoch has committed already. `swap` is set where the epoch puts rebuilt tables in place, `retry` where it
+    applies parked events again. What is parked when it begins is in the version `quarantine` of that table.
     """
 
     epoch: int
@@ -54,6 +63,8 @@ class Intent:
     base: dict[str, TableVersion]
     done: dict[str, int] = field(default_factory=dict)
     swap: Swap | None = None
+    quarantine: int | None = None
+    retry: Retry | None = None
 
     @property
     def stamp(self) -> Stamp:
@@ -66,14 +77,20 @@ def run_epoch(
 ) -> ControlRecord | None:
     """Run the next epoch and return its published record; None if nothing changed and nothing was due."""
     stages = Stages()
-    cut = log.cut(tables.offsets, tables.position, tables.committed_at)  # 1. a position, offsets that hold all of it
+    cut = next_cut(log, tables)  # 1. a position, and offsets that hold all of it
     stages.done("cut")
     faults.point("epoch.after_cut")
     if tables.published is not None and not log.has_changes(cut) and views.are_built(tables):
         return move_position(control, cut, tables, idle_interval_s)
-    intent = Intent(control.new_epoch(), control.new_attempt(), cut, tables.versions())
+    intent = Intent(control.new_epoch(), control.new_attempt(), cut, tables.versions(), quarantine=version_of(tables))
     writing = beside(lambda: _write_down(control, intent, tables))  # 2. from here on a crash repeats exactly this
     return finish_epoch(log, tables, views, control, intent, stages, writing)
+
+
+def run_retry(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, retry: Retry) -> ControlRecord:
+    """Run an epoch that applies parked events again. After a crash it is abandoned, not repeated."""
+    intent = intend(control, next_cut(log, tables), tables, retry=retry)
+    return finish_epoch(log, tables, views, control, intent, Stages())
 
 
 def run_swap(
@@ -93,12 +110,22 @@ def finish_epoch(
     stages: Stages,
     writing: AbstractContextManager[None] | None = None,
 ) -> ControlRecord:
-    """Steps 3 to 6: the part that recovery repeats. Nothing is committed before `writing`, of the intent, has ended."""
+    """Steps 3 to 6: the part that recovery repeats. Nothing is committed before `writing`, of the intent, has ended.
+
+    At an event that cannot be applied the epoch is abandoned, and the event's error raised, unless events are parked.
+    """
     began = control.clock.now()
     with writing or nullcontext():
         deltas = read_deltas(log, intent, tables)  # 3. old and new row of every key that changed
+    if deltas.step.refused and not tables.parks:
+        raise _stopped(tables, control, intent, deltas.step.refused)
     stages.done("deltas")
-    commits = commit_mirrors(tables, deltas, intent)  # 4. one version per changed mirror
+    try:
+        kept = commit_step(tables, deltas.step, intent.done, intent.stamp)  # what is parked, before what is not
+        faults.point("quarantine.after_commit")
+        commits = commit_mirrors(tables, deltas.mirrors, intent)  # 4. one version per changed mirror
+    except UNAPPLICABLE as error:
+        return _bad_in_bulk(log, tables, views, control, intent, error)
     if intent.cut.bulk:
         # What Spark has read of the log is right only if nothing of it was compacted away meanwhile.
         log.require_repeatable(intent.cut)
@@ -109,10 +136,53 @@ def finish_epoch(
     results = views.maintain(tables, changed, intent)  # 5. find, recompute, diff, commit; children after parents
     stages.done("views")
     faults.point("epoch.before_publish")
+    commits |= kept
     record = publish(control, tables, intent, commits, results, deltas, stages)  # 6. all of it visible, or nothing
     faults.point("epoch.after_publish")
     tables.advance(record)
     return record
+
+
+def next_cut(log: CutLog, tables: Tables) -> Cut:
+    """Everything up to now that no epoch holds. The driver reads tables of whose log not all is to be applied."""
+    cut = log.cut(tables.offsets, tables.position, tables.committed_at)
+    if not cut.bulk or tables.quarantine is None:
+        return cut
+    sifted = {TableName.parse(entry.table) for entry in tables.quarantine.at(tables.version(NAME))}
+    return replace(cut, bulk=cut.bulk - sifted)
+
+
+def _stopped(
+    tables: Tables, control: ControlLog, intent: Intent, refused: Sequence[tuple[CdcViewsError, Entry]]
+) -> CdcViewsError:
+    """Give the epoch up and keep the events; the error of the first."""
+    error, entry = refused[0]
+    abandon(tables, control, intent, committed_by(intent, tables), f"stopped before {entry.place}")
+    keep_stopped(tables, control, [entry for _, entry in refused])
+    hint = '"cdc-views quarantine list" shows it, and docs/bad_events.md what can be done'
+    return type(error)(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint)
+
+
+def _bad_in_bulk(
+    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, error: CdcViewsError
+) -> ControlRecord:
+    """Stop at an event that a task of a bulk reading has met, or have the driver read its table."""
+    place = find_place(error.message)
+    if place is None:
+        raise error
+    if not tables.parks:
+        raise _stopped(tables, control, intent, [(error, _entry_at(log, place, intent, error))])
+    abandon(tables, control, intent, committed_by(intent, tables), f"met {place}, which is parked")
+    cut = replace(intent.cut, bulk=intent.cut.bulk - {log.table_of(place.topic)})
+    return finish_epoch(log, tables, views, control, intend(control, cut, tables, swap=intent.swap), Stages())
+
+
+def _entry_at(log: CutLog, place: Place, intent: Intent, error: CdcViewsError) -> Entry:
+    record = log.record_at(place)
+    if record is None:
+        raise error
+    reason = error.message.removeprefix(f"{place}: ")
+    return Entry.of(str(log.table_of(place.topic)), record, reason, "stopped", intent.epoch)
 
 
 def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s: float) -> ControlRecord | None:
@@ -132,17 +202,23 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
         complete_to=cut.complete_to,
         committed_at=cut.committed_at,
         offsets=offsets_by_name(cut.end),
-        tables={name: replace(table, status=last.tables[name].status) for name, table in tables.versions().items()},
-        detail={"failures": last.detail.get("failures", {}), **_marker(cut)},
+        tables={
+            name: replace(table, status=last.tables[name].status if name in last.tables else "live")
+            for name, table in tables.versions().items()
+        },
+        detail={name: last.detail[name] for name in _STANDING if name in last.detail} | _marker(cut),
     )
     tables.advance(record)
     return record
 
 
 def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] | None = None,
-           epoch: int | None = None, swap: Swap | None = None) -> Intent:  # fmt: skip
+           epoch: int | None = None, swap: Swap | None = None, quarantine: int | None = None,
+           retry: Retry | None = None) -> Intent:  # fmt: skip
     """Write down what the next attempt will do. A recovery keeps the `epoch` and names what is `done`."""
-    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap)
+    start = version_of(tables) if quarantine is None else quarantine
+    intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap,
+                    start, retry)  # fmt: skip
     _write_down(control, intent, tables)
     return intent
 
@@ -164,6 +240,8 @@ def _write_down(control: ControlLog, intent: Intent, tables: Tables) -> None:
             **_marker(cut),
             **({BULK: sorted(map(str, cut.bulk))} if cut.bulk else {}),
             **({SWAPS: swap.kind} if swap else {}),
+            **({} if intent.quarantine is None else {QUARANTINE: intent.quarantine}),
+            **({RETRIES: list(intent.retry.place or ())} if intent.retry else {}),
         },
     )
     faults.point("epoch.after_intent")
@@ -175,7 +253,8 @@ def read_intent(record: ControlRecord) -> Intent:
     cut = cut_of(record, offsets_by_partition(record.detail["start"]), offsets_by_partition(record.offsets))
     done = {name: table.version for name, table in record.tables.items() if table.status == "done"}
     cut = replace(cut, bulk=frozenset(map(TableName.parse, record.detail.get(BULK, ()))))
-    return Intent(record.epoch, record.attempt, cut, dict(record.tables), done)
+    quarantine = record.detail.get(QUARANTINE)
+    return Intent(record.epoch, record.attempt, cut, dict(record.tables), done, quarantine=quarantine)
 
 
 def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
@@ -192,11 +271,12 @@ def publish(
     intent: Intent,
     commits: dict[str, int],
     results: dict[str, ViewResult],
-    deltas: dict[str, MirrorDelta],
+    deltas: Deltas,
     stages: Stages,
 ) -> ControlRecord:
     """Make the epoch visible: one record with the version of every table."""
-    manifest = {name: TableVersion(base.path, base.version, "live") for name, base in intent.base.items()}
+    mirrors, counts = deltas.mirrors, deltas.counts
+    manifest = {name: TableVersion(base.path, base.version, counts.status(name)) for name, base in intent.base.items()}
     for name, version in commits.items():
         manifest[name] = replace(manifest[name], version=version)
     for name, result in results.items():
@@ -212,13 +292,15 @@ def publish(
         offsets=offsets_by_name(intent.cut.end),
         tables=manifest,
         detail={
-            "changes": {name: delta.events for name, delta in deltas.items() if delta.events},
-            "snapshot_rows": {name: delta.snapshot_rows for name, delta in deltas.items() if delta.snapshot_rows},
+            "changes": {name: delta.events for name, delta in mirrors.items() if delta.events},
+            "snapshot_rows": {name: delta.snapshot_rows for name, delta in mirrors.items() if delta.snapshot_rows},
             "failures": {name: result.failure for name, result in results.items() if result.failure},
             "stage_ms": stages.milliseconds(),
             "ways": tables.warehouse.ways.taken(),
             **_marker(intent.cut),
+            **counts.detail(),
             **(intent.swap.detail if intent.swap else {}),
+            **(intent.retry.detail if intent.retry else {}),
         },
     )
 

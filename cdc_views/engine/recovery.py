@@ -12,18 +12,20 @@ epoch is also taken back if not all that it has committed is on the disk (store/
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Container
 from typing import Final
 
 from cdc_views import faults
-from cdc_views.engine.epoch import SWAPS, Intent, finish_epoch, intend, read_intent
+from cdc_views.engine.abandon import abandon, commits_since, committed_by
+from cdc_views.engine.epoch import RETRIES, SWAPS, Intent, finish_epoch, intend, read_intent
+from cdc_views.engine.quarantine import NAME, version_of
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
 from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
-from cdc_views.store.control import ControlLog, ControlRecord, known_attempts, last_takeover
-from cdc_views.store.warehouse import Stamp, TableCommit
+from cdc_views.store.control import ControlLog, ControlRecord, known_attempts
+from cdc_views.store.warehouse import Stamp
 
 TORN: Final = "not all that was committed had come to the disk"
 UNREADABLE: Final = "the intended part of the log can no longer be read as it was"
@@ -91,83 +93,35 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
         return None
     old = read_intent(record)
     # The fence lies above what was committed; its content is the same.
-    done = {name: tables.version(name) for name in _same_tables(old, tables) if _is_done(name, old, tables)}
-    if SWAPS in record.detail or tables.standing_in:
-        _abandon(tables, control, old, done, "a swap is asked for again, and nothing is published before it")
+    done = {name: tables.version(name) for name in committed_by(old, tables)}
+    if SWAPS in record.detail or RETRIES in record.detail or tables.standing_in:
+        abandon(tables, control, old, done, "what was asked for is asked for again, and nothing is published before it")
         return None
     torn = {name for name in done if not tables.warehouse.is_whole(old.base[name].path, old.base[name].version)}
     if torn:
-        _abandon(tables, control, old, done, TORN, torn)
+        abandon(tables, control, old, done, TORN, torn)
         return None
     if any(_was_restored(name, old, tables) for name in done):
-        _abandon(tables, control, old, done, UNREADABLE)
+        abandon(tables, control, old, done, UNREADABLE)
         return None
     try:
         log.require_repeatable(old.cut)
         return _finish(log, tables, views, control, old, done)
     except (LogGap, OffsetCompacted):
-        _abandon(tables, control, old, done, UNREADABLE)
+        abandon(tables, control, old, done, UNREADABLE)
         return None
-
-
-def _same_tables(intent: Intent, tables: Tables) -> list[str]:
-    """The intent's tables but for views that were changed or dropped since."""
-    return [name for name, base in intent.base.items() if name in tables.specs and tables.specs[name].path == base.path]
-
-
-def _is_done(name: str, intent: Intent, tables: Tables) -> bool:
-    """Whether this table's part of the epoch is committed, by this attempt or one before."""
-    if name in intent.done:
-        return True
-    stamps = (commit.stamp for commit in _commits_since(name, intent, tables))
-    return any(stamp is not None and stamp.attempt == intent.attempt for stamp in stamps)
 
 
 def _was_restored(name: str, intent: Intent, tables: Tables) -> bool:
     """Whether taking the attempt back was begun: then it must be ended, whatever the log holds today."""
-    return any(commit.operation == "RESTORE" for commit in _commits_since(name, intent, tables))
-
-
-def _commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommit]:
-    base = intent.base[name]
-    return tables.warehouse.commits_above(base.path, base.version)
+    return any(commit.operation == "RESTORE" for commit in commits_since(name, intent, tables))
 
 
 def _finish(
     log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, old: Intent, done: dict[str, int]
 ) -> ControlRecord:
-    intent = intend(control, old.cut, tables, done=done, epoch=old.epoch)
+    # Where the attempt has committed its part of the quarantine, what it had found there is in an earlier version.
+    start = old.quarantine if NAME in done else version_of(tables)
+    intent = intend(control, old.cut, tables, done=done, epoch=old.epoch, quarantine=start)
     faults.point("recovery.after_intent")
     return finish_epoch(log, tables, views, control, intent, Stages())
-
-
-def _abandon(
-    tables: Tables, control: ControlLog, old: Intent, done: dict[str, int], reason: str, torn: Collection[str] = ()
-) -> None:
-    """Take back what the attempt committed, then say that its epoch will never be published.
-
-    A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
-    epoch compares it with its query, unless it is one of `torn`. So is a table that is to replace another: its swap
-    sees to it.
-    """
-    takeover = last_takeover(control.records)
-    assert takeover is not None
-    stamp = Stamp(old.epoch, takeover.attempt, str(tables.position or "0/0"))
-    published = control.last_published
-    for name in done:
-        is_unread = name not in tables.sources and not tables.is_published(name) and name not in torn
-        if name in tables.standing_in or is_unread:
-            continue
-        good = published.tables[name].version if published is not None and tables.is_published(name) else 0
-        tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})
-        faults.point("abandon.after_first_restore")
-    control.append(
-        kind="abandon",
-        epoch=old.epoch,
-        attempt=control.new_attempt(),
-        generation=tables.generation,
-        position=old.cut.position,
-        complete_to=old.cut.complete_to,
-        committed_at=old.cut.committed_at,
-        detail={"reason": reason},
-    )

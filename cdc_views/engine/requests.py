@@ -12,12 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import orjson
 
 from cdc_views import errors
 from cdc_views.engine.swap import SwapRequest
+from cdc_views.log.record import Place
 
 _FOLDER: Final = ".requests"
 _PUT: Final = ".json"
@@ -40,13 +41,37 @@ class Answer:
             raise getattr(errors, self.error)(self.message, hint=self.hint)
 
 
+@dataclass(frozen=True)
+class QuarantineRequest:
+    """That parked events are tried again, or one is discarded: the event at `place`, or all (None)."""
+
+    id: str
+    kind: Literal["retry", "discard"]
+    place: Place | None
+
+    def text(self) -> str:
+        """The request as JSON."""
+        return orjson.dumps({"id": self.id, "kind": self.kind, "place": list(self.place or ())}).decode()
+
+
+Request = SwapRequest | QuarantineRequest
+
+
+def parse_request(text: str | bytes) -> Request:
+    """Read what a request's `text` gives."""
+    fields = orjson.loads(text)
+    if fields["kind"] in ("retry", "discard"):
+        return QuarantineRequest(fields["id"], fields["kind"], Place(*fields["place"]) if fields["place"] else None)
+    return SwapRequest.parse(text)
+
+
 class Requests:
     """The requests of one warehouse, for both sides."""
 
     def __init__(self, warehouse: Path) -> None:
         self._folder = warehouse / _FOLDER
 
-    def ask(self, request: SwapRequest, is_running: Callable[[], bool]) -> Answer | None:
+    def ask(self, request: Request, is_running: Callable[[], bool]) -> Answer | None:
         """Put the request and wait for its answer; None if the engine has ended, or begun anew, without one."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self.settle(request.id, is_running)
@@ -70,13 +95,13 @@ class Requests:
         for kind in (_TAKEN, _ANSWER):
             self._file(request, kind).unlink(missing_ok=True)
 
-    def take(self) -> SwapRequest | None:
+    def take(self) -> Request | None:
         """The next request, which nobody else gets any more."""
         for file in sorted(self._folder.glob(f"*{_PUT}")):
             taken = file.with_suffix(_TAKEN)
             with suppress(FileNotFoundError):  # withdrawn
                 file.rename(taken)
-                return SwapRequest.parse(taken.read_bytes())
+                return parse_request(taken.read_bytes())
         return None
 
     def forget(self) -> None:
@@ -85,7 +110,7 @@ class Requests:
             for file in self._folder.glob(f"*{kind}"):
                 file.unlink(missing_ok=True)
 
-    def answer(self, request: SwapRequest, error: errors.CdcViewsError | None = None) -> None:
+    def answer(self, request: Request, error: errors.CdcViewsError | None = None) -> None:
         """Say what became of a request that was taken."""
         answer = Answer() if error is None else Answer(type(error).__name__, error.message, error.hint)
         self._write(self._file(request.id, _ANSWER), orjson.dumps(answer))

@@ -143,6 +143,12 @@ def _replay_starts(log: Log, tables: Tables, control: ControlLog, request: SwapR
             continue
         since = published_epoch(control.records, standby.epoch)
         assert since.committed_at is not None
+        status = since.tables[name].status
+        if request.kind == "rollback" and status != "live":
+            raise BadReplay(
+                f'table "{name}" of epoch {since.epoch} does not equal Postgres: it has {status} events',
+                hint="rebuild it with --from snapshot --swap",
+            )
         log.require_gapless(since.committed_at)
         offsets = read_offsets(since)
         start |= {each: offsets[each] for each in log.partitions_of([tables.sources[name].name])}

@@ -9,6 +9,7 @@ from typing import Final
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader
+from cdc_views.engine.quarantine import Quarantine
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
@@ -43,7 +44,8 @@ class Tables:
 
     The versions are those of the last published epoch, moved up by fences only, so their content
     is what readers see. `standing_in` are tables that may have rows though no epoch was published with them at
-    their path: the next one is. `bulk` reads what a first cut leaves out.
+    their path: the next one is. `bulk` reads what a first cut leaves out. `parks` says that bad events go into the
+    `quarantine` (None: there is none) and stop nothing.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class Tables:
         self.warehouse = warehouse
         self.bulk: BulkReader | None = None
         self.standing_in: frozenset[str] = frozenset()
+        self.parks = False
+        self.quarantine: Quarantine | None = None
         self._place = place
         self.parallel_commits = parallel_commits
         self.generation = generation

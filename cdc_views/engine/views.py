@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import faults, metrics
 from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.quarantine import NAME as QUARANTINE
 from cdc_views.engine.relations import Relations
 from cdc_views.engine.strategies import STRATEGIES, Recompute
 from cdc_views.engine.tables import Tables
@@ -64,7 +65,8 @@ class ViewRunner:
     def are_built(self, tables: Tables) -> bool:
         """Whether the last epoch has every view, in its present definition, and none besides."""
         names = {view.definition.name for view in self.views}
-        dropped = {n for n in tables.published.tables if "." not in n} - names if tables.published else set()
+        published = tables.published.tables if tables.published is not None else ()
+        dropped = {name for name in published if "." not in name and name != QUARANTINE} - names
         return not dropped and all(tables.is_published(name) for name in names)
 
     def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:

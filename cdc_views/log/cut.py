@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Protocol
 
 from cdc_views.errors import LogDiscontinuity, SequenceRegressed
-from cdc_views.log.record import Offsets, Order, Record, TopicPartition
+from cdc_views.log.record import Offsets, Order, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
@@ -50,6 +50,9 @@ class CutLog(Protocol):
 
     def records(self, cut: Cut) -> Iterator[Record]:
         """Yield the records of mirrored tables in the cut, but for `bulk`, partition by partition in offset order."""
+
+    def record_at(self, place: Place) -> RawRecord | None:
+        """Read one record of a table's topic again; None if it is gone."""
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""

@@ -29,9 +29,9 @@ from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.cut import Cut, Held
 from cdc_views.log.freshness import Freshness
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker
-from cdc_views.log.ranges import is_end, read_range, require_readable
+from cdc_views.log.ranges import is_end, read_piece, read_range, require_readable
 from cdc_views.log.reader import Reader
-from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
+from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.stops import Stop, first_stop
 from cdc_views.log.topics import (
     Topic,
@@ -52,6 +52,8 @@ _WATCH_INTERVAL_S: Final = 2.0
 # A worker that is starting may take questions long before it answers them.
 _WATCH_TIMEOUT_S: Final = 1.0
 _BEYOND_LIMIT_S: Final = 30.0
+# What these say is for the log as a whole: without it no cut is right.
+_SERVICE_TABLES: Final = frozenset({DDL, HEARTBEAT, TRUNCATES})
 
 
 class Log:
@@ -166,6 +168,12 @@ class Log:
         for partition, records_of_it in self._taken[1].items():
             if self._tables[partition.topic] in self._fingerprints:
                 yield from records_of_it
+
+    def record_at(self, place: Place) -> RawRecord | None:
+        """Read one record again; None if it was compacted away."""
+        partition = TopicPartition(place.topic, place.partition)
+        pieces = read_piece(self._settings, partition, place.offset, place.offset + 1)
+        return next((record for piece in pieces for record in piece), None)
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
@@ -312,11 +320,13 @@ class Log:
     def _read(self, wait_s: float) -> None:
         held, heartbeat = self._held, self._heartbeat
         for record in parse_records(self._read_raw(wait_s)):
+            if record.problem is not None and self._tables[record.topic] in _SERVICE_TABLES:
+                require_event(record)
             found = held.get((record.topic, record.partition))  # type: ignore[call-overload]
             if found is not None:
                 found.add(record)
             elif (record.topic, record.partition) in heartbeat:
-                if self._has_snapshot and record.value is not None and record.value["op"] == "r":
+                if self._has_snapshot and record.value is not None and record.value.get("op") == "r":
                     raise LogDiscontinuity(
                         f'topic "{record.topic}" offset {record.offset}: a snapshot was taken again, wanted changes',
                         hint="rows deleted before it may be in no event; start with a new slot and new topics",

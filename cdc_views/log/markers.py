@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from cdc_views.errors import BadEvent
-from cdc_views.log.record import Record
+from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,14 +40,21 @@ class ArrivedMarker:
 
 
 def read_marker(record: Record, writer: str) -> ArrivedMarker | None:
-    """Return the marker of this writer that the record is, or None."""
+    """Return the marker of this writer that the record is, or None. Raises BadEvent."""
+    try:
+        return _marker(record, writer)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise bad_event(record, "is no row of the heartbeat table") from None
+
+
+def _marker(record: Record, writer: str) -> ArrivedMarker | None:
     if record.value is None or record.order is None or record.value["op"] == "r":
         return None
     row: dict[str, Any] | None = record.value["after"]
     if row is None or row["writer"] != writer:
         return None
     if record.order.lsn is None:
-        raise BadEvent(f'topic "{record.topic}" offset {record.offset}: a marker without an LSN')
+        raise bad_event(record, "a marker without an LSN")
     commit = record.order.commit
     return ArrivedMarker(
         number=int(row["number"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -55,7 +56,11 @@ class Order(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """A record; `value` and `order` are None for a tombstone. Nobody changes one after it was parsed."""
+    """A record; `value` and `order` are None for a tombstone. Nobody changes one after it was parsed.
+
+    `raw` is what was parsed. One that could not be has a `problem`, no value and no order: which table's mirror it
+    stops, or whether it does, is not known where it is read.
+    """
 
     topic: str
     partition: int
@@ -63,8 +68,21 @@ class Record:
     timestamp_ms: int
     key: dict[str, Any]
     value: dict[str, Any] | None
-    headers: Mapping[str, bytes]
+    headers: Mapping[str, bytes | None]
     order: Order | None
+    raw: RawRecord | None = None
+    problem: str | None = None
+
+
+class Place(NamedTuple):
+    """Where a record is in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
 
 
 class RawRecord(Protocol):
@@ -95,15 +113,63 @@ class RawRecord(Protocol):
         """Bytes of the value."""
 
 
-_NO_HEADERS: Final[Mapping[str, bytes]] = {}
+@dataclass(frozen=True)
+class KeptRecord:
+    """A record's bytes, kept: answers what Kafka's client answers."""
+
+    place: Place
+    at_ms: int
+    key_bytes: bytes | None
+    value_bytes: bytes | None
+    header_pairs: list[tuple[str, bytes]] | None
+
+    def topic(self) -> str:
+        """The topic."""
+        return self.place.topic
+
+    def partition(self) -> int:
+        """The partition."""
+        return self.place.partition
+
+    def offset(self) -> int:
+        """The offset."""
+        return self.place.offset
+
+    def timestamp(self) -> tuple[int, int]:
+        """Kind, and milliseconds."""
+        return 1, self.at_ms
+
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        """The headers, or None."""
+        return self.header_pairs
+
+    def key(self) -> bytes | None:
+        """The key."""
+        return self.key_bytes
+
+    def value(self) -> bytes | None:
+        """The value; None for a tombstone."""
+        return self.value_bytes
+
+    def __len__(self) -> int:
+        """Bytes of the value."""
+        return len(self.value_bytes or b"")
+
+
+_NO_HEADERS: Final[Mapping[str, bytes | None]] = {}
+_LARGEST_LSN: Final = 2**64 - 1
+_PLACE: Final = re.compile(r'topic "([^"]+)" partition (\d+) offset (\d+)')
+_HINT: Final = "only the connector may write to this topic, with the settings in connectors/postgres.json"
 _loads = orjson.loads
 
 
 def parse_record(message: RawRecord) -> Record:
-    """Parse a message of a table's topic. Raises BadEvent, which never quotes the message."""
+    """Parse a message of a table's topic; one that is no event of Debezium's becomes a record with a `problem`."""
     try:
         raw = message.value()
         value = None if raw is None else _loads(raw)
+        if value is None and raw is not None:
+            raise ValueError("null is no tombstone")
         pairs = message.headers()
         return Record(
             message.topic(),
@@ -114,13 +180,43 @@ def parse_record(message: RawRecord) -> Record:
             value,
             dict(pairs) if pairs else _NO_HEADERS,
             None if value is None else parse_order(value["source"]["sequence"]),
+            message,
         )
     except (ValueError, TypeError, KeyError) as error:
-        raise BadEvent(
-            f'topic "{message.topic()}" partition {message.partition()} offset {message.offset()} is not an event '
-            f"of Debezium: {type(error).__name__}",
-            hint="only the connector may write to this topic, with the settings in connectors/postgres.json",
-        ) from None
+        problem = f"is not an event of Debezium: {type(error).__name__}"
+        return Record(*place_of(message), message.timestamp()[1], _key_alone(message), None, _NO_HEADERS, None, message,
+                      problem)  # fmt: skip
+
+
+def _key_alone(message: RawRecord) -> dict[str, Any]:
+    """The key of a record that is bad otherwise; empty where it is the key that is bad."""
+    try:
+        key = _loads(message.key() or b"")
+    except ValueError:
+        return {}
+    return key if isinstance(key, dict) else {}
+
+
+def place_of(message: RawRecord) -> Place:
+    """Where a message is."""
+    return Place(message.topic(), message.partition(), message.offset())
+
+
+def bad_event(record: Record, problem: str, *, hint: str | None = None) -> BadEvent:
+    """The error for a record that is not what Debezium writes; it never quotes the record."""
+    return BadEvent(f"{Place(record.topic, record.partition, record.offset)}: {problem}", hint=hint)
+
+
+def find_place(message: str) -> Place | None:
+    """The place that an error's message names; None if it names none."""
+    found = _PLACE.search(message)
+    return Place(found[1], int(found[2]), int(found[3])) if found else None
+
+
+def require_event(record: Record) -> None:
+    """Raise BadEvent for a record that could not be parsed."""
+    if record.problem is not None:
+        raise bad_event(record, record.problem, hint=_HINT)
 
 
 def parse_records(messages: Iterable[RawRecord]) -> list[Record]:
@@ -140,5 +236,18 @@ def parse_records(messages: Iterable[RawRecord]) -> list[Record]:
 
 def parse_order(sequence: str) -> Order:
     """Read `source.sequence`: a JSON list of two decimal LSNs, the first or both of which may be null."""
-    commit, lsn = _loads(sequence)
-    return Order(None if commit is None else int(commit), None if lsn is None else int(lsn))
+    found = _loads(sequence)
+    if type(found) is not list:
+        raise TypeError("not a list")
+    commit, lsn = found
+    return Order(None if commit is None else _lsn(commit), None if lsn is None else _lsn(lsn))
+
+
+def _lsn(text: Any) -> int:
+    # int() would take signs, underscores and a number's fraction too.
+    if type(text) is not str or not (text.isascii() and text.isdigit()):
+        raise TypeError("not a decimal number in a text")
+    lsn = int(text)
+    if lsn > _LARGEST_LSN:
+        raise ValueError("beyond 64 bits")
+    return lsn

@@ -9,7 +9,7 @@ from datetime import datetime
 from cdc_views.errors import CdcViewsError, SchemaChanged, TableTruncated
 from cdc_views.log.cut import Held
 from cdc_views.log.markers import committed_at
-from cdc_views.log.record import Record
+from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
@@ -28,7 +28,10 @@ class Stop:
 def first_stop(
     ddl: Iterable[Held], truncates: Iterable[Held], position: Lsn, fingerprints: Mapping[TableName, str | None]
 ) -> Stop | None:
-    """Find the first stop below `position`; `fingerprints` has every mirrored table, with its known fingerprint."""
+    """Find the first stop below `position`; `fingerprints` has every mirrored table, with its known fingerprint.
+
+    Raises BadEvent.
+    """
     stops = [_stop(r, _schema_changed) for r in _rows(ddl, position, fingerprints) if _differs(r, fingerprints)]
     stops += [_stop(r, _truncated) for r in _rows(truncates, position, fingerprints)]
     return min(stops, key=lambda stop: stop.position or 0, default=None)
@@ -39,9 +42,23 @@ def _rows(held: Iterable[Held], position: Lsn, tables: Mapping[TableName, str | 
         for commit, record in each:
             if commit >= position:
                 break
+            _require_row(record)
             # Rows of before the snapshot ("r") speak of what the snapshot has seen already.
             if record.value is not None and record.value["op"] == "c" and _table(record) in tables:
                 yield record
+
+
+def _require_row(record: Record) -> None:
+    if record.value is None or record.value.get("op") in ("d", "r"):
+        return
+    row, source = record.value.get("after"), record.value["source"]
+    is_row = isinstance(row, dict) and all(isinstance(row.get(name), str) for name in ("schema_name", "table_name"))
+    if record.value.get("op") not in ("c", "u") or not is_row or record.order is None or not _has_time(source):
+        raise bad_event(record, "is no row of a service table")
+
+
+def _has_time(source: Mapping[str, object]) -> bool:
+    return type(source.get("ts_us", source.get("ts_ms"))) is int
 
 
 def _table(record: Record) -> TableName:
@@ -52,7 +69,7 @@ def _table(record: Record) -> TableName:
 
 def _differs(record: Record, fingerprints: Mapping[TableName, str | None]) -> bool:
     assert record.value is not None
-    fingerprint = record.value["after"]["fingerprint"]
+    fingerprint = record.value["after"].get("fingerprint")
     return fingerprint is None or fingerprint != fingerprints[_table(record)]
 
 

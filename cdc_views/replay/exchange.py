@@ -1,4 +1,4 @@
-"""Having tables published in the place of others: by the running engine, or in its place where none runs."""
+"""Having something done by the running engine, or in its place where none runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from cdc_views.config import Settings
 from cdc_views.engine.capture import start_capture
 from cdc_views.engine.engine import Engine
-from cdc_views.engine.requests import Requests
+from cdc_views.engine.requests import QuarantineRequest, Request, Requests
 from cdc_views.engine.swap import SwapRequest, find_swap
 from cdc_views.errors import StoreError, WarehouseLocked
 from cdc_views.store.control import ControlRecord, read_control
@@ -20,8 +20,8 @@ from cdc_views.store.lock import holder
 TRIES: Final = 3
 
 
-def exchange(settings: Settings, spark: SparkSession, request: SwapRequest) -> ControlRecord:
-    """Have the request published and return its record. Raises what the engine answers, or raises itself."""
+def exchange(settings: Settings, spark: SparkSession, request: Request) -> ControlRecord:
+    """Have the request done and return the record that says so. Raises what the engine answers, or raises itself."""
     for last in (number == TRIES for number in range(1, TRIES + 1)):
         if holder(settings.warehouse) is not None:
             answer = Requests(settings.warehouse).ask(request, lambda: holder(settings.warehouse) is not None)
@@ -29,8 +29,7 @@ def exchange(settings: Settings, spark: SparkSession, request: SwapRequest) -> C
                 answer.raise_error()
         else:
             try:
-                with in_place_of_the_engine(settings, spark, request) as engine:
-                    engine.swap()
+                _do(settings, spark, request)
             except WarehouseLocked:
                 if last:
                     raise
@@ -39,6 +38,15 @@ def exchange(settings: Settings, spark: SparkSession, request: SwapRequest) -> C
         if done is not None:
             return done
     raise StoreError(f"the engine has ended {TRIES} times without an answer", hint="see what it has printed")
+
+
+def _do(settings: Settings, spark: SparkSession, request: Request) -> None:
+    if isinstance(request, QuarantineRequest):
+        with in_place_of_the_engine(settings, spark) as engine:
+            engine.amend(request)
+    else:
+        with in_place_of_the_engine(settings, spark, request) as engine:
+            engine.swap()
 
 
 @contextmanager

@@ -105,6 +105,16 @@ def _require_mirrors(plan: RebuildPlan, epoch: ControlRecord, records: list[Cont
                 f'epoch {epoch.epoch} has no table "{source.name}" of this generation',
                 hint='choose a later epoch; "cdc-views epochs" lists them',
             )
+        _require_nothing_parked(source, epoch)
+
+
+def _require_nothing_parked(source: SourceTable, epoch: ControlRecord) -> None:
+    status = epoch.tables[str(source.name)].status
+    if status in ("parked", "discarded"):
+        raise BadReplay(
+            f'table "{source.name}" does not equal Postgres at epoch {epoch.epoch}: it has {status} events',
+            hint=f"choose an earlier epoch; {FROM_SNAPSHOT}",
+        )
 
 
 def _move(start: dict[TopicPartition, int], origin: Origin, begin: Offsets) -> None:

@@ -96,7 +96,8 @@ class Shadows:
         self.tables.stand_at({name: self.standing(name)})
         intent = Intent(to.epoch, to.attempt, cut, self.tables.versions())
         deltas = read_deltas(log, intent, self.tables)
-        commits = commit_mirrors(self.tables, deltas, intent)
+        deltas.require_none_refused()
+        commits = commit_mirrors(self.tables, deltas.mirrors, intent)
         if not commits:
             # Nothing of this table: an empty version says how far it is.
             commits = {name: self.tables.warehouse.fence(self.tables.specs[name].path, intent.stamp)}

@@ -46,13 +46,18 @@ class PublishedEpoch:
                 hint="see what the engine says; a first epoch, or one with much to do, takes longer",
             )
 
+    @property
+    def tables(self) -> dict[str, TableVersion]:
+        """The mirrors and views, without what the engine keeps for itself."""
+        return {name: table for name, table in self.record.tables.items() if not name.startswith("_")}
+
     def table(self, name: str) -> TableVersion:
         """Path and version of a mirror (`schema.table`) or view. Raises UnknownView, ViewFailed."""
-        table = self.record.tables.get(name)
+        table = self.tables.get(name)
         if table is None:
             raise UnknownView(
                 f'epoch {self.record.epoch} has no table "{name}"',
-                hint="it has " + ", ".join(sorted(self.record.tables)),
+                hint="it has " + ", ".join(sorted(self.tables)),
             )
         if table.status == "failed":
             failure = self.record.detail.get("failures", {}).get(name, "")

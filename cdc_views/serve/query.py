@@ -33,9 +33,7 @@ def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
         except duckdb.Error as error:
             if unreadable := _UNREADABLE.search(str(error)):
                 raise _unavailable(epoch, opened[unreadable[1]]) from error
-            raise BadQuery(
-                " ".join(str(error).split()), hint="tables are " + ", ".join(sorted(epoch.record.tables))
-            ) from None
+            raise BadQuery(" ".join(str(error).split()), hint="tables are " + ", ".join(sorted(epoch.tables))) from None
 
 
 def _with_names_told_apart(table: pa.Table) -> pa.Table:
@@ -53,7 +51,7 @@ def _named_tables(epoch: PublishedEpoch, database: duckdb.DuckDBPyConnection, sq
     except duckdb.Error as error:
         raise BadQuery(" ".join(str(error).split()), hint="queries are DuckDB's SQL") from None
     names = [name.replace('"', "") for name in written]
-    return [known for name in names for known in (name, f"public.{name}") if known in epoch.record.tables]
+    return [known for name in names for known in (name, f"public.{name}") if known in epoch.tables]
 
 
 def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: str) -> str:

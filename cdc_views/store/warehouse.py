@@ -278,9 +278,10 @@ class Warehouse:
             return frame.coalesce(1) if rows.num_rows <= self.task_rows else frame
         return session.read.format("delta").option("versionAsOf", version).load(str(self._root / path))
 
-    def rows(self, spec: TableSpec, version: int) -> pa.Table:
-        """A version of a small table, read by delta-rs."""
-        return read_table(self._root, spec.path, version).cast(spec.schema)
+    def rows(self, spec: TableSpec, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """A version of a small table, or some columns of it, read by delta-rs."""
+        schema = pa.schema([spec.schema.field(name) for name in columns or spec.schema.names])
+        return read_table(self._root, spec.path, version, columns).cast(schema)
 
     def is_empty(self, path: str) -> bool:
         """Whether the newest version has no file."""

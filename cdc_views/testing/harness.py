@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 from uuid import uuid4
 
 import pyarrow as pa
@@ -25,8 +25,9 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings, UpkeepSettings
+from cdc_views.engine import quarantine
 from cdc_views.engine.declared import compile_declared
-from cdc_views.engine.epoch import run_epoch
+from cdc_views.engine.epoch import run_epoch, run_retry
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.recovery import recover, take_over
@@ -36,6 +37,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.view_tables import declare_view
 from cdc_views.engine.views import ViewRunner, ViewWork
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
+from cdc_views.log.record import Place
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
@@ -113,13 +115,15 @@ class ViewHarness:
         partitions: int = 2,
         parallel: int = 4,
         upkeep: UpkeepSettings | None = None,
+        on_bad_event: Literal["stop", "park"] = "stop",
     ) -> None:
         """Read the tables. Raises BadTable, UnsupportedType.
 
         `tables` are CREATE TABLE statements of Postgres. Without `spark` a local one is started, and stopped at the
         end. Without `warehouse` a temporary folder is used, and removed at the end. `allow_direct=False` leaves
         every read and commit to Spark. Topics have `partitions`; so many views as `parallel` run at once. With
-        `upkeep` the tables are kept up after each epoch, as far as is due; else they are not.
+        `upkeep` the tables are kept up after each epoch, as far as is due; else they are not. `on_bad_event` is the
+        setting of that name.
         """
         self.clock = clock
         self._declared = read_tables(tables)
@@ -132,6 +136,7 @@ class ViewHarness:
         self._allow_direct = allow_direct
         self._parallel = parallel
         self._upkeep = upkeep
+        self.on_bad_event = on_bad_event
         self._views: dict[str, _View] = {}
         self._steps: dict[str, _Step] = {}
         self._has_crashed = True
@@ -206,6 +211,25 @@ class ViewHarness:
             self._log.write(self._source.commit(changes))
         self.run_epoch()
         self._steps = {name: self._step(name, before) for name in self._views}
+
+    def put(
+        self, table: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
+    ) -> Place:
+        """Write a record of any bytes into a table's topic; the next epoch meets it. Returns where it is."""
+        return self._log.put(TableName.parse(table), key, value, headers)
+
+    def retry(self, place: Place | None = None) -> ControlRecord:
+        """Apply parked events again: those of the key of the event at `place`, or all. Raises UnknownEvent."""
+        self._require_running()
+        if place is not None:
+            quarantine.find(self._tables, place)
+        return run_retry(self._log, self._tables, self._runner, self._control, quarantine.Retry(place))
+
+    def discard(self, place: Place) -> None:
+        """Give one event up, and apply what waits for it. Raises UnknownEvent."""
+        self._require_running()
+        if quarantine.discard(self._tables, self._control, place, {}) != "stopped":
+            self.retry(place)
 
     def run_epoch(self, idle_interval_s: float = 0) -> ControlRecord | None:
         """Run the next epoch as the engine does; None where nothing changed and nothing is due yet.
@@ -335,6 +359,8 @@ class ViewHarness:
             [table.source for table in self._declared],
             self._parallel,
         )
+        self._tables.parks = self.on_bad_event == "park"
+        quarantine.declare(self._tables)
         for view in self._views.values():
             self._tables.add(view.spec)
         self._shapes = Relations(self._spark, self._tables.warehouse)

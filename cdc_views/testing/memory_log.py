@@ -19,7 +19,7 @@ from cdc_views.capture.unchanged import placeholders
 from cdc_views.clock import Clock
 from cdc_views.errors import LogGap
 from cdc_views.log.cut import Cut, Held
-from cdc_views.log.record import Offsets, Order, Record, TopicPartition, parse_records
+from cdc_views.log.record import KeptRecord, Offsets, Order, Place, RawRecord, Record, TopicPartition, parse_records
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
@@ -33,50 +33,6 @@ _FIRST_LSN: Final = 0x1000000
 _STEP: Final = 0x38
 
 
-@dataclass(frozen=True)
-class MemoryMessage:
-    """What a topic holds, with the questions that Kafka's client answers."""
-
-    place: TopicPartition
-    number: int
-    at_ms: int
-    key_json: bytes
-    value_json: bytes | None
-    header_pairs: list[tuple[str, bytes]] | None
-
-    def topic(self) -> str:
-        """The topic."""
-        return self.place.topic
-
-    def partition(self) -> int:
-        """The partition."""
-        return self.place.partition
-
-    def offset(self) -> int:
-        """The offset."""
-        return self.number
-
-    def timestamp(self) -> tuple[int, int]:
-        """Kind, and milliseconds."""
-        return 1, self.at_ms
-
-    def headers(self) -> list[tuple[str, bytes]] | None:
-        """The headers, or None."""
-        return self.header_pairs
-
-    def key(self) -> bytes:
-        """The key."""
-        return self.key_json
-
-    def value(self) -> bytes | None:
-        """The value; None for a tombstone."""
-        return self.value_json
-
-    def __len__(self) -> int:
-        """Bytes of the value."""
-        return len(self.value_json or b"")
-
-
 class MemoryLog:
     """A `CutLog`. `validity_s`: how long a cut may be read again before compaction may have changed it."""
 
@@ -87,7 +43,7 @@ class MemoryLog:
         self._committed_at = clock.now()
         self._tables = {f"{PREFIX}.{table.name}": table.name for table in tables}
         self._topics = {name: topic for topic, name in self._tables.items()}
-        self._partitions: dict[TopicPartition, list[MemoryMessage]] = {
+        self._partitions: dict[TopicPartition, list[KeptRecord]] = {
             TopicPartition(topic, number): [] for topic in self._tables for number in range(partitions)
         }
         self._count = partitions
@@ -106,6 +62,19 @@ class MemoryLog:
         self.end = Lsn((order.lsn or 0) + _STEP)
         self._committed_at = self._clock.now()
 
+    def put(
+        self, table: TableName, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
+    ) -> Place:
+        """Write a record of any bytes, as somebody else than the connector would; returns where it is."""
+        partition = TopicPartition(self._topics[table], zlib.crc32(key or b"") % self._count)
+        place = Place(*partition, len(self._partitions[partition]))
+        self._partitions[partition].append(
+            KeptRecord(place, int(self._clock.now().timestamp() * 1000), key, value, headers)
+        )
+        self.end = Lsn(self.end + _STEP)
+        self._committed_at = self._clock.now()
+        return place
+
     def cut(self, after: Offsets, position: Lsn | None, caught_up_at: object = None) -> Cut:
         """Everything that was written."""
         held = [self._held(partition, after[partition], position) for partition in self._partitions]
@@ -120,6 +89,10 @@ class MemoryLog:
         """The records of the cut, partition by partition."""
         for partition, end in cut.end.items():
             yield from self._read(partition, cut.start[partition], end)
+
+    def record_at(self, place: Place) -> RawRecord | None:
+        """A record."""
+        return self._partitions[TopicPartition(place.topic, place.partition)][place.offset]
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap if the cut is older than what a log keeps uncompacted."""
@@ -154,7 +127,7 @@ class MemoryLog:
         now = self._clock.now()
         value = None if message.op is None else _dumped(message.value(order, int(now.timestamp() * 1_000_000)))
         messages.append(
-            MemoryMessage(partition, len(messages), int(now.timestamp() * 1000), key, value, message.headers)
+            KeptRecord(Place(*partition, len(messages)), int(now.timestamp() * 1000), key, value, message.headers)
         )
 
 

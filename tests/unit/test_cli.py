@@ -315,7 +315,7 @@ def test_epochs_are_the_published_ones(published: Path) -> None:
     assert row.pop("published_at")
     assert row == {
         "epoch": 1, "kind": "publish", "attempt": 2, "position": "0/16",
-        "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2,
+        "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2, "parked": 0,
     }  # fmt: skip
 
 

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from cdc_views.errors import BadEvent
-from cdc_views.log.record import Order, TopicPartition, parse_order, parse_record
+from cdc_views.log.record import (
+    KeptRecord,
+    Order,
+    Place,
+    TopicPartition,
+    find_place,
+    parse_order,
+    parse_record,
+    require_event,
+)
 from tests.unit.log_records import FakeMessage
 
 
@@ -30,11 +39,37 @@ def test_parse_of_a_tombstone_gives_no_order() -> None:
     assert (record.order, record.value, record.headers) == (None, None, {"__debezium.newkey": b"{}"})
 
 
-@pytest.mark.parametrize("value", [b"not json", {"op": "u"}, {"source": {"sequence": "[1]"}}, b"3"])
-def test_parse_of_something_else_is_refused_without_quoting_it(value: Any) -> None:
-    with pytest.raises(BadEvent, match="partition 0 offset 7") as error:
-        parse(value)
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"not json",
+        b"null",
+        b"\xff",
+        b"[" * 5000,
+        b"3",
+        {"op": "u"},
+        *({"source": {"sequence": text}} for text in ("[1]", "[1,2]", '["1","-2"]', '["1_0","2"]', '{"1":0,"2":0}', 7)),
+        {"source": {"sequence": f'["{2**64}","1"]'}},
+    ],
+)
+def test_parse_of_something_else_has_a_problem_that_does_not_quote_it(value: Any) -> None:
+    record = parse(value)
+    assert (record.key, record.value, record.order) == ({"id": 1}, None, None)
+    with pytest.raises(BadEvent, match="partition 0 offset 7: is not an event of Debezium") as error:
+        require_event(record)
     assert "not json" not in str(error.value)
+
+
+def test_parse_of_a_null_key_has_a_problem() -> None:
+    message = KeptRecord(Place("app.public.t", 1, 5), 0, None, None, None)
+    record = parse_record(message)
+    assert (record.problem is not None, record.raw) == (True, message)
+
+
+def test_place_in_a_message_is_found_again() -> None:
+    place = Place("app.public.t", 3, 77)
+    assert find_place(f"{place}: no") == place
+    assert find_place("nowhere") is None
 
 
 def test_topic_partition_is_read_as_it_is_printed() -> None:
