@@ -149,7 +149,7 @@ class Fold:
         found: dict[Key, CdcViewsError] = {}
         for key, row in self._rows.items():
             try:
-                self._decoded(key)
+                self.check_key(key)
                 if row is not None:
                     for name in self._types:
                         self._array(name, [row], [0] if type(row) is _PartialRow else [], stored)
@@ -159,7 +159,8 @@ class Fold:
 
     def check_key(self, key: Key) -> None:
         """Raise BadEvent or UnsupportedType for a key that cannot be decoded."""
-        self._decoded(key)
+        for name, raw in zip(self._table.key, key, strict=True):
+            self._types[name].decoded([raw])
 
     def is_partial(self, change: Change) -> bool:
         """Whether a change leaves a value out that an earlier one has."""

@@ -76,7 +76,7 @@ class ColumnType:
             return [None if value is None else decode(value) for value in raw]
         except InexactValueError as error:
             raise self.inexact(error) from None
-        except (TypeError, ValueError, LookupError, InvalidOperation, OverflowError, struct.error):
+        except (TypeError, ValueError, LookupError, InvalidOperation, OverflowError, RecursionError, struct.error):
             raise self._other_shape() from None
 
     def decoded(self, raw: Sequence[Any]) -> pa.Array:

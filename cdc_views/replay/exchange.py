@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,8 +20,11 @@ from cdc_views.store.lock import holder
 TRIES: Final = 3
 
 
-def exchange(settings: Settings, spark: SparkSession, request: Request) -> ControlRecord:
-    """Have the request done and return the record that says so. Raises what the engine answers, or raises itself."""
+def exchange(settings: Settings, spark: Callable[[], SparkSession], request: Request) -> ControlRecord:
+    """Have the request done and return the record that says so. A session is asked for where no engine runs.
+
+    Raises what the engine answers, or raises itself.
+    """
     for last in (number == TRIES for number in range(1, TRIES + 1)):
         if holder(settings.warehouse) is not None:
             answer = Requests(settings.warehouse).ask(request, lambda: holder(settings.warehouse) is not None)
@@ -29,7 +32,7 @@ def exchange(settings: Settings, spark: SparkSession, request: Request) -> Contr
                 answer.raise_error()
         else:
             try:
-                _do(settings, spark, request)
+                _do(settings, spark(), request)
             except WarehouseLocked:
                 if last:
                     raise

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
+
+from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
 from cdc_views.engine.quarantine import NAME, Entry, entry_of
@@ -42,6 +45,10 @@ def discard(settings: Settings, jars: Sequence[Path], place: Place) -> ControlRe
 
 def _asked(settings: Settings, jars: Sequence[Path], request: QuarantineRequest) -> ControlRecord:
     with ExitStack() as resources:
-        spark = start_session(settings.engine, jars)
-        resources.callback(spark.stop)
-        return exchange(settings, spark, request)
+
+        def session() -> SparkSession:
+            spark = start_session(settings.engine, jars)
+            resources.callback(spark.stop)
+            return spark
+
+        return exchange(settings, cache(session), request)

@@ -173,7 +173,7 @@ class _Rebuild:
         if not swap:
             unfinished.mark_compared(self._root, self._ours)
             return Outcome(self._ours.id, at, differences, None)
-        record = exchange(self._settings, self._spark, self._request())  # 5. one record
+        record = exchange(self._settings, lambda: self._spark, self._request())  # 5. one record
         return self._finished(at, differences, record)
 
     def _finished(

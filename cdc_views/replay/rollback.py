@@ -33,7 +33,7 @@ def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlReco
         resources.callback(spark.stop)
         tables = read_standbys(swapped.detail[REPLACED])
         request = SwapRequest(uuid4().hex[:8], "rollback", _clean(settings.warehouse, spark, tables))
-        return exchange(settings, spark, request)
+        return exchange(settings, lambda: spark, request)
 
 
 def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:

@@ -1,0 +1,101 @@
+"""Bad records in a captured table's topic, by a producer that is not the connector's: stopped at, discarded, parked."""
+
+from __future__ import annotations
+
+import json
+
+from confluent_kafka import Producer
+
+from cdc_views.log.record import Place
+from cdc_views.log.topics import topic_name
+from cdc_views.names import TableName
+from cdc_views.replay.quarantine import listed
+from tests.fix_project import SOURCE, Project
+from tests.waiting import wait_for
+
+PARK = ("--set", "log.on_bad_event=park")
+SECRET = "s3cret"
+LIMIT_S = 120
+
+
+def put(project: Project, key: bytes, value: bytes) -> Place:
+    """Write a record into the topic of accounts, in the partition of the key; returns where it is."""
+    log, placed = project.capture.settings.log, list[Place]()
+    # As Java's producer chooses the partition of a key.
+    producer = Producer({"bootstrap.servers": log.bootstrap_servers, "partitioner": "murmur2_random"})
+
+    def told(error: object, message: object) -> None:
+        assert error is None
+        placed.append(Place(message.topic(), message.partition(), message.offset()))  # type: ignore[attr-defined]
+
+    producer.produce(topic_name(log.topic_prefix, TableName("public", "accounts")), value, key, on_delivery=told)
+    assert producer.flush(30) == 0
+    return placed[0]
+
+
+def quarantined(project: Project) -> list[tuple[str, int, int, str]]:
+    """Topic, partition, offset and state, as the command prints them."""
+    done = project.run("quarantine", "list", "--json")
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(row["topic"], row["partition"], row["offset"], row["state"]) for row in rows]
+
+
+def words(place: Place) -> tuple[str, ...]:
+    return tuple(map(str, place))
+
+
+def is_equal(project: Project) -> bool:
+    return project.has_published() and all(project.rows(name) == project.expected(name) for name in SOURCE)
+
+
+def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(project: Project) -> None:
+    project.capture.start()
+    raw = f'{{"op":"u","{SECRET}"'.encode()
+    first = put(project, b'{"id":1}', raw)
+    project.database.execute("UPDATE accounts SET balance = balance + 1 WHERE id IN (1, 3)")
+
+    stopped = project.run("run", "--until-caught-up")
+    assert stopped.returncode == 1, stopped.stderr
+    assert f"BadEvent: {first}: " in stopped.stderr
+    assert SECRET not in stopped.stderr
+    assert not project.has_published()
+    assert quarantined(project) == [(*first, "stopped")]
+    [entry] = listed(project.warehouse)
+    assert (entry.record.key(), entry.record.value()) == (b'{"id":1}', raw)
+
+    discarded = project.run("quarantine", "discard", *words(first))
+    assert discarded.returncode == 0, discarded.stderr
+    with project.start(*PARK, "run") as engine:
+        try:
+            wait_for(lambda: is_equal(project), LIMIT_S)
+            assert quarantined(project) == []  # the update after it has the whole row
+            second = put(project, b'{"id":2}', b"null")
+            project.database.execute("UPDATE accounts SET balance = balance + 7 WHERE id IN (2, 3)")
+            wait_for(lambda: has_parked(project, second), LIMIT_S)
+            retried = project.run("quarantine", "retry", *words(second))
+            assert retried.returncode == 0, retried.stderr
+            assert "1 keys are still parked" in retried.stderr
+            discarded = project.run("quarantine", "discard", *words(second))
+            assert discarded.returncode == 0, discarded.stderr
+            assert "0 keys are still parked" in discarded.stderr
+            assert engine.poll() is None
+        finally:
+            engine.terminate()
+            _, said = engine.communicate(timeout=60)
+    assert 'table "public.accounts" has 1 parked keys' in said
+    assert listed(project.warehouse) == []
+    project.assert_equal_to_postgres()
+
+
+def has_parked(project: Project, bad: Place) -> bool:
+    """Whether the bad event of key 2 and the update after it are parked, and all else is applied."""
+    if [(each.place, each.state) for each in listed(project.warehouse)][:1] != [(bad, "bad")]:
+        return False
+    shown = {row["table"]: row for row in map(json.loads, project.run("status", "--json").stdout.splitlines())}
+    assert shown.keys() == {"public.accounts", "balances"}
+    wanted = {row[0]: row for row in project.expected("public.accounts")}
+    equal = {row[0]: row == wanted[row[0]] for row in project.rows("public.accounts")}
+    is_parked = (shown["public.accounts"]["status"], shown["public.accounts"]["parked"]) == ("parked", 1)
+    return is_parked and len(listed(project.warehouse)) == 2 and equal == {1: True, 2: False, 3: True}
