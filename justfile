@@ -29,3 +29,11 @@ rebuild-kills:
 # The conformance suite of the Delta tables with 200 random histories instead of 20
 conformance:
     CDC_VIEWS_CONFORMANCE_SEEDS=200 ./scripts/test tests/spark/test_conformance.py
+
+# Engines that are stopped at any point and replaced, after so many epochs that the logs were cleaned up meanwhile
+two-writers:
+    CDC_VIEWS_TWO_WRITERS=all ./scripts/test tests/unit/test_two_writers.py
+
+# All pairs of crashes, instead of some at random
+crash-pairs:
+    CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/unit/test_crash_pairs.py tests/spark/test_crash_pairs.py

@@ -1,8 +1,8 @@
 """Named fault points: places where a test can make the engine stop.
 
-`CDC_VIEWS_FAULT="epoch.after_intent:kill"` kills the process at that point, `:raise` raises
-InjectedFault, and `:raise@3` does so the third time the point is reached. Without the variable
-a point costs one comparison.
+`CDC_VIEWS_FAULT="epoch.after_intent:kill"` kills the process at that point, `:stop` stops it there until
+somebody lets it go on (SIGCONT), `:raise` raises InjectedFault, and `:raise@3` does so the third time the point
+is reached. Without the variable a point costs one comparison.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ def _reach(name: str, armed: str) -> None:
         return
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return
     raise InjectedFault(name)
 
 

@@ -34,7 +34,7 @@ def commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommit
 def abandon(
     tables: Tables, control: ControlLog, old: Intent, done: Iterable[str], reason: str, torn: Collection[str] = ()
 ) -> None:
-    """Take back what the attempt committed, then say that its epoch will never be published.
+    """Take back what the attempts at an epoch committed, then say that it will never be published.
 
     A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
     epoch compares it with its query, unless it is one of `torn`. So is a table that is to replace another: its swap
@@ -45,14 +45,15 @@ def abandon(
     # One that came after the last published epoch.
     stamp = Stamp(old.epoch, max(takeover.attempt, old.attempt), str(tables.position or "0/0"))
     published = control.last_published
-    for name in done:
+    for name in {**dict.fromkeys(done), **_just_committed(tables, control)}:
         is_view = name not in tables.sources and name != quarantine.NAME
         if name in tables.standing_in or (is_view and not tables.is_published(name) and name not in torn):
             continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
         if name == quarantine.NAME and old.quarantine is not None:
             good = old.quarantine  # what was discarded since the last epoch stays so
-        tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp)})
+        base = tables.version(name)
+        tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp, base)})
         faults.point("abandon.after_first_restore")
     control.append(
         kind="abandon",
@@ -64,6 +65,17 @@ def abandon(
         committed_at=old.cut.committed_at,
         detail={"reason": reason},
     )
+
+
+def _just_committed(tables: Tables, control: ControlLog) -> dict[str, int]:
+    """What the last attempt of this writer has committed, if it was under way; the tables stand there from now on."""
+    found = {}
+    for name, spec in tables.specs.items():
+        above = tables.warehouse.commits_above(spec.path, tables.version(name))
+        if above and above[-1].stamp is not None and above[-1].stamp.attempt == control.last_attempt:
+            found[name] = above[-1].version
+    tables.stand_at(found)
+    return found
 
 
 def _is_done(name: str, intent: Intent, tables: Tables) -> bool:

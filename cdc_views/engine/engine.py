@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Final, Self
 from uuid import uuid4
 
@@ -40,6 +40,7 @@ from cdc_views.source.position import wal_end
 from cdc_views.source.slot import require_slot
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
+from cdc_views.store.data_files import space_for
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.warehouse import Warehouse
 
@@ -74,11 +75,17 @@ class Engine:
 
     def __enter__(self) -> Self:
         try:
-            self._start()
+            with space_for(self._settings.warehouse):
+                self._start()
         except BaseException:
             self._resources.close()
             raise
         return self
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._control.writing(), space_for(self._settings.warehouse):
+            yield
 
     def __exit__(self, *error: object) -> None:
         self._resources.close()
@@ -121,7 +128,8 @@ class Engine:
         self._control = control
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
-        take_over(control, self._tables, {"source": facts})
+        with control.writing():
+            take_over(control, self._tables, {"source": facts})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
             self._tables.standing_in = frozenset(self._request.tables)
@@ -134,7 +142,14 @@ class Engine:
         require_slot(self._source, self._settings.source.slot)
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
-        """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`."""
+        """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`.
+
+        Raises Fenced once another engine has taken over, whatever comes of that first; DiskFull.
+        """
+        with self._writing():
+            self._run(once, until, on_epoch)
+
+    def _run(self, once: bool, until: Lsn | None, on_epoch: OnEpoch) -> None:
         recovered = recover(self._log, self._tables, self._views, self._control)
         if recovered is not None:
             on_epoch(recovered)
@@ -152,6 +167,10 @@ class Engine:
 
     def swap(self) -> ControlRecord:
         """Publish the tables of the request that this engine was made for. Raises UnknownView, BadReplay, LogGap."""
+        with self._writing():
+            return self._swap()
+
+    def _swap(self) -> ControlRecord:
         assert self._request is not None
         recover(self._log, self._tables, self._views, self._control)
         done = find_swap(self._control.records, self._request.id)

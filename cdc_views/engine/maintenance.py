@@ -17,6 +17,7 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.engine.tables import REBUILT, Tables
 from cdc_views.store.control import ControlLog
 from cdc_views.store.control_upkeep import ControlUpkeep
+from cdc_views.store.data_files import space_for
 from cdc_views.store.entries import LOG_FOLDER
 from cdc_views.store.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.store.retention import Needed, needed
@@ -54,6 +55,16 @@ class Maintenance:
 
         Raises Fenced, DiskFull.
         """
+        with self._control.writing(), space_for(self._root):
+            self._slot()
+
+    def run(self) -> None:
+        """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
+        with self._control.writing(), space_for(self._root):
+            for _ in self._steps():
+                pass
+
+    def _slot(self) -> None:
         now = time.monotonic()
         self._saved_s = min(self._saved_s + self._settings.share * (now - self._last_slot), _MOST_SAVED_S)
         self._last_slot = now
@@ -64,11 +75,6 @@ class Maintenance:
             now = time.monotonic()
             if self._saved_s <= 0:
                 break
-
-    def run(self) -> None:
-        """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
-        for _ in self._steps():
-            pass
 
     def _steps(self, times: int = 1) -> Iterator[None]:
         """Each step that is due so many times over, after it was done. A table left out is the first one next time."""
@@ -96,8 +102,7 @@ class Maintenance:
             yield
         if table.is_sweep_due(times):
             oldest = self._needed().oldest.get(table.spec.path, 0)
-            self._control.require_writer()
-            table.sweep(oldest)
+            table.sweep(oldest, self._as_writer_at())
             yield
 
     def _steps_of_control(self, times: int) -> Iterator[None]:
@@ -108,8 +113,7 @@ class Maintenance:
             self._of_control.checkpoint()
             yield
         if self._of_control.is_sweep_due(times):
-            self._control.require_writer()
-            self._of_control.sweep()
+            self._of_control.sweep(self._as_writer_at())
             yield
 
     def _upkeep_of(self, name: str) -> TableUpkeep:
@@ -134,20 +138,30 @@ class Maintenance:
             rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
         )
 
+    def _as_writer_at(self) -> float:
+        """A time at which this is the writer. Raises Fenced.
+
+        Whatever a later engine writes is younger, however long this process is stopped before it removes a file.
+        """
+        now = time.time()
+        self._control.require_writer()
+        return now
+
     def _remove_leftovers(self) -> None:
         """Remove tables that nobody reads: replaced long ago, of views that are gone, of rebuilds that were left."""
-        self._control.require_writer()
+        now = self._as_writer_at()
         forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
         rebuilds = tuple(f"{REBUILT}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
         used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
         found = [*self._root.glob("mirrors/*/*/*"), *self._root.glob("views/*/*")]
-        paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table)]
-        remove_tables(self._root, [path for path in paths if path not in used and not path.endswith(rebuilds)])
+        paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]
+        left = [path for path in paths if path not in used and not path.endswith(rebuilds)]
+        remove_tables(self._root, left, self._control.require_writer)
 
-    def _is_old(self, table: Path) -> bool:
+    def _is_old(self, table: Path, now: float) -> bool:
         """Whether nothing was written to a table for so long that nobody is about to publish it."""
         log = table / LOG_FOLDER
         # A copy has the time of its original for when it was modified, not for when it was made.
         written = max(max(status.st_mtime, status.st_ctime)
                       for status in (folder.stat() for folder in (table, log) if folder.exists()))  # fmt: skip
-        return time.time() - written >= self._settings.keep_tables_hours * _HOUR_S
+        return now - written >= self._settings.keep_tables_hours * _HOUR_S

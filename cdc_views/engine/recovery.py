@@ -1,7 +1,8 @@
 """Taking the warehouse over: from whatever the last writer left to a state that an epoch can start from.
 
 1. A takeover record: from here on the old writer's next record finds its version taken.
-2. A fence on every table, an empty version: from here on the old writer's commits fail.
+2. A fence on every table, an empty version: from here on the old writer's commits fail. If a later engine has
+   put its own there already, this one is the old writer.
 3. Every version above the manifest's must be ours by its attempt, else somebody else wrote it.
 4. An epoch that was intended and not published is finished under a new attempt, or, if its part of
    the log can no longer be read as it was, taken back and abandoned.
@@ -25,6 +26,7 @@ from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavai
 from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
 from cdc_views.store.control import ControlLog, ControlRecord, known_attempts
+from cdc_views.store.versions import RESTORE
 from cdc_views.store.warehouse import Stamp
 
 TORN: Final = "not all that was committed had come to the disk"
@@ -41,9 +43,11 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
         _require_published_versions(tables, published)
     stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position or "0/0"))
     for name, spec in tables.specs.items():
+        control.require_writer()  # what may be removed here is another engine's as soon as that one has taken over
         known = published.tables[name].version if published is not None and tables.is_published(name) else 0
         tables.warehouse.remove_torn_entries(spec.path, known)
-    tables.stand_at({name: tables.warehouse.fence(spec.path, stamp) for name, spec in tables.specs.items()})
+    for name, spec in tables.specs.items():
+        tables.stand_at({name: tables.warehouse.fence(spec.path, stamp, tables.version(name))})
     faults.point("takeover.after_fence")
     refuse_foreign_commits(control, tables)
 
@@ -114,7 +118,7 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
 
 def _was_restored(name: str, intent: Intent, tables: Tables) -> bool:
     """Whether taking the attempt back was begun: then it must be ended, whatever the log holds today."""
-    return any(commit.operation == "RESTORE" for commit in commits_since(name, intent, tables))
+    return any(commit.operation == RESTORE for commit in commits_since(name, intent, tables))
 
 
 def _finish(

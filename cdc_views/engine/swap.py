@@ -183,5 +183,7 @@ def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:
     for name, standby in request.tables.items():
         above = tables.warehouse.commits_above(standby.path, standby.version)
         if name in tables.sources and any(commit.changes_content for commit in above):
+            base = tables.version(name)
+            control.require_writer()  # after `base` was read: a later engine's version is the next one, or later
             stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position))
-            tables.stand_at({name: tables.warehouse.restore(standby.path, standby.version, stamp)})
+            tables.stand_at({name: tables.warehouse.restore(standby.path, standby.version, stamp, base)})

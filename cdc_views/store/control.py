@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -78,8 +79,9 @@ class ControlLog:
 
     @classmethod
     def open(cls, root: Path, writer: str, clock: Clock = SYSTEM_CLOCK) -> ControlLog:
-        """Read the whole log; makes it if there is none. Raises ForeignCommit."""
-        table = _open_or_create(root / FOLDER)
+        """Read the whole log; makes it if there is none. Raises ForeignCommit, DiskFull."""
+        with space_for(root / FOLDER):
+            table = _open_or_create(root / FOLDER)
         return cls(root, writer, table.version(), _checked(_records(table), table.version()), clock)
 
     def take_over(self, generation: str | None = None, detail: Mapping[str, Any] | None = None) -> ControlRecord:
@@ -187,13 +189,32 @@ class ControlLog:
         return max((record.epoch for record in self.records[-_TAIL:]), default=0)
 
     def require_writer(self) -> None:
-        """Look whether this is still the writer, before what cannot be taken back. Raises Fenced."""
-        found = newest_version(self._folder)
-        if found != self._version:
-            raise Fenced(
-                f'control log: found record {found}, wanted {self._version} of "{self._writer}" to be the last',
-                hint="another engine has taken over; this one has stopped",
-            )
+        """Look whether this is still the writer, before what cannot be taken back.
+
+        Raises Fenced, and ForeignCommit if it was no engine that wrote to the log.
+        """
+        if newest_version(self._folder) != self._version:
+            self._fenced(self._version + 1)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around all that the writer does: what it meets after another one has taken over comes of that.
+
+        It finds versions that are not its own, and files that the other one has removed. Raises Fenced instead of
+        what that would be.
+        """
+        try:
+            yield
+        except Fenced:
+            raise
+        except Exception as error:
+            if not self._term:
+                raise
+            try:
+                self.require_writer()
+            except Fenced as fenced:
+                raise fenced from error
+            raise
 
     def forget_before(self, first: int) -> None:
         """Hold no longer the records before this number, but for the last takeover's."""
@@ -207,14 +228,14 @@ class ControlLog:
         try:
             put_entry(self._folder, record.seq, [{"commitInfo": _info(record)}, *rearranged, {"add": file}])
         except VersionTaken:
-            self._fenced(record)
+            self._fenced(record.seq)
         self._version = record.seq
 
-    def _fenced(self, record: ControlRecord) -> NoReturn:
-        found = next((other for other in reversed(read_control(self._folder.parent)) if other.seq >= record.seq), None)
+    def _fenced(self, seq: int) -> NoReturn:
+        found = next((other for other in reversed(read_control(self._folder.parent)) if other.seq >= seq), None)
         by = f'by writer "{found.writer}" of term {found.term}' if found else "by somebody unknown"
         raise Fenced(
-            f'control log: record {record.seq} was taken {by}, wanted by "{record.writer}" of term {record.term}',
+            f'control log: record {seq} was taken {by}, wanted by "{self._writer}" of term {self._term}',
             hint="another engine has taken over; this one has stopped and published nothing more",
         )
 

@@ -84,11 +84,12 @@ class ControlUpkeep:
         """Whether to look for what can be removed, for `times` as long as it may wait."""
         return self._log.is_known(self._control.version) and self._log.is_sweep_due(times)
 
-    def sweep(self) -> None:
-        """Remove the files of versions that nobody reads any more."""
+    def sweep(self, now: float) -> None:
+        """Remove the files of versions that nobody reads any more; `now` as of TableUpkeep.sweep."""
         since = self._control.clock.now() - _READ_WITHIN
         recent = (each.seq for each in self._control.records if each.published_at and each.published_at > since)
-        self._log.sweep(max(0, min(next(recent, self._control.version), self._control.version - _READ_VERSIONS)))
+        oldest = max(0, min(next(recent, self._control.version), self._control.version - _READ_VERSIONS))
+        self._log.sweep(oldest, now)
 
     def _merged(self, files: Sequence[Add], first: int) -> list[Add]:
         """The records of these files from this number on in one file; none if there are none."""

@@ -1,7 +1,8 @@
 """The log of one Delta table as files: list, read and put entries of `_delta_log` on a local disk.
 
 An entry is put if absent: written to a temporary file, then hard-linked to its name, which fails if
-somebody else has that version. Nothing is ever overwritten, rebased or retried here.
+somebody else has that version, or had it: entries are removed once a checkpoint stands for them, and a version
+in such a gap is none. Nothing is ever overwritten, rebased or retried here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
 NO_TABLE: Final = -1
 
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 _ENTRY = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
 
 
@@ -70,16 +72,25 @@ def put_entry(table: Path, version: int, actions: Sequence[Action]) -> None:
     try:
         _make_folder(log)
         durable.write(draft, b"".join(orjson.dumps(action) + b"\n" for action in actions))
+        _refuse_gap(table, version)
         os.link(draft, entry_file(table, version))
         durable.sync(log)
+        # Others may have gone on, and removed their entries, between the question and the answer. Then this one stays
+        # for the next clean-up: nobody reads it, since every reader begins at a checkpoint above it.
+        _refuse_gap(table, version)
     except FileExistsError:
         raise VersionTaken(version) from None
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if is_no_space(error):
             raise disk_full(table) from error
         raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+def is_no_space(error: Exception) -> bool:
+    """Whether an error of the operating system, or of delta-rs, which gives it as a text, says that a disk is full."""
+    return getattr(error, "errno", None) in _NO_SPACE or any(os.strerror(each) in str(error) for each in _NO_SPACE)
 
 
 def disk_full(table: Path) -> DiskFull:
@@ -88,6 +99,15 @@ def disk_full(table: Path) -> DiskFull:
         f'no space left on the device of table "{table}"',
         hint="free some space and start the engine again; nothing was published",
     )
+
+
+def _refuse_gap(table: Path, version: int) -> None:
+    """Raise VersionTaken if a version is older than what the log begins with.
+
+    The newest entry is never removed, so if the one before a new one is gone, others have gone on from there.
+    """
+    if version > 0 and not entry_file(table, version - 1).exists() and newest_version(table) > version:
+        raise VersionTaken(version)
 
 
 def _make_folder(folder: Path) -> None:

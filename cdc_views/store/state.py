@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +35,14 @@ class TableState:
     is_partitioned: bool = False
     _counts: dict[str, int | None] = field(default_factory=dict)
     _dead: dict[str, tuple[Mapping[str, Any], Rows]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: Path, version: int) -> TableState | None:
+        """The state at an older version; None if the log no longer says it."""
+        state = cls()
+        state._begin_at_checkpoint(table, version)
+        state._read_on(table, version)
+        return state if state.version == version else None
 
     def catch_up(self, table: Path) -> bool:
         """Read the entries that are new. False if some are gone and no checkpoint of one file has what they said."""
@@ -112,15 +121,16 @@ class TableState:
         """Keep what the file's newest deletion vector holds, as its writer knows."""
         self._dead[path] = self.files[path]["deletionVector"], rows
 
-    def _read_on(self, table: Path) -> None:
-        while entry_file(table, self.version + 1).exists():
+    def _read_on(self, table: Path, at_most: float = math.inf) -> None:
+        while self.version < at_most and entry_file(table, self.version + 1).exists():
             self.apply(self.version + 1, read_entry(table, self.version + 1))
 
-    def _begin_at_checkpoint(self, table: Path) -> None:
+    def _begin_at_checkpoint(self, table: Path, at_most: float = math.inf) -> None:
         """Start anew from the newest checkpoint that is one file; from nothing if there is none that can be read."""
         vars(self).update(vars(TableState()))
         names = os.listdir(table / LOG_FOLDER)
-        version = max((int(match[1]) for name in names if (match := _CHECKPOINT.match(name))), default=NO_TABLE)
+        found = (int(match[1]) for name in names if (match := _CHECKPOINT.match(name)))
+        version = max((version for version in found if version <= at_most), default=NO_TABLE)
         if version == NO_TABLE:
             return
         # Half written by a crash; then the entries that it stands for are still there.

@@ -101,8 +101,12 @@ class TableUpkeep:
         is_old = self._swept is None or (self._dropped and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S)
         return times == 1 and bool(is_old)
 
-    def sweep(self, oldest: int) -> int:
-        """Remove entries and files that only versions before `oldest` need; returns how many files that were."""
+    def sweep(self, oldest: int, now: float | None = None) -> int:
+        """Remove entries and files that only versions before `oldest` need; returns how many files that were.
+
+        `now` is when this was still the writer, as `time.time()` tells: files of later engines are younger.
+        """
+        now = time.time() if now is None else now
         if self._swept is None:
             self._take_in(range(oldest + 1, self.version + 1))
         self._dropped = {version: files for version, files in self._dropped.items() if version > oldest}
@@ -111,7 +115,7 @@ class TableUpkeep:
         if oldest < self._unknown:
             return 0
         needed = files_of(self._table, self.files).union(*self._dropped.values())
-        return clean_log(self._table, oldest) + sweep(self._table, needed, self._settings.keep_hours * _HOUR_S)
+        return clean_log(self._table, oldest) + sweep(self._table, needed, now - self._settings.keep_hours * _HOUR_S)
 
     def _take_in(self, versions: range) -> None:
         """Learn what these versions took out. Somebody else may have cleaned the log up."""

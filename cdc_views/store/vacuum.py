@@ -6,8 +6,7 @@ What a crash left half done looks the same: a data file that no version names. S
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -31,33 +30,36 @@ def files_of(table: Path, actions: Iterable[Mapping[str, Any]]) -> set[Path]:
     return found
 
 
-def sweep(table: Path, needed: Collection[Path], older_than_s: float) -> int:
-    """Remove the table's files that are not `needed` and older than so many seconds; returns how many.
+def sweep(table: Path, needed: Collection[Path], before: float) -> int:
+    """Remove the table's files that are not `needed` and were written before a time; returns how many.
 
     What was written later may belong to a version that is being made.
     """
-    latest, removed = time.time() - older_than_s, 0
+    removed = 0
     for file in table.iterdir():
         name = _checked_by(file.name)
-        if table / name in needed or not name.endswith(_DATA) or not _is_older(file, latest):
+        if table / name in needed or not name.endswith(_DATA) or not _is_older(file, before):
             continue
         file.unlink(missing_ok=True)
         removed += 1
         faults.point("upkeep.after_first_removed_file")
     for draft in (table / LOG_FOLDER).glob(".*.tmp"):
-        if _is_older(draft, latest):
+        if _is_older(draft, before):
             draft.unlink(missing_ok=True)
     return removed
 
 
-def remove_tables(root: Path, paths: Iterable[str]) -> int:
+def remove_tables(root: Path, paths: Iterable[str], require_writer: Callable[[], None]) -> int:
     """Remove whole tables, and what an earlier call had begun with; returns how many.
+
+    `require_writer` is asked before each: another engine may publish a table of the same path again.
 
     Moved first: a table of which half the files are gone must not pass for one that is there.
     """
     trash = root / _TRASH
     removed = 0
     for path in paths:
+        require_writer()
         trash.mkdir(exist_ok=True)
         (root / path).rename(trash / uuid4().hex)
         removed += 1
@@ -71,8 +73,8 @@ def _checked_by(name: str) -> str:
     return name[1:-4] if name.startswith(".") and name.endswith(".crc") else name
 
 
-def _is_older(file: Path, latest: float) -> bool:
+def _is_older(file: Path, than: float) -> bool:
     try:
-        return file.stat().st_mtime <= latest
+        return file.stat().st_mtime <= than
     except FileNotFoundError:
         return False

@@ -6,13 +6,15 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from cdc_views.store.entries import ENGINE, Action, commit_info
 from cdc_views.store.features import protocol, table_properties
 from cdc_views.store.schema import TableSpec, delta_schema
+
+RESTORE: Final = "RESTORE"  # the operation of a version that takes back others, Spark's name for it
 
 
 @dataclass(frozen=True)
@@ -104,16 +106,17 @@ def fence(app: str, base: int, stamp: Stamp) -> list[Action]:
 def head(app: str, base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> list[Action]:
     """What every version of ours on top of `base` begins with: its origin and its transaction."""
     transaction = {"appId": app, "version": stamp.attempt, "lastUpdated": time.time_ns() // 1_000_000}
-    return [{"commitInfo": _origin(base, stamp, operation, is_append=is_append)}, {"txn": transaction}]
+    return [origin(base, stamp, operation, is_append=is_append), {"txn": transaction}]
 
 
 def rearrangement(base: int, stamp: Stamp) -> list[Action]:
     """What a version begins with that moves rows to other files. It is part of no attempt, so has no transaction."""
-    return [{"commitInfo": _origin(base, stamp, "OPTIMIZE")}]
+    return [origin(base, stamp, "OPTIMIZE")]
 
 
-def _origin(base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> dict[str, Any]:
-    return {
+def origin(base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> Action:
+    """The commitInfo of a version of ours on top of `base`."""
+    info = {
         "timestamp": time.time_ns() // 1_000_000,
         "operation": operation,
         "operationParameters": {},
@@ -124,3 +127,4 @@ def _origin(base: int, stamp: Stamp, operation: str, *, is_append: bool = False)
         "txnId": str(uuid.uuid4()),
         "userMetadata": stamp.text(),
     }
+    return {"commitInfo": info}

@@ -25,7 +25,7 @@ from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
-from cdc_views.store import direct, durable, plain, torn, versions
+from cdc_views.store import direct, durable, plain, restoring, torn, versions
 from cdc_views.store.commit import Changes, Conflict, WrittenRows, frame_of, key_match, translated
 from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
@@ -55,6 +55,7 @@ _REMEDY = (
 )
 
 
+_TAKEN_OVER: Final = "another engine has taken over; this one has stopped"
 _DEFAULTS: Final = StoreSettings()
 _ROWS: Final = ".rows"
 
@@ -140,7 +141,7 @@ class Warehouse:
         return version
 
     def _commit_written(self, spec: TableSpec, base: int, rows: WrittenRows, stamp: Stamp) -> int:
-        self._check_base(spec.name, spec.path, base)
+        self._check_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
         with self._turns_at_spark:
             added = rows.write(spec, self._root / spec.path)
         faults.point("bulk.after_files")
@@ -157,7 +158,7 @@ class Warehouse:
             return table.state.version
 
     def _commit_by_spark(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
-        self._check_base(spec.name, spec.path, base)
+        self._check_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
         self.ways.took("commit", spec.name, "spark")
         table, session = self._root / spec.path, self._session(spec.path)
         try:
@@ -180,7 +181,7 @@ class Warehouse:
         with table.lock:
             if not table.catch_up() or not direct.is_possible(spec, table.state):
                 return None
-            self._check_found(spec.name, table.state.version, base)
+            self._check_found(spec.name, spec.path, table.state.version, base, stamp)
             rows, app = rows.select(spec.schema.names).cast(spec.schema), self._app(spec)
             vanishing = self._vanishing(spec, table, rows, deleted, changes.all_new)
             if vanishing is None:
@@ -224,16 +225,20 @@ class Warehouse:
             return None
         return _Vanishing(by_reading(table.folder, table.state, columns, keys), "direct-scan")
 
-    def fence(self, path: str, stamp: Stamp) -> int:
+    def fence(self, path: str, stamp: Stamp, above: int | None = None) -> int:
         """Put an empty version that carries the attempt, and return its number.
 
         A commit through Spark that began before it then finds a concurrent transaction; one that
         begins after it, with the same or a lower attempt, is skipped by Spark and reported here.
-        Raises Fenced if another writer puts versions at the same time.
+        `above` is a version that was there before the attempt was given out: what has come since is of an older
+        engine, which this shuts out, or of a later one. Raises Fenced if there is a later one, or if another writer
+        puts versions at the same time.
         """
         table = self._root / path
         for _ in range(20):
             version = newest_version(table) + 1
+            if above is not None:
+                self._refuse_later_attempts(path, above, version, stamp)
             try:
                 put_entry(table, version, versions.fence(path, version - 1, stamp))
                 return version
@@ -241,12 +246,35 @@ class Warehouse:
                 continue
         raise Fenced(f'table "{path}": version {version} was taken at every try', hint="another engine is writing")
 
-    def restore(self, path: str, version: int, stamp: Stamp) -> int:
-        """Make the content of an older version the newest one; returns the new version."""
-        base, session = self.latest_version(path), self._session(path)
-        table = self._root / path
+    def restore(self, path: str, version: int, stamp: Stamp, base: int | None = None) -> int:
+        """Make the content of an older version the newest one; returns the new version.
+
+        The newest one must be `base`, if that is given. Raises Fenced, ForeignCommit, DiskFull.
+        """
+        found = self.latest_version(path)
+        base = found if base is None else base
+        self._check_found(path, path, found, base, stamp)
         if version == base:
-            return self.fence(path, stamp)
+            return self.fence(path, stamp, base)
+        restored = self._restore_directly(path, version, stamp, base)
+        return self._restore_by_spark(path, version, stamp, base) if restored is None else restored
+
+    def _restore_directly(self, path: str, version: int, stamp: Stamp, base: int) -> int | None:
+        """Restore without Spark; None if the log no longer says what the version had."""
+        table = self._driver_table(path)
+        with table.lock:
+            wanted = restoring.state_to_restore(table.folder, version, base)
+            if wanted is None or not table.catch_up():
+                return None
+            self._check_found(path, path, table.state.version, base, stamp)
+            try:
+                restoring.restore(table.folder, table.state, wanted, stamp)
+            except VersionTaken as taken:
+                raise self._overtaken(path, path, stamp, base) from taken
+            return table.state.version
+
+    def _restore_by_spark(self, path: str, version: int, stamp: Stamp, base: int) -> int:
+        table, session = self._root / path, self._session(path)
         spark_commit.set_stamp(session, path, stamp)
         try:
             with translated(table):
@@ -382,12 +410,19 @@ class Warehouse:
                 self._tables[path] = DriverTable(self._root / path, self._indexes)
             return self._tables[path]
 
-    def _check_base(self, name: str, path: str, base: int) -> None:
-        self._check_found(name, self.latest_version(path), base)
-
-    def _check_found(self, name: str, found: int, base: int) -> None:
+    def _check_found(self, name: str, path: str, found: int, base: int, stamp: Stamp) -> None:
         if found != base:
-            raise self._foreign(name, f"found version {found}, wanted version {base}")
+            by_later = self._by_later_attempt(name, path, stamp, base)
+            raise by_later or self._foreign(name, f"found version {found}, wanted version {base}")
+
+    def _refuse_later_attempts(self, path: str, above: int, before: int, stamp: Stamp) -> None:
+        """Raise Fenced if a version in between is of a later attempt, or gone: only a later engine removes those."""
+        by_later = self._by_later_attempt(path, path, stamp, above)
+        if by_later is not None:
+            raise by_later
+        for version in range(above + 1, before):
+            if not entry_file(self._root / path, version).exists():
+                raise Fenced(f'table "{path}": version {version} was removed already', hint=_TAKEN_OVER)
 
     def _verified(self, name: str, path: str, base: int, stamp: Stamp) -> int:
         found = self.latest_version(path)
@@ -411,15 +446,20 @@ class Warehouse:
                 f"wanted one below attempt {stamp.attempt}",
                 hint="the attempt was used before; start the engine again, which takes a new one",
             )
-        others = [found for found in self.commits_above(path, base) if found.stamp != stamp]
-        for other in others:
+        by_later = self._by_later_attempt(name, path, stamp, base)
+        wanted = f"wanted version {base + 1} with attempt {stamp.attempt}"
+        return by_later or self._foreign(name, f"found version {newest}, {wanted}")
+
+    def _by_later_attempt(self, name: str, path: str, stamp: Stamp, base: int) -> Fenced | None:
+        """The error if one of the versions above `base` is of an attempt after the stamp's."""
+        for other in self.commits_above(path, base):
             if other.stamp is not None and other.stamp.attempt > stamp.attempt:
                 return Fenced(
                     f'table "{name}": version {other.version} has attempt {other.stamp.attempt}, '
                     f"wanted attempt {stamp.attempt}",
-                    hint="another engine has taken over; this one has stopped",
+                    hint=_TAKEN_OVER,
                 )
-        return self._foreign(name, f"found version {newest}, wanted version {base + 1} with attempt {stamp.attempt}")
+        return None
 
     def _check_schema(self, spec: TableSpec, wanted: str) -> None:
         metadata = DeltaTable(str(self._root / spec.path)).schema().to_json()

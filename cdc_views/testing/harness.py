@@ -43,6 +43,7 @@ from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.explain import Explanation, explain
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.data_files import space_for
 from cdc_views.store.reading import read_table
 from cdc_views.store.spark_work import spark_work
 from cdc_views.store.warehouse import TableSpec, Warehouse
@@ -237,7 +238,8 @@ class ViewHarness:
         Where nothing changed, a position is published not oftener than every `idle_interval_s` of the clock.
         """
         self._require_running()
-        record = run_epoch(self._log, self._tables, self._runner, self._control, idle_interval_s)
+        with self._writing():
+            record = run_epoch(self._log, self._tables, self._runner, self._control, idle_interval_s)
         if self._upkeep is not None:
             self._maintenance.run()
         return record
@@ -368,12 +370,19 @@ class ViewHarness:
         for name, value in _INTERPRETED.items():
             self._scratch.session.conf.set(name, value)
         self._runner = ViewRunner(self._spark, self._levels())
-        take_over(self._control, self._tables, {})
-        if self._tables.published is None:
-            self._tables.skip(self._log.begin())
-        recover(self._log, self._tables, self._runner, self._control)
+        with self._writing():
+            take_over(self._control, self._tables, {})
+            if self._tables.published is None:
+                self._tables.skip(self._log.begin())
+            recover(self._log, self._tables, self._runner, self._control)
         self._maintenance = Maintenance(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
         self._has_crashed = False
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """As the engine does around its work."""
+        with self._control.writing(), space_for(self._root):
+            yield
 
     def _require_running(self) -> None:
         if self._has_crashed:
