@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.fix_project",
     "tests.fix_spark",
     "tests.fix_conformance",
+    "tests.fix_disk",
 ]
 
 SKIPS = Path(__file__).parent / "SKIPS.md"

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from cdc_views import faults
 from cdc_views.store import durable
+from cdc_views.store.data_files import space_for
 from cdc_views.store.entries import LOG_FOLDER
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
@@ -23,12 +24,12 @@ _OF_A_VERSION: Final = re.compile(r"^(?:\d{20}\.)?(\d{20})\.(?:json|crc|compacte
 
 
 def write_checkpoint(table: Path) -> int:
-    """Write a checkpoint of the newest version, durably, and return that version."""
-    opened = DeltaTable(str(table))
-    opened.create_checkpoint()
-    log = table / LOG_FOLDER
-    for file in (log / f"{opened.version():020d}.checkpoint.parquet", log / "_last_checkpoint", log):
-        durable.sync(file)
+    """Write a checkpoint of the newest version, durably, and return that version. Raises DiskFull."""
+    opened, log = DeltaTable(str(table)), table / LOG_FOLDER
+    with space_for(table):
+        opened.create_checkpoint()
+        for file in (log / f"{opened.version():020d}.checkpoint.parquet", log / "_last_checkpoint", log):
+            durable.sync(file)
     faults.point("upkeep.after_checkpoint")
     return opened.version()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -14,9 +13,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
 
 from cdc_views.store import durable
-from cdc_views.store.entries import disk_full
+from cdc_views.store.entries import disk_full, is_no_space
 from cdc_views.store.state import Add
 
 # A lookup by key decodes row groups, not the file.
@@ -49,8 +49,8 @@ def space_for(table: Path) -> Iterator[None]:
     """Turn a disk without space into DiskFull."""
     try:
         yield
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
+    except (OSError, DeltaError) as error:
+        if is_no_space(error):
             raise disk_full(table) from error
         raise
 

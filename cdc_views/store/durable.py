@@ -47,12 +47,17 @@ def sync(file: Path) -> None:
 
 
 def write(file: Path, content: bytes | memoryview) -> None:
-    """Write a new file and bring its content to the disk; its name is not yet."""
-    with file.open("wb") as stream:
-        stream.write(content)
-        if _is_on:
-            stream.flush()
-            os.fsync(stream.fileno())
+    """Write a new file and bring its content to the disk; its name is not yet. No file is left if that fails."""
+    try:
+        with file.open("wb") as stream:
+            stream.write(content)
+            if _is_on:
+                stream.flush()
+                os.fsync(stream.fileno())
+    except OSError:
+        # On a full disk every try would leave one more.
+        file.unlink(missing_ok=True)
+        raise
 
 
 def sync_tree(folder: Path) -> None:
