@@ -9,11 +9,12 @@ from typing import Any
 
 import orjson
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.recovery import TORN
 from cdc_views.errors import Fenced, ForeignCommit
-from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.control import FOLDER, ControlRecord, last_published, read_control
 from cdc_views.store.entries import entry_file, newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, Warehouse
@@ -63,20 +64,20 @@ class Bank:
     def published(self) -> list[ControlRecord]:
         return [record for record in read_control(self.root) if record.kind == "publish"]
 
-    def assert_every_epoch_is_right(self) -> None:
+    def assert_every_epoch_is_right(self, since: int = 0) -> None:
         published = self.published()
-        for record in published:
+        for record in published[since:]:
             state = self.states[str(record.position)]
             for name in NAMES:
-                assert_equal(self._rows(record, f"public.{name}"), state[name].items(), f"{name} of {record.epoch}")
+                assert_equal(self.rows(record, f"public.{name}"), state[name].items(), f"{name} of {record.epoch}")
             balances = [balance for rows in state.values() for balance in rows.values()]
             if "bank_total" in record.tables:
-                assert_equal(self._rows(record, "bank_total"), [(sum(balances), len(balances))], str(record.epoch))
+                assert_equal(self.rows(record, "bank_total"), [(sum(balances), len(balances))], str(record.epoch))
         positions = [record.position for record in published]
         assert positions == sorted(positions)
         assert published[-1].position == self.harness.position
 
-    def _rows(self, record: ControlRecord, name: str) -> list[tuple[object, ...]]:
+    def rows(self, record: ControlRecord, name: str) -> list[tuple[object, ...]]:
         found = read_table(self.root, record.tables[name].path, record.tables[name].version)
         return [tuple(row.values()) for row in found.to_pylist()]
 
@@ -203,6 +204,21 @@ def test_start_after_a_foreign_commit_stops(bank: Bank, spark: SparkSession) -> 
     Warehouse(bank.root, spark).fence(path, Stamp(99, 99, "0/0"))
     with pytest.raises(ForeignCommit, match=r"public\.accounts"):
         bank.harness.restart()
+
+
+@pytest.mark.parametrize("name", ["public.accounts", "bank_total", FOLDER])
+def test_foreign_commit_stops_the_engine_and_the_next_one_and_is_not_read(bank: Bank, name: str) -> None:
+    bank.write(("accounts", 1, 10), ("savings", 1, 20))
+    last = last_published(bank.root)
+    path = FOLDER if name == FOLDER else last.tables[name].path
+    rows = read_table(bank.root, path, newest_version(bank.root / path))
+    write_deltalake(str(bank.root / path), rows.slice(0, 1), mode="append")
+    for go_on in (lambda: bank.write(("accounts", 1, 11)), bank.harness.restart):
+        with pytest.raises(ForeignCommit):
+            go_on()
+    assert last_published(bank.root) == last
+    assert_equal(bank.rows(last, "bank_total"), [(30, 2)])
+    assert_equal(bank.rows(last, "public.accounts"), [(1, 10)])
 
 
 @pytest.mark.parametrize("by_driver", [True, False])
