@@ -181,13 +181,14 @@ class Engine:
 
     def amend(self, request: QuarantineRequest) -> ControlRecord:
         """Do what is asked of the quarantine; the record that says so. Raises UnknownEvent and what an epoch raises."""
-        try:
-            recover(self._log, self._tables, self._views, self._control)
-        except UNAPPLICABLE:
-            # The event is in quarantine now, and may be the one that is to be discarded.
-            if request.kind != "discard":
-                raise
-        return self._amend(request)
+        with self._writing():
+            try:
+                recover(self._log, self._tables, self._views, self._control)
+            except UNAPPLICABLE:
+                # The event is in quarantine now, and may be the one that is to be discarded.
+                if request.kind != "discard":
+                    raise
+            return self._amend(request)
 
     def _amend(self, request: QuarantineRequest) -> ControlRecord:
         detail = {REQUEST: request.id}
