@@ -84,7 +84,7 @@ class ControlUpkeep:
         """Whether to look for what can be removed, for `times` as long as it may wait."""
         return self._log.is_known(self._control.version) and self._log.is_sweep_due(times)
 
-    def sweep(self, now: float) -> None:
+    def sweep(self, now: float | None = None) -> None:
         """Remove the files of versions that nobody reads any more; `now` as of TableUpkeep.sweep."""
         since = self._control.clock.now() - _READ_WITHIN
         recent = (each.seq for each in self._control.records if each.published_at and each.published_at > since)

@@ -10,6 +10,8 @@ from cdc_views.errors import DiskFull
 from cdc_views.store.control import read_control
 from cdc_views.store.control_upkeep import ControlUpkeep
 from cdc_views.store.retention import Needed
+from cdc_views.store.upkeep import TableUpkeep
+from cdc_views.store.versions import Stamp
 from tests.fix_disk import SmallDisk
 from tests.ledger import OFTEN, Ledger, MirrorEngine, assert_right, published
 
@@ -17,16 +19,13 @@ pytestmark = pytest.mark.usefixtures("without_fsync")
 
 # Where the disk is full, by the functions on the way there; the first that fits.
 PLACES = {
-    "checkpoint": {"write_checkpoint"},
-    "compaction": {"write_merged"},
     "entry of the control log": {"put_entry", "_put"},
     "log entry": {"put_entry"},
     "record of the control log": {"write_rows", "_put"},
     "data file": {"write_rows"},
     "deletion vector": {"write", "_commit_directly"},
 }
-# A checkpoint is several pages, and what is written before it some more.
-PAGES = (*range(7), *range(7, 60, 3))
+MOST_PAGES = 60
 
 
 def place_of(error: DiskFull) -> str:
@@ -42,11 +41,11 @@ def test_disk_that_is_full_anywhere_stops_the_engine_and_freed_lets_it_go_on(sma
     engine.start()
     engine.epochs(3)
     found = dict[str, int]()
-    for pages in PAGES:
+    for pages in range(MOST_PAGES):
         small_disk.fill(pages)
         before = published(root)[-1]
         try:
-            engine.epochs(8)
+            engine.epochs(8, upkeep=False)
             assert pages, "a full disk was not noticed"
         except DiskFull as error:
             place = place_of(error)
@@ -56,11 +55,32 @@ def test_disk_that_is_full_anywhere_stops_the_engine_and_freed_lets_it_go_on(sma
         small_disk.free()
         engine = MirrorEngine(root, ledger)
         engine.start()
-        engine.epochs(1)
+        engine.epochs(1, upkeep=False)
         assert_right(root, ledger, 1)
         if found.keys() >= PLACES.keys():
             break
     assert found.keys() == PLACES.keys(), found
+
+
+def test_upkeep_of_a_table_on_a_full_disk_leaves_its_versions(small_disk: SmallDisk) -> None:
+    root, ledger = small_disk.folder / "warehouse", Ledger()
+    engine = MirrorEngine(root, ledger)
+    engine.start()
+    engine.epochs(8, upkeep=False)
+    upkeep = TableUpkeep(root, engine.tables.specs["public.accounts"], OFTEN)
+    version, stamp = engine.tables.version("public.accounts"), Stamp(8, engine.control.last_attempt, "0/0")
+    assert upkeep.is_known(version)
+    for do in (lambda: upkeep.compact(upkeep.files_due(), stamp), upkeep.checkpoint):
+        for pages in range(2):
+            small_disk.fill(pages)
+            with pytest.raises(DiskFull, match="no space left on the device of table"):
+                do()
+            assert_right(root, ledger, 8)
+    small_disk.free()
+    engine.tables.stand_at({"public.accounts": upkeep.compact(upkeep.files_due(), stamp)})
+    upkeep.checkpoint()
+    engine.epochs(1)
+    assert_right(root, ledger, OFTEN.keep_epochs)
 
 
 def test_compaction_of_the_control_log_on_a_full_disk_leaves_every_record(small_disk: SmallDisk) -> None:
