@@ -23,3 +23,5 @@ def query(project: Project, sql: str, form: str | None) -> None:
     result = answer(epoch, sql)
     print_rows(result.to_pylist(), result.column_names, form)
     click.echo(f"epoch {epoch.record.epoch} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
+    for name, status in epoch.unequal.items():
+        click.echo(f'table "{name}" does not equal Postgres: it has {status} events', err=True)

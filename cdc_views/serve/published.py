@@ -47,6 +47,11 @@ class PublishedEpoch:
             )
 
     @property
+    def unequal(self) -> dict[str, str]:
+        """The mirrors that do not equal their Postgres table, with why: `parked` or `discarded`."""
+        return {name: table.status for name, table in self.tables.items() if table.status in ("parked", "discarded")}
+
+    @property
     def tables(self) -> dict[str, TableVersion]:
         """The mirrors and views, without what the engine keeps for itself."""
         return {name: table for name, table in self.record.tables.items() if not name.startswith("_")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 from confluent_kafka import Producer
 
@@ -10,6 +11,7 @@ from cdc_views.log.record import Place
 from cdc_views.log.topics import topic_name
 from cdc_views.names import TableName
 from cdc_views.replay.quarantine import listed
+from cdc_views.store.control import read_control
 from tests.fix_project import SOURCE, Project
 from tests.waiting import wait_for
 
@@ -99,3 +101,24 @@ def has_parked(project: Project, bad: Place) -> bool:
     equal = {row[0]: row == wanted[row[0]] for row in project.rows("public.accounts")}
     is_parked = (shown["public.accounts"]["status"], shown["public.accounts"]["parked"]) == ("parked", 1)
     return is_parked and len(listed(project.warehouse)) == 2 and equal == {1: True, 2: False, 3: True}
+
+
+def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project: Project) -> None:
+    bulk = ("--set", "log.bulk_offsets=1")
+    project.capture.start()
+    raw = f'{{"op":"u","{SECRET}"'.encode()
+    bad = put(project, b'{"id":2}', raw)
+    stopped = project.run(*bulk, "run", "--until-caught-up")
+    assert stopped.returncode == 1, stopped.stderr
+    assert f"BadEvent: {bad}: " in stopped.stderr
+    assert SECRET not in stopped.stderr
+    [entry] = listed(project.warehouse)
+    assert (entry.place, entry.record.value(), entry.state) == (bad, raw, "stopped")
+
+    wait_for(lambda: not project.processes(), LIMIT_S)
+    shutil.rmtree(project.warehouse)
+    parked = project.run(*bulk, *PARK, "run", "--until-caught-up")
+    assert parked.returncode == 0, parked.stderr
+    assert [record.kind for record in read_control(project.warehouse)].count("abandon") == 1
+    assert [(each.place, each.state) for each in listed(project.warehouse)] == [(bad, "bad")]
+    project.assert_equal_to_postgres()  # the bad event has changed nothing there

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.engine.requests import Answer, Requests
+from cdc_views.engine.requests import Answer, QuarantineRequest, Request, Requests, parse_request
 from cdc_views.engine.swap import Standby, SwapRequest
 from cdc_views.errors import LogGap
+from cdc_views.log.record import Place
 from tests.waiting import wait_for
 
 REQUEST = SwapRequest("ab12", "swap", {"public.t": Standby("mirrors/public/t/g-ab12", 4, 7)})
@@ -19,7 +20,7 @@ def test_request_is_taken_once_and_its_answer_comes_back(tmp_path: Path) -> None
     requests, answers = Requests(tmp_path), list[Answer | None]()
     asking = threading.Thread(target=lambda: answers.append(Requests(tmp_path).ask(REQUEST, lambda: True)))
     asking.start()
-    taken: list[SwapRequest] = []
+    taken: list[Request] = []
     wait_for(lambda: bool(taken.extend(found for found in [requests.take()] if found) or taken), 10)
     assert taken == [REQUEST]
     assert requests.take() is None
@@ -61,3 +62,9 @@ def test_request_that_the_engine_has_taken_is_waited_for(tmp_path: Path) -> None
 
 def test_answer_without_an_error_raises_nothing() -> None:
     Answer().raise_error()
+
+
+@pytest.mark.parametrize("place", [None, Place("app.public.t", 1, 7)])
+def test_request_of_the_quarantine_is_read_as_it_was_written(place: Place | None) -> None:
+    request = QuarantineRequest("ab12", "retry", place)
+    assert parse_request(request.text()) == request
