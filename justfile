@@ -32,8 +32,8 @@ conformance:
 
 # Engines that are stopped at any point and replaced, after so many epochs that the logs were cleaned up meanwhile
 two-writers:
-    CDC_VIEWS_TWO_WRITERS=all ./scripts/test tests/unit/test_two_writers.py
+    CDC_VIEWS_TWO_WRITERS=all ./scripts/test tests/faults/test_two_writers.py
 
 # All pairs of crashes, instead of some at random
 crash-pairs:
-    CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/unit/test_crash_pairs.py tests/spark/test_crash_pairs.py
+    CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
