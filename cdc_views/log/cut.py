@@ -2,8 +2,9 @@
 
 A record belongs to it if and only if its s0, the end of the commit before its transaction, is below
 B: then its own commit ends at B or before. One without s0 (a tombstone, a snapshot read, the first
-transaction after the slot was made) goes with the highest s0 before it in its partition. In each
-partition the cut ends before the first record with s0 at or above B; the next one starts there.
+transaction after the slot was made, one that could not be parsed) goes with the highest s0 before it in
+its partition. In each partition the cut ends before the first record with s0 at or above B; the next one
+starts there.
 """
 
 from __future__ import annotations
