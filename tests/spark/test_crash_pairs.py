@@ -1,6 +1,6 @@
 """Pairs of crashes of an engine with views: one at a point, and one at a point of the start after it.
 
-Without views, and with upkeep: tests/unit/test_crash_pairs.py. All of them: `just crash-pairs`.
+Without views, and with upkeep: tests/faults/test_crash_pairs.py. All of them: `just crash-pairs`.
 """
 
 from __future__ import annotations
