@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import ForeignCommit
-from cdc_views.store import direct, durable, plain
+from cdc_views.store import durable, state
 from cdc_views.store.entries import Action, put_entry
 from cdc_views.store.features import check_features
 from cdc_views.store.reading import scan
@@ -312,8 +312,7 @@ def crashes() -> Iterator[None]:
     """Crashes of one thread: the others work on other tables."""
     with (
         patch.object(faults, "point", point),
-        patch.object(direct, "put_entry", put_entry_or_crash),
-        patch.object(plain, "put_entry", put_entry_or_crash),
+        patch.object(state, "put_entry", put_entry_or_crash),
         patch.object(durable, "_is_on", False),
     ):
         yield
