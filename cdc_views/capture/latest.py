@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -74,18 +75,18 @@ class Latest:
     def _decoded(self) -> Folded:
         rows: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
-        seen: set[tuple[Any, ...]] = set()
-        names = self._table.key
+        seen: set[Any] = set()
+        columns, of_key = len(self._table.key), itemgetter(*self._table.key)
         for key, record in self._records.items():
             if key is None or _PLACEHOLDER in key:
                 raise _OddEvent
             value, fields = record.value(), orjson.loads(key)
             row = None if value is None else self._row_after(value)
-            of_key = tuple([fields[name] for name in names])
-            seen.add(of_key)
+            found = of_key(fields)
+            seen.add(found)
             if row is None:
                 gone.append(fields)
-            elif of_key == tuple([row[name] for name in names]) and len(fields) == len(names):
+            elif found == of_key(row) and len(fields) == columns:
                 rows.append(row)
             else:
                 raise _OddEvent
