@@ -26,19 +26,17 @@ def measure(
     """Rounds until the time is over, or so many `versions` were checked."""
     tally, random, began = Tally(), Random(seed), time.monotonic()
     damages = _shuffled(random)
+
+    def is_over(checked: int) -> bool:
+        is_enough = versions is not None and tally.versions + checked >= versions
+        return is_enough or time.monotonic() - began > minutes * 60
+
     with scratch() as folder, LocalStack(folder / "stack", durable=False) as stack, Proxy(stack.postgres.port) as proxy:
-        while True:
-            round_began = time.monotonic()
-
-            def is_over(since: float = round_began) -> bool:
-                now = time.monotonic()
-                return now - began > minutes * 60 or now - since > round_minutes * 60
-
+        while not is_over(0):
+            until_s = time.monotonic() + round_minutes * 60
             with ExitStack() as leftovers:
                 world = World(stack, proxy, folder, memory, leftovers)
-                Round(world, random, rate, tally).run(is_over, next(damages))
-            if time.monotonic() - began > minutes * 60 or (versions is not None and tally.versions >= versions):
-                break
+                Round(world, random, rate, tally).run(is_over, until_s, next(damages))
     return _figures(tally, time.monotonic() - began)
 
 
@@ -68,8 +66,8 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
 
 
 @click.command()
-@click.option("--minutes", default=60.0, show_default=True, help="For how long at least.")
-@click.option("--versions", type=int, help="End with the round in which so many versions are checked.")
+@click.option("--minutes", default=60.0, show_default=True, help="For how long.")
+@click.option("--versions", type=int, help="End sooner, when so many versions are checked.")
 @click.option("--round-minutes", default=7.0, show_default=True, help="How long a round has faults.")
 @click.option("--rate", default=60.0, show_default=True, help="Transactions a second.")
 @click.option("--seed", default=1, show_default=True, help="Of faults, their times, and the load.")

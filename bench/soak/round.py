@@ -63,8 +63,8 @@ class Round:
         self._rate = rate
         self._tally = tally
 
-    def run(self, is_over: Callable[[], bool], damage: Damage) -> None:
-        """Faults until it is over, and then the damage."""
+    def run(self, is_over: Callable[[int], bool], until_s: float, damage: Damage) -> None:
+        """Faults until this time (of `time.monotonic()`), or until enough versions were checked; then the damage."""
         world, seed = self._world, self._random.randrange(1_000_000)
         with WalOracle(world.dsn, [f"public.{table}" for table in TABLES]) as oracle, ExitStack() as reading:
             check = EpochCheck(oracle, world.warehouse, QUESTIONS)
@@ -75,7 +75,7 @@ class Round:
                 reader.start()
                 reading.callback(reader.stop)
                 number = 0
-                while not is_over():
+                while time.monotonic() < until_s and not is_over(check.versions):
                     number += 1
                     self._fault(self._random.choice(FAULTS), load)
                     if number % FAULTS_PER_CHECK == 0:

@@ -47,6 +47,11 @@ class Crashing:
             self.started().epochs(EPOCHS)
 
 
+@pytest.mark.proves(
+    wrong="two crashes in a row, the second in the recovery from the first",
+    seen="nothing",
+    do="start it again",
+)
 @pairs(REACHED, SOME)
 def test_third_start_after_two_crashes_is_right(tmp_path: Path, first: str, second: str) -> None:
     crashing = Crashing(tmp_path)

@@ -145,6 +145,11 @@ def test_checkpoint_of_a_version_that_is_gone_is_not_made(first: MirrorEngine, s
     assert_right(second.root, second.ledger, OFTEN.keep_epochs)
 
 
+@pytest.mark.proves(
+    wrong="a replaced engine meets what the other has written or removed",
+    seen="`Fenced`, whatever it met",
+    do="nothing",
+)
 def test_whatever_a_replaced_engine_meets_is_named_fenced(first: MirrorEngine, second: MirrorEngine) -> None:
     second.start()
     with pytest.raises(Fenced, match="was taken by writer") as caught, first.control.writing():

@@ -108,6 +108,11 @@ def stop_at(root: Path, tmp_path: Path) -> Iterator[StopAt]:
             each.process.join(LIMIT_S)
 
 
+@pytest.mark.proves(
+    wrong="the same, at any step of an epoch, a recovery or upkeep",
+    seen="`Fenced`",
+    do="nothing",
+)
 @pytest.mark.parametrize(
     ("point", "epochs"), [*((point, FEW) for point in POINTS_OF_A), *((point, MANY) for point in AFTER_MANY)]
 )

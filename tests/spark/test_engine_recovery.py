@@ -135,6 +135,11 @@ def test_crash_while_recovering_is_recovered_again(bank: Bank) -> None:
     assert len(bank.published()) == before + 1
 
 
+@pytest.mark.proves(
+    wrong="the engine was down for so long that an epoch begun before can no longer be read as it was",
+    seen="the epoch is given up (`cdc-views epochs --all-kinds`), a later one holds all of it",
+    do="nothing",
+)
 def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, clock: HandClock) -> None:
     chance = random.Random(8)
     bank.transfer(chance)
@@ -172,6 +177,11 @@ def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank) -
     bank.harness.verify()
 
 
+@pytest.mark.proves(
+    wrong="a loss of power",
+    seen="nothing; an epoch of which not all is on the disk is taken back",
+    do="start it again; keep `store.fsync`",
+)
 def test_power_loss_that_takes_what_spark_has_written_is_recovered(tmp_path: Path, spark: SparkSession) -> None:
     with ViewHarness(TABLES, spark, warehouse=tmp_path, allow_direct=False) as harness:
         bank = Bank(harness, tmp_path)
@@ -206,6 +216,11 @@ def test_start_after_a_foreign_commit_stops(bank: Bank, spark: SparkSession) -> 
         bank.harness.restart()
 
 
+@pytest.mark.proves(
+    wrong="something else commits to a table of the warehouse",
+    seen="`ForeignCommit` or `Fenced`; it is not read",
+    do="stop whatever writes there; RESTORE the table to the version that the hint names",
+)
 @pytest.mark.parametrize("name", ["public.accounts", "bank_total", FOLDER])
 def test_foreign_commit_stops_the_engine_and_the_next_one_and_is_not_read(bank: Bank, name: str) -> None:
     bank.write(("accounts", 1, 10), ("savings", 1, 20))
@@ -234,6 +249,11 @@ def test_view_that_was_dropped_and_declared_again_has_its_rows_once(spark: Spark
         assert_equal(harness.rows("ratio"), [(1, 5.0), (2, 2.0)])
 
 
+@pytest.mark.proves(
+    wrong="a view's query fails on its rows",
+    seen="the view is `failed` in `status`, reading it is `ViewFailed`; all else goes on",
+    do="mend the rows or the query",
+)
 def test_view_that_fails_is_published_as_failed_and_comes_back(bank: Bank) -> None:
     bank.harness.create_view(RATIO)
     bank.harness.create_view(ABOVE)

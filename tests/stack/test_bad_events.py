@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import pytest
 from confluent_kafka import Producer
 
 from cdc_views.log.record import Place
@@ -52,6 +53,11 @@ def is_equal(project: Project) -> bool:
     return project.has_published() and all(project.rows(name) == project.expected(name) for name in SOURCE)
 
 
+@pytest.mark.proves(
+    wrong="a record that Debezium has not written, or one of another shape",
+    seen="`BadEvent` with topic, partition, offset; with `log.on_bad_event: park` its key is parked",
+    do="[bad_events.md](bad_events.md)",
+)
 def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(project: Project) -> None:
     project.capture.start()
     raw = f'{{"op":"u","{SECRET}"'.encode()

@@ -92,6 +92,11 @@ def test_truncate_with_nothing_before_it_stops_at_once(started: Capture, databas
     assert error.value.hint
 
 
+@pytest.mark.proves(
+    wrong="the slot is advanced by hand",
+    seen="`SlotChanged` at the start",
+    do="begin anew: the changes between are lost",
+)
 def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: Database) -> None:
     name, slot = started.settings.log.connector, started.settings.source.slot
     wait_for(lambda: started.connect.stored_commit(name), 30)
@@ -115,6 +120,11 @@ def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: D
         require_slot_matches(started.settings.log, advanced.confirmed_flush_lsn)
 
 
+@pytest.mark.proves(
+    wrong="the connector's task fails",
+    seen="`ConnectorFailed` with what the task says",
+    do="mend what it says; the next start of the engine starts the task again",
+)
 def test_task_that_failed_is_told_by_the_cut_that_waits_for_it(started: Capture, database: Database) -> None:
     log, name = started.log(watches_slot=False), started.settings.log.connector
     first = log.cut(log.begin(), None)
@@ -140,6 +150,11 @@ def test_snapshot_that_is_restarted_is_an_error(database: Database, capture: Cap
         wait_snapshot(captured.settings.log, restart_once)
 
 
+@pytest.mark.proves(
+    wrong="Connect is killed in the initial snapshot",
+    seen="a line `SnapshotInterrupted: ...; taking it again`",
+    do="nothing, while the warehouse is empty",
+)
 def test_snapshot_that_was_cut_off_is_taken_again_without_phantom_rows(
     database: Database, capture: CaptureOf, stack: LocalStack
 ) -> None:

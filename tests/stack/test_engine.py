@@ -57,6 +57,11 @@ def ready(project: Project) -> Project:
     return project
 
 
+@pytest.mark.proves(
+    wrong="the engine is killed (SIGKILL, with its JVM) in an epoch",
+    seen="nothing; readers keep the last epoch",
+    do="start it again: it finishes the same epoch",
+)
 def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project) -> None:
     done = ready.run("run", "--until-caught-up")
     assert done.returncode == 0, done.stderr
@@ -73,6 +78,11 @@ def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project)
     ready.assert_equal_to_postgres()
 
 
+@pytest.mark.proves(
+    wrong="the engine is killed while Spark reads a long first epoch",
+    seen="nothing",
+    do="start it again",
+)
 @pytest.mark.parametrize("point", ["epoch.after_intent", "bulk.after_files"])
 def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Project, point: str) -> None:
     ready.capture.start()
@@ -88,6 +98,11 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
     ready.assert_equal_to_postgres()
 
 
+@pytest.mark.proves(
+    wrong="Postgres is restored to an earlier state, also if its WAL has passed the published position since",
+    seen="`LogDiscontinuity` at the start",
+    do="begin anew: an empty warehouse, another slot and topic prefix",
+)
 def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
 ) -> None:
@@ -106,6 +121,11 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     assert ready.published() == published
 
 
+@pytest.mark.proves(
+    wrong="the DSN leads to a standby, or to one that was promoted",
+    seen="`PreflightFailed`; `LogDiscontinuity` (another timeline)",
+    do="give the DSN of the primary; after a promotion begin anew",
+)
 def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
 ) -> None:
@@ -122,6 +142,16 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     assert ready.published() == published
 
 
+@pytest.mark.proves(
+    wrong="Postgres or Connect is away for a while",
+    seen="a line `SourceUnreachable: ...; trying again` (`NotRunning`, `MarkerTimeout`, `ConnectorFailed`)",
+    do="nothing, if it is back within `engine.retry_s`; else start the engine again",
+)
+@pytest.mark.proves(
+    wrong="the JVM of Spark's driver ends under the engine",
+    seen="`DriverLost`",
+    do="start it again; see `engine.driver_memory`",
+)
 def test_run_goes_on_when_services_are_back_but_not_without_its_jvm(ready: Project, stack: LocalStack) -> None:
     engine = ready.start("run")
     wait_for(ready.has_published, LIMIT_S)
@@ -143,6 +173,11 @@ def test_run_goes_on_when_services_are_back_but_not_without_its_jvm(ready: Proje
     assert "Traceback" not in err
 
 
+@pytest.mark.proves(
+    wrong="a second engine is started on the same machine",
+    seen="`WarehouseLocked`",
+    do="stop the first one, if it is the second that you want",
+)
 def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> None:
     first = ready.start("run")
     wait_for(ready.has_published, LIMIT_S)
@@ -160,6 +195,11 @@ def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> 
     assert ready.rows("balances") == ready.expected("balances")
 
 
+@pytest.mark.proves(
+    wrong="DDL on a captured table, or TRUNCATE",
+    seen="`SchemaChanged`, `TableTruncated`; everything before it is published",
+    do="begin anew",
+)
 @pytest.mark.parametrize(
     ("statement", "error"),
     [("ALTER TABLE accounts ADD COLUMN note varchar(5)", "SchemaChanged"), ("TRUNCATE accounts", "TableTruncated")],

@@ -106,6 +106,11 @@ def followed(database: Database, capture: CaptureOf) -> Followed:
     return Followed(captured, database)
 
 
+@pytest.mark.proves(
+    wrong="partitions are added to a topic",
+    seen="`TopicChanged`",
+    do="begin anew: keys have moved between partitions",
+)
 def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None:
     admin = admin_client(followed.settings)
     [added] = admin.create_partitions([NewPartitions(followed.topic, 5)]).values()
@@ -117,6 +122,11 @@ def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None
         followed.next_cut(followed.new_log())
 
 
+@pytest.mark.proves(
+    wrong="a topic is deleted, or made anew",
+    seen="`TopicChanged`",
+    do="begin anew",
+)
 def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
     tables = followed.captured.settings.source.tables
@@ -128,6 +138,11 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
         followed.next_cut()
 
 
+@pytest.mark.proves(
+    wrong="records are deleted that were not read yet",
+    seen="`OffsetCompacted`",
+    do="begin anew",
+)
 def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(followed: Followed) -> None:
     followed.database.execute(INSERT)
     second = followed.next_cut()
@@ -146,6 +161,11 @@ def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(f
     assert followed.log.cut(second.end, second.position).start == second.end  # it had read them
 
 
+@pytest.mark.proves(
+    wrong="the connector is deleted with its offsets and made anew",
+    seen="`LogDiscontinuity` or `SequenceRegressed`, at a start `SnapshotInterrupted`",
+    do="begin anew",
+)
 def test_connector_that_begins_again_stops_the_next_cut(followed: Followed) -> None:
     followed.stop_connector()
     followed.database.execute("DELETE FROM orders WHERE id = 3")
@@ -156,6 +176,11 @@ def test_connector_that_begins_again_stops_the_next_cut(followed: Followed) -> N
         wait_snapshot(followed.settings, lambda progress: None)
 
 
+@pytest.mark.proves(
+    wrong="the same, of tables that are empty by then",
+    seen="`LogDiscontinuity`",
+    do="begin anew",
+)
 def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(followed: Followed) -> None:
     followed.stop_connector()
     followed.database.execute("DELETE FROM orders")
@@ -166,6 +191,11 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(follow
     assert end_offsets(admin_client(followed.settings), ends) == ends  # nothing of the deletes came
 
 
+@pytest.mark.proves(
+    wrong="the slot is dropped, or made anew",
+    seen="`SlotChanged` at the start",
+    do="begin anew",
+)
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -183,6 +213,11 @@ def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: s
         followed.require_slot_matches()
 
 
+@pytest.mark.proves(
+    wrong="the server invalidates the slot (`max_slot_wal_keep_size`)",
+    seen="`SlotChanged` within seconds; an error of `check`",
+    do="begin anew",
+)
 def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
     with keeping_wal_of(followed.database, "1MB"):
@@ -200,6 +235,11 @@ def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: 
     assert "is lost: the server has removed WAL that it needs" in problems
 
 
+@pytest.mark.proves(
+    wrong="the slot is dropped under a running engine",
+    seen="`SlotChanged` within seconds",
+    do="begin anew",
+)
 def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
     followed.drop_slot()

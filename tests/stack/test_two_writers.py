@@ -53,6 +53,11 @@ def entries_of(project: Project) -> set[Path]:
     return {*project.warehouse.rglob("_delta_log/*.json")}
 
 
+@pytest.mark.proves(
+    wrong="an engine is stopped (SIGSTOP, a frozen machine), replaced by another one, and woken",
+    seen="`Fenced` from the old one; nothing of it is read",
+    do="nothing: the new one is the writer",
+)
 def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(ready: Project) -> None:
     engines = [stopped_at(ready, point) for point in STOPPED_AT]
     assert not any(record.kind in PUBLISHING for record in read_control(ready.warehouse))
@@ -77,6 +82,11 @@ def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(r
     assert [record.term for record in records] == sorted(record.term for record in records)
 
 
+@pytest.mark.proves(
+    wrong="the engine and its JVM are killed in one of Spark's commits",
+    seen="nothing",
+    do="start it again",
+)
 def test_engine_killed_with_its_jvm_in_a_merge_is_recovered(ready: Project) -> None:
     engine = ready.start("--set", "store.direct_rows=0", "--set", "upkeep.share=0", "run")
     wait_for(ready.has_published, LIMIT_S)
