@@ -37,3 +37,7 @@ two-writers:
 # All pairs of crashes, instead of some at random
 crash-pairs:
     CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
+
+# An hour of faults at random under load, every published version compared with Postgres
+soak *options:
+    .venv/bin/python -m bench.soak {{options}}

@@ -52,7 +52,7 @@ def page() -> str:
         "# What can go wrong",
         "",
         "Made from the tests that prove it (`tests/fault_page.py`); the last column names each. An error of ours is",
-        "printed as `Name: what was found`, and a line `hint: what to do`. In each case readers keep the last good epoch.",
+        "printed as `Name: what was found` and a line `hint: what to do`. Readers keep the last good epoch meanwhile.",
         "To begin anew is to start with an empty warehouse, another slot and another topic prefix.",
     ]
     for part, files in PARTS.items():

@@ -21,7 +21,13 @@ from cdc_views.stack.local import LocalStack
 
 
 def measure(
-    minutes: float, versions: int | None, round_minutes: float, rate: float, seed: int, memory: str
+    minutes: float,
+    versions: int | None,
+    round_minutes: float,
+    rate: float,
+    pause_s: float,
+    seed: int,
+    memory: str,
 ) -> Mapping[str, Any]:
     """Rounds until the time is over, or so many `versions` were checked."""
     tally, random, began = Tally(), Random(seed), time.monotonic()
@@ -36,7 +42,7 @@ def measure(
             until_s = time.monotonic() + round_minutes * 60
             with ExitStack() as leftovers:
                 world = World(stack, proxy, folder, memory, leftovers)
-                Round(world, random, rate, tally).run(is_over, until_s, next(damages))
+                Round(world, random, rate, pause_s, tally).run(is_over, until_s, next(damages))
     return _figures(tally, time.monotonic() - began)
 
 
@@ -70,13 +76,17 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
 @click.option("--versions", type=int, help="End sooner, when so many versions are checked.")
 @click.option("--round-minutes", default=7.0, show_default=True, help="How long a round has faults.")
 @click.option("--rate", default=60.0, show_default=True, help="Transactions a second.")
+@click.option("--pause", default=8.0, show_default=True, help="Seconds from one fault to the next, on average.")
 @click.option("--seed", default=1, show_default=True, help="Of faults, their times, and the load.")
 @click.option("--memory", default="1g", show_default=True, help="Heap of the engine's Spark driver.")
-def main(minutes: float, versions: int | None, round_minutes: float, rate: float, seed: int, memory: str) -> None:
+def main(
+    minutes: float, versions: int | None, round_minutes: float, rate: float, pause: float, seed: int, memory: str
+) -> None:
     """Faults at random under load, every published version compared with Postgres."""
-    options = {"minutes": minutes, "versions": versions, "round_minutes": round_minutes, "rate": rate, "seed": seed}
+    options = {"minutes": minutes, "versions": versions, "round_minutes": round_minutes, "rate": rate, "pause": pause,
+               "seed": seed}  # fmt: skip
     command.tell(f"seed {seed}")
-    command.run("soak", options, lambda: measure(minutes, versions, round_minutes, rate, seed, memory))
+    command.run("soak", options, lambda: measure(minutes, versions, round_minutes, rate, pause, seed, memory))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from cdc_views.store.control import PUBLISHING, ControlRecord, last_published, r
 from cdc_views.store.reading import read_table
 
 OLDER: Final = 100  # how many epochs back; upkeep keeps more
-_PAUSE_S: Final = 0.2
+_PAUSE_S: Final = 1.0
 
 
 class PinnedReader(threading.Thread):

@@ -25,7 +25,6 @@ from cdc_views.testing.oracle import WalOracle
 FIRST_EPOCH_LIMIT_S: Final = 240.0
 RECOVERY_LIMIT_S: Final = 180.0
 ALARM_LIMIT_S: Final = 120.0
-QUIET_S: Final = (0.5, 6.0)  # between one fault and the next
 FAULTS_PER_CHECK: Final = 4
 
 # Of each view, in Postgres' SQL and in another way than the view's.
@@ -57,10 +56,12 @@ class Tally:
 class Round:
     """Raises CheckFailed if the engine ends with what no fault explains, NotRunning if something does not recover."""
 
-    def __init__(self, world: World, random: Random, rate: float, tally: Tally) -> None:
+    def __init__(self, world: World, random: Random, rate: float, pause_s: float, tally: Tally) -> None:
+        """`pause_s` is from one fault to the next, on average; `rate` is transactions a second."""
         self._world = world
         self._random = random
         self._rate = rate
+        self._pause_s = pause_s
         self._tally = tally
 
     def run(self, is_over: Callable[[int], bool], until_s: float, damage: Damage) -> None:
@@ -80,7 +81,7 @@ class Round:
                     self._fault(self._random.choice(FAULTS), load)
                     if number % FAULTS_PER_CHECK == 0:
                         self._check(check)
-                    world.pause(self._random.uniform(*QUIET_S))
+                    world.pause(self._random.uniform(0, 2 * self._pause_s))
             committed = load.committed()
             world.wait(lambda: not is_behind(world.clock(), committed), RECOVERY_LIMIT_S, "all that was committed")
             self._check(check)

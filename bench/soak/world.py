@@ -32,7 +32,7 @@ from cdc_views.source.connection import connect
 from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.service import Service
-from cdc_views.store.control import ControlRecord, last_published, read_control
+from cdc_views.store.control import ControlRecord, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
 
 SCHEMA: Final = Path(__file__).with_name("schema.sql")
@@ -51,7 +51,7 @@ BANK_TOTAL: Final = 40_000
 # What an engine may end with while a service that it needs is away; its supervisor starts it again.
 PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, DriverLost))
 
-_POLL_S: Final = 0.05
+_POLL_S: Final = 0.2  # what we take of the processor, the engine lacks
 _ERROR: Final = re.compile(r"^(\w+): ", re.MULTILINE)
 _KNOWN: Final = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
 
@@ -69,6 +69,7 @@ class World:
         self._started_at = 0
         self._pid: int | None = None
         self._is_supervised = False
+        self._clock: tuple[TableVersion, dict[int, int]] | None = None
         with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(self.name)))
         leftovers.callback(self._forget)
@@ -185,7 +186,10 @@ class World:
         if record is None:
             return {}
         table = record.tables["public.clock"]
-        return {row["writer"]: row["n"] for row in read_table(self.warehouse, table.path, table.version).to_pylist()}
+        if self._clock is None or self._clock[0] != table:
+            rows = read_table(self.warehouse, table.path, table.version).to_pylist()
+            self._clock = table, {row["writer"]: row["n"] for row in rows}
+        return self._clock[1]
 
     def has_open_intent(self) -> bool:
         """Whether an epoch is begun and not published."""

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import click
 
 from cdc_views.demo.show import Show
-from cdc_views.demo.story import Demo, DemoOptions
+from cdc_views.demo.story import KILLS, Demo, DemoOptions
 from cdc_views.errors import CdcViewsError
 from cdc_views.locations import state_folder
 from cdc_views.stack.signals import interrupting
@@ -22,14 +22,23 @@ INTERRUPTED = 130
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--keep", is_flag=True, help="Leave everything running at the end.")
-@click.option("--kill-engine", is_flag=True, help="Kill the engine three times while it has an open intent.")
+@click.option(
+    "--kill-engine",
+    "kills",
+    type=click.IntRange(min=0),
+    is_flag=False,
+    flag_value=KILLS,
+    default=0,
+    metavar="[TIMES]",
+    help=f"Kill the engine while it has an open intent, {KILLS} times if no number is given.",
+)
 @click.option("--rate", default=400.0, show_default=True, help="Row changes per second of the workload.")
 @click.option("--seconds", default=60.0, show_default=True, help="How long the workload runs.")
 @click.option("--seed", default=1, show_default=True, help="Of data and workload.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def main(keep: bool, kill_engine: bool, rate: float, seconds: float, seed: int, debug: bool) -> None:
+def main(keep: bool, kills: int, rate: float, seconds: float, seed: int, debug: bool) -> None:
     """Start Postgres, Kafka and Connect, follow a real database for about a minute, and check the result."""
-    options = DemoOptions(keep, kill_engine, rate, seconds, seed)
+    options = DemoOptions(keep, kills, rate, seconds, seed)
     try:
         with interrupting(), ExitStack() as leftovers:
             Demo(state_folder(), options, Show(), leftovers).run()

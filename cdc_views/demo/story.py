@@ -38,7 +38,7 @@ class DemoOptions:
     """What the command line says."""
 
     keep: bool
-    kill_engine: bool
+    kills: int
     rate: float
     seconds: float
     seed: int
@@ -135,11 +135,11 @@ class Demo:
     def _run_workload(self, project: DemoProject, runner: Program) -> tuple[dict[str, Any], datetime]:
         options, began = self._options, datetime.now(UTC)
         # A killed engine starts again for some twenty seconds; there must be something to do for the last one too.
-        seconds = max(options.seconds, KILLS * SECONDS_PER_KILL) if options.kill_engine else options.seconds
+        seconds = max(options.seconds, options.kills * SECONDS_PER_KILL)
         writer = workload(project.folder, project.dsn, options.rate, seconds, options.seed)
         self._leftovers.callback(writer.stop)
         writer.start()
-        for number in range(1, KILLS + 1) if options.kill_engine else ():
+        for number in range(1, options.kills + 1):
             self._kill_engine(project, runner, number)
         self._show_epochs(project, runner, writer)
         ended = datetime.fromtimestamp(writer.log_file.stat().st_mtime, UTC)  # when it wrote its last line
@@ -190,7 +190,7 @@ class Demo:
         if consumed != result["row_changes"]:
             raise CheckFailed(f"the engine consumed {consumed} changes, wanted {result['row_changes']}")
         while_writing = self._figures["epochs_while_writing"]
-        if while_writing < EPOCHS_WHILE_WRITING and not self._options.kill_engine:
+        if while_writing < EPOCHS_WHILE_WRITING and not self._options.kills:
             raise CheckFailed(f"{while_writing} epochs while the workload ran, wanted {EPOCHS_WHILE_WRITING}")
         epochs = sum(1 for record in published if changes_of(record))
         return (

@@ -7,6 +7,7 @@ that Ctrl-C reaches Python alone and Python closes it down.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import signal
@@ -91,7 +92,8 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
             context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:
             raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error
-    # Its thread would print a traceback when the JVM ends; whoever uses the session learns of that anyway.
+    # They would print tracebacks when the JVM ends; whoever uses the session learns of that anyway.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     return SparkSession(context)
 

@@ -1,4 +1,4 @@
-"""A short soak: two thousand versions under faults at random, and none of them wrong."""
+"""A short soak: some hundred versions under faults at random, and none of them wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-VERSIONS = 2000
+# Half of a core is the oracle's and the reader's, so two thousand take nine minutes here: `just soak`.
+VERSIONS = 300
 LIMIT_S = 900
 
 
