@@ -25,7 +25,8 @@ HALF_DONE: Final = "epoch.before_publish"
 def pairs(points: Sequence[str], some: int) -> pytest.MarkDecorator:
     """Parametrize a test with `first` and `second`: so many pairs at random, or all."""
     wanted = os.environ.get(VARIABLE, "")
-    everything = list(product(sorted(points), repeat=2))
+    # After that first one the log in memory has nothing newer than eight days, so no recovery repeats a cut of it.
+    everything = [pair for pair in product(sorted(points), repeat=2) if pair != (_TAKEN_BACK, _RECOVERED)]
     seed = int(wanted) if wanted.isdigit() else random.randrange(1_000_000)
     chosen = everything if wanted == "all" else random.Random(seed).sample(everything, some)
     return pytest.mark.parametrize(("first", "second"), chosen, ids=[f"{seed}-{a}-{b}" for a, b in chosen])

@@ -75,7 +75,7 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
 @click.option("--minutes", default=60.0, show_default=True, help="For how long.")
 @click.option("--versions", type=int, help="End sooner, when so many versions are checked.")
 @click.option("--round-minutes", default=7.0, show_default=True, help="How long a round has faults.")
-@click.option("--rate", default=60.0, show_default=True, help="Transactions a second.")
+@click.option("--rate", default=20.0, show_default=True, help="Transactions a second.")
 @click.option("--pause", default=8.0, show_default=True, help="Seconds from one fault to the next, on average.")
 @click.option("--seed", default=1, show_default=True, help="Of faults, their times, and the load.")
 @click.option("--memory", default="1g", show_default=True, help="Heap of the engine's Spark driver.")

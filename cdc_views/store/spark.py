@@ -93,7 +93,7 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
         except Exception as error:
             raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error
     # They would print tracebacks when the JVM ends; whoever uses the session learns of that anyway.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     return SparkSession(context)
 
@@ -129,6 +129,10 @@ def session_beside(
             if started.exception() is None:
                 with suppress(*_GONE):
                     started.result().stop()
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module not in ("java_gateway", "clientserver")
 
 
 def require_alive(session: SparkSession, error: Exception) -> None:

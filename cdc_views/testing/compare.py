@@ -82,7 +82,8 @@ def differences(
             readable.append(name)
     judged = judge(readable)
     found += [difference for name in readable for difference in judged[name]]
-    return found + [Difference(name, "unasked") for name in tables if name not in names]
+    ours = [name for name in tables if name.startswith("_")]  # what the engine keeps for itself, as `_quarantine`
+    return found + [Difference(name, "unasked") for name in tables if name not in names and name not in ours]
 
 
 def describe(found: Iterable[Difference]) -> str:

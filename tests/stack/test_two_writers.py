@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -121,4 +122,5 @@ def data_files(table: Path) -> set[str]:
 def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
     """Send a signal to processes of ours."""
     for pid in pids:
-        os.kill(pid, number)
+        with suppress(ProcessLookupError):  # a worker of Spark's that has ended since
+            os.kill(pid, number)
