@@ -6,11 +6,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import psycopg
@@ -37,7 +37,7 @@ from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
 from cdc_views.stack.folders import make_shared
-from cdc_views.stack.local import LocalStack
+from cdc_views.stack.local import Addresses, LocalStack
 
 ROOT: Final = Path(__file__).parent.parent
 CAPTURED_LIMIT_S: Final = 3600.0
@@ -59,19 +59,10 @@ class Rig:
         """A new project folder over the same database and topics, with an empty warehouse of its own."""
         folder = self.folder / label
         folder.mkdir()
-        addresses = self.stack.addresses
-        with open(folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
-            secret.write(self.dsn)
         if self.with_views:
             shutil.copytree(VIEWS, folder / "views")
-        settings = {
-            "source": {"dsn": "${file:dsn}", "tables": list(self.contents.tables), "slot": self.name,
-                       "publication": self.name},
-            "log": {"bootstrap_servers": addresses.bootstrap_servers, "connect_url": addresses.connect_url,
-                    "connector": self.name, "topic_prefix": self.name},
-            "engine": {"driver_memory": self.driver_memory},
-        }  # fmt: skip
-        (folder / FILE_NAME).write_text(yaml.safe_dump(settings, sort_keys=False))
+        write_project(folder, self.dsn, self.stack.addresses, self.name, self.contents.tables,
+                      engine={"driver_memory": self.driver_memory})  # fmt: skip
         return folder
 
     def settings(self, project: Path) -> Settings:
@@ -130,8 +121,39 @@ class Rig:
         """Free connector, slot, topics and database."""
         if (self.folder / "capture").exists():
             forget_capture(self.settings(self.folder / "capture"))
-        with psycopg.connect(self.stack.addresses.dsn, autocommit=True) as server:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(self.name)))
+        drop_database(self.stack, self.name)
+
+
+def write_project(
+    folder: Path, dsn: str, addresses: Addresses, name: str, tables: Iterable[str], **further: Mapping[str, Any]
+) -> None:
+    """Write the settings of a project whose slot, publication, connector and topics have this name.
+
+    `further` are settings by their section; the DSN goes into a file that nobody else can read.
+    """
+    with open(folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
+        secret.write(dsn)
+    values: dict[str, dict[str, Any]] = {
+        "source": {"dsn": "${file:dsn}", "tables": list(tables), "slot": name, "publication": name},
+        "log": {"bootstrap_servers": addresses.bootstrap_servers, "connect_url": addresses.connect_url,
+                "connector": name, "topic_prefix": name},
+    }  # fmt: skip
+    for section, settings in further.items():
+        values[section] = {**values.get(section, {}), **settings}
+    (folder / FILE_NAME).write_text(yaml.safe_dump(values, sort_keys=False))
+
+
+def create_database(stack: LocalStack, name: str) -> str:
+    """Make an empty database; returns its DSN."""
+    with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return make_conninfo(stack.addresses.dsn, dbname=name)
+
+
+def drop_database(stack: LocalStack, name: str) -> None:
+    """Drop it, whoever is connected."""
+    with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @contextmanager
@@ -143,9 +165,7 @@ def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool =
     """
     with scratch() as folder, LocalStack(state or folder / "stack") as stack:
         name = f"bench_{uuid4().hex[:10]}"
-        with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
-            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        dsn = make_conninfo(stack.addresses.dsn, dbname=name)
+        dsn = create_database(stack, name)
         contents = database.create_demo(dsn) if with_views else database.create(dsn, rows)
         made = Rig(stack, folder, name, dsn, contents, driver_memory, with_views)
         try:

@@ -76,12 +76,8 @@ def _stop_connector(world: World) -> None:
             slot = read_slot(source, world.name)
         return slot is not None and slot.active_pid is None
 
-    _wait(is_free, "a slot that nobody uses")
-
-
-def _wait(condition: Callable[[], bool], what: str) -> None:
-    if not wait_until(condition, LET_GO_S):
-        raise NotRunning(f"{what} did not come within {LET_GO_S:.0f} s")
+    if not wait_until(is_free, LET_GO_S):
+        raise NotRunning(f"the connector did not let go of its slot within {LET_GO_S:.0f} s")
 
 
 DAMAGES: Final = (

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from bench.soak.proxy import Mode
 from bench.soak.world import World
+from cdc_views.demo.programs import Program
 from cdc_views.errors import FaultNotReached
 from cdc_views.stack import process
 from cdc_views.stack.service import Service
@@ -42,20 +43,16 @@ class Fault:
 
 
 def _kill_engine(world: World, random: Random) -> None:
-    _require(world.engine.pid is not None, "the engine was not running")
+    _running(world.engine)
     world.engine.kill()
 
 
 def _kill_python(world: World, random: Random) -> None:
-    pid = world.engine.pid
-    _require(pid is not None, "the engine was not running")
-    assert pid is not None
-    process.send([pid], signal.SIGKILL)
+    process.send([_running(world.engine)], signal.SIGKILL)
 
 
 def _kill_jvm(world: World, random: Random) -> None:
-    pid = world.engine.pid
-    jvms = [] if pid is None else [one for one in process.family(pid)[1:] if _name(one) == "java"]
+    jvms = [pid for pid in process.family(_running(world.engine)) if _name(pid) == "java"]
     _require(bool(jvms), "the engine had no JVM")
     process.send(jvms, signal.SIGKILL)
 
@@ -67,10 +64,7 @@ def _kill_at_point(world: World, random: Random) -> None:
 
 
 def _stop_engine(world: World, random: Random) -> None:
-    pid = world.engine.pid
-    _require(pid is not None, "the engine was not running")
-    assert pid is not None
-    family = process.family(pid)
+    family = process.family(_running(world.engine))
     process.send(family, signal.SIGSTOP)
     world.pause(random.uniform(*STOPPED_S))
     process.send(family, signal.SIGCONT)
@@ -79,9 +73,7 @@ def _stop_engine(world: World, random: Random) -> None:
 def _killed(service: Callable[[World], Service], signum: signal.Signals = signal.SIGKILL) -> Fire:
     def fire(world: World, random: Random) -> None:
         found = service(world)
-        pid = found.pid
-        _require(pid is not None, f"{found.name} was not running")
-        assert pid is not None
+        pid = _running(found)
         if signum == signal.SIGKILL:
             found.kill()
         else:
@@ -96,7 +88,7 @@ def _killed(service: Callable[[World], Service], signum: signal.Signals = signal
 def _stopped(service: Callable[[World], Service]) -> Fire:
     def fire(world: World, random: Random) -> None:
         found = service(world)
-        _require(found.pid is not None, f"{found.name} was not running")
+        _running(found)
         found.pause()
         world.pause(random.uniform(*STOPPED_S))
         found.resume()
@@ -112,6 +104,14 @@ def _network(mode: Mode) -> Fire:
         _require(connections > 0, "nobody was connected")
 
     return fire
+
+
+def _running(what: Program | Service) -> int:
+    """Its pid. Raises FaultNotReached if it does not run."""
+    pid = what.pid
+    if pid is None:
+        raise FaultNotReached(f"{what.name} was not running")
+    return pid
 
 
 def _require(condition: bool, problem: str) -> None:

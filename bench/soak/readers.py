@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -49,12 +48,9 @@ class PinnedReader(threading.Thread):
         if self._random.random() < 0.5:
             return last_published(self._warehouse)
         published = [record for record in read_control(self._warehouse) if record.kind in PUBLISHING]
-        return self._random.choice(self._kept(published))
-
-    def _kept(self, published: Sequence[ControlRecord]) -> Sequence[ControlRecord]:
         if not published:
             raise NothingPublished("there is no epoch yet")
-        return published[-OLDER:]
+        return self._random.choice(published[-OLDER:])
 
     def _read(self, record: ControlRecord) -> None:
         tables = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -14,15 +13,13 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-import psycopg
-import yaml
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from bench.rig import create_database, drop_database, write_project
 from bench.soak.load import TABLES, Load
-from bench.soak.proxy import Proxy
+from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
-from cdc_views.config import FILE_NAME, Settings, load_settings
+from cdc_views.config import Settings, load_settings
 from cdc_views.demo.programs import Program, engine
 from cdc_views.engine.capture import forget_capture
 from cdc_views.engine.patience import AWAY
@@ -70,10 +67,8 @@ class World:
         self._pid: int | None = None
         self._is_supervised = False
         self._clock: tuple[TableVersion, dict[int, int]] | None = None
-        with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
-            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(self.name)))
+        self.dsn = create_database(stack, self.name)
         leftovers.callback(self._forget)
-        self.dsn = make_conninfo(stack.addresses.dsn, dbname=self.name)
         with connect(self.dsn) as source:
             source.execute(SCHEMA.read_text().encode())
         self._make_project()
@@ -87,19 +82,14 @@ class World:
         (self.folder / "views").mkdir()
         for name, text in VIEWS.items():
             (self.folder / "views" / f"{name}.sql").write_text(text)
-        with open(self.folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
-            secret.write(make_conninfo(self.dsn, host="127.0.0.1", port=self.proxy.port))
-        addresses = self.stack.addresses
-        values = {
-            "source": {"dsn": "${file:dsn}", "tables": [f"public.{table}" for table in TABLES], "slot": self.name,
-                       "publication": self.name},
-            "log": {"bootstrap_servers": addresses.bootstrap_servers, "connect_url": addresses.connect_url,
-                    "connector": self.name, "topic_prefix": self.name, "transaction_timeout_ms": 5000},
-            "engine": {"driver_memory": self._memory},
+        write_project(
+            self.folder, make_conninfo(self.dsn, host=HOST, port=self.proxy.port), self.stack.addresses, self.name,
+            [f"public.{table}" for table in TABLES],
+            log={"transaction_timeout_ms": 5000},
+            engine={"driver_memory": self._memory},
             # Everything that upkeep removes is removed within the run.
-            "upkeep": {"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
-        }  # fmt: skip
-        (self.folder / FILE_NAME).write_text(yaml.safe_dump(values, sort_keys=False))
+            upkeep={"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
+        )  # fmt: skip
 
     @property
     def warehouse(self) -> Path:
@@ -110,7 +100,7 @@ class World:
         """Start it, and again whenever it ends, until `let_end`; `fault` arms a fault point for this once."""
         self._is_supervised = True
         self._started_at = self.engine.log_file.stat().st_size if self.engine.log_file.exists() else 0
-        armed = self.engine if fault is None else _with_fault(self.folder, fault)
+        armed = self.engine if fault is None else engine(self.folder, {faults.VARIABLE: fault})
         armed.start()
         self._pid = armed.pid
 
@@ -208,13 +198,8 @@ class World:
 
     def _forget(self) -> None:
         forget_capture(self.settings)
-        with psycopg.connect(self.stack.addresses.dsn, autocommit=True) as server:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(self.name)))
+        drop_database(self.stack, self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _with_fault(folder: Path, fault: str) -> Program:
-    return Program("engine", folder, ["-m", "cdc_views.cli.main", "-C", str(folder), "run"], {faults.VARIABLE: fault})
 
 
 def is_beyond(clock: Mapping[int, int], committed: Mapping[int, int]) -> bool:

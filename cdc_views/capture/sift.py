@@ -38,7 +38,7 @@ class Parked:
     @property
     def place(self) -> Place:
         """Where the record is."""
-        return Place(self.record.topic, self.record.partition, self.record.offset)
+        return self.record.place
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Walk:
     def add(self, record: Record) -> None:
         """Apply the record, or park it."""
         identity = self._envelope.identity(record)
-        if Place(record.topic, record.partition, record.offset) in self.known.left_out:
+        if record.place in self.known.left_out:
             if isinstance(identity[1], tuple):
                 self.fold.lose(identity[1])
         elif identity in self.known.parked:
@@ -206,11 +206,11 @@ class _Walk:
 
 def _named(error: CdcViewsError, record: Record) -> CdcViewsError:
     """The error, with the place of its record in front unless it is there."""
-    place = str(Place(record.topic, record.partition, record.offset))
+    place = str(record.place)
     message = error.message if error.message.startswith(place) else f"{place}: {error.message}"
     return type(error)(message, hint=error.hint)
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
     """Records of several partitions, each in offset order."""
-    return sorted(records, key=lambda record: (record.topic, record.partition, record.offset))
+    return sorted(records, key=lambda record: record.place)

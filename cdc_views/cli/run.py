@@ -73,22 +73,17 @@ def _publish(settings: Settings, session: Callable[[], SparkSession], once: bool
         patience.renew()
         _report(record)
 
+    is_captured = True
     while True:
         try:
+            if not is_captured:
+                start_capture(settings, on_progress=lambda progress: None)
             with Engine(settings, session(), on_progress=ShownProgress("reading")) as engine:
                 _say("engine: running")
                 return engine.run(once=once, until=until, on_epoch=on_epoch)
         except AWAY as error:
             patience.wait(error)
-        _capture_again(settings, patience)
-
-
-def _capture_again(settings: Settings, patience: Patience) -> None:
-    while True:
-        try:
-            return start_capture(settings, on_progress=lambda progress: None)
-        except AWAY as error:
-            patience.wait(error)
+            is_captured = False
 
 
 def _say(text: str) -> None:

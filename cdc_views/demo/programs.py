@@ -79,9 +79,9 @@ class Program:
         process.kill(self._pid_file)
 
 
-def engine(project: Path) -> Program:
+def engine(project: Path, environment: Mapping[str, str] | None = None) -> Program:
     """`cdc-views run` on a project."""
-    return Program("engine", project, ["-m", "cdc_views.cli.main", "-C", str(project), "run"])
+    return Program("engine", project, ["-m", "cdc_views.cli.main", "-C", str(project), "run"], environment)
 
 
 def workload(project: Path, dsn: str, rate: float, seconds: float, seed: int) -> Program:

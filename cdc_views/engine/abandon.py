@@ -36,6 +36,8 @@ def abandon(
 ) -> None:
     """Take back what the attempts at an epoch committed, then say that it will never be published.
 
+    `done` are tables that earlier attempts committed; what the last one did is found here.
+
     A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
     epoch compares it with its query, unless it is one of `torn`. So is a table that is to replace another: its swap
     sees to it.

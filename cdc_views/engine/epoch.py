@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from cdc_views import faults
 from cdc_views.capture.fold import UNAPPLICABLE
-from cdc_views.engine.abandon import abandon, committed_by
+from cdc_views.engine.abandon import abandon
 from cdc_views.engine.deltas import Deltas, read_deltas
 from cdc_views.engine.mirrors import commit_mirrors
 from cdc_views.engine.parallel import beside
@@ -157,7 +157,7 @@ def _stopped(
 ) -> CdcViewsError:
     """Give the epoch up and keep the events; the error of the first."""
     error, entry = refused[0]
-    abandon(tables, control, intent, committed_by(intent, tables), f"stopped before {entry.place}")
+    abandon(tables, control, intent, intent.done, f"stopped before {entry.place}")
     keep_stopped(tables, control, [entry for _, entry in refused])
     hint = '"cdc-views quarantine list" shows it, and docs/bad_events.md what can be done'
     return type(error)(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint)
@@ -172,7 +172,7 @@ def _bad_in_bulk(
         raise error
     if not tables.parks:
         raise _stopped(tables, control, intent, [(error, _entry_at(log, place, intent, error))])
-    abandon(tables, control, intent, committed_by(intent, tables), f"met {place}, which is parked")
+    abandon(tables, control, intent, intent.done, f"met {place}, which is parked")
     cut = replace(intent.cut, bulk=intent.cut.bulk - {log.table_of(place.topic)})
     return finish_epoch(log, tables, views, control, intend(control, cut, tables, swap=intent.swap), Stages())
 

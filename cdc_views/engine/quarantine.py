@@ -137,6 +137,7 @@ class Past:
     """What the quarantine has of one table when an epoch begins; `records` are to be applied before the cut's."""
 
     entries: Sequence[Entry] = ()
+    identities: Mapping[Place, Identity] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
     records: Sequence[Record] = ()
     retried: Collection[Identity] = frozenset()
@@ -150,6 +151,8 @@ class Past:
 
 def past_of(source: SourceTable, entries: Sequence[Entry], start: Offsets, retry: Retry | None) -> Past:
     """What `entries`, all of this table, mean for an epoch whose cut begins at `start`."""
+    if not entries:
+        return Past()
     identities = _identities(source, entries)
     retried = _retried(source, entries, identities, retry)
     parked = {identities[each.place] for each in entries if each.state in PARKED} - retried
@@ -157,7 +160,7 @@ def past_of(source: SourceTable, entries: Sequence[Entry], start: Offsets, retry
     lost = {identities[each.place] for each in discarded if _is_before(each.place, start)} - retried
     again = [each for each in entries if each.state != "stopped" and identities[each.place] in retried]
     known = Known(parked, lost, {each.place for each in discarded})
-    return Past(entries, known, in_order(parse_record(each.record) for each in again), retried)
+    return Past(entries, identities, known, in_order(parse_record(each.record) for each in again), retried)
 
 
 def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[Place, Identity]:
@@ -220,11 +223,8 @@ class Step:
         kept = {each.place for each in sifted.parked}
         for parked in sifted.parked:
             self._park(str(source.name), parked, known.get(parked.place))
-        identities = _identities(source, past.entries)
         self.gone |= {
-            each.place
-            for each in past.entries
-            if each.place not in kept and _is_done(each, identities[each.place], past, sifted, end)
+            each.place for each in past.entries if each.place not in kept and _is_done(each, past, sifted, end)
         }
 
     def changes(self) -> Changes | None:
@@ -252,10 +252,11 @@ class Step:
             self.refused.append((parked.error, entry))
 
 
-def _is_done(entry: Entry, identity: Identity, past: Past, sifted: Sifted, end: Offsets) -> bool:
+def _is_done(entry: Entry, past: Past, sifted: Sifted, end: Offsets) -> bool:
     """Whether nothing depends on an entry any more that is not parked now."""
     if past.is_forgotten:
         return True
+    identity = past.identities[entry.place]
     if entry.state == "discarded":
         is_of_no_row = not isinstance(identity[1], tuple) and _is_before(entry.place, end)
         return is_of_no_row or identity in sifted.whole

@@ -15,21 +15,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from cdc_views.config import LogSettings
 from cdc_views.errors import OffsetCompacted, TopicChanged
 from cdc_views.log.record import Offsets, RawRecord, TopicPartition
-from cdc_views.log.topics import unreachable
+from cdc_views.log.topics import PASSING, unreachable
 
 _BATCH: Final = 5000
-
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.REQUEST_TIMED_OUT,
-    }
-)
 
 
 class Reader:
@@ -102,7 +90,7 @@ class Reader:
             # The offset of this event lies behind marks of transactions at the end of the partition.
             self._reach(message, message.offset())  # type: ignore[arg-type]
             return
-        if error.code() in _PASSING:
+        if error.code() in PASSING:
             return
         where = f'topic "{message.topic()}" partition {message.partition()}'
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):

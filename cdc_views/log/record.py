@@ -73,6 +73,11 @@ class Record:
     raw: RawRecord | None = None
     problem: str | None = None
 
+    @property
+    def place(self) -> Place:
+        """Where it is in the log."""
+        return Place(self.topic, self.partition, self.offset)
+
 
 class Place(NamedTuple):
     """Where a record is in the log."""
@@ -204,7 +209,7 @@ def place_of(message: RawRecord) -> Place:
 
 def bad_event(record: Record, problem: str, *, hint: str | None = None) -> BadEvent:
     """The error for a record that is not what Debezium writes; it never quotes the record."""
-    return BadEvent(f"{Place(record.topic, record.partition, record.offset)}: {problem}", hint=hint)
+    return BadEvent(f"{record.place}: {problem}", hint=hint)
 
 
 def find_place(message: str) -> Place | None:

@@ -36,9 +36,11 @@ _POLL_S: Final = 0.05
 
 _AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 # What a broker says of a partition that it was just given, as that of a new topic, or gets back after a restart.
-_PASSING: Final = (
+_UNSETTLED: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
 )  # fmt: skip
+PASSING: Final = frozenset({*_AWAY, *_UNSETTLED})
+"""Codes of errors that go away by themselves."""
 
 # DefaultTopicNamingStrategy of Debezium: every other character becomes an underscore.
 _NOT_IN_TOPIC_NAMES = re.compile(r"[^A-Za-z0-9._-]")
@@ -215,7 +217,7 @@ def begin_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> d
 def unreachable(error: KafkaException) -> CdcViewsError:
     """Turn an error of the client into ours."""
     fact = error.args[0]
-    if fact.code() in _AWAY or fact.code() in _PASSING:
+    if fact.code() in PASSING:
         return NotRunning(f"Kafka does not answer: {fact.str()}", hint="check log.bootstrap_servers")
     return LogError(f"Kafka refuses: {fact.str()}")
 
@@ -253,6 +255,6 @@ def _offsets(
         try:
             return {TopicPartition(key.topic, key.partition): future.result().offset for key, future in futures.items()}
         except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+            if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
                 raise unreachable(error) from None
         time.sleep(_POLL_S)
