@@ -98,8 +98,7 @@ class LogSettings(_Section):
     bulk_offsets: int = Field(
         100_000,
         ge=1,
-        description="offsets of a table from which on the first epoch leaves it to Spark to read them, by partition; "
-        "fewer the driver holds in memory",
+        description="offsets of a table from which on Spark reads them, by partition; fewer the driver holds in memory",
     )
     on_bad_event: Literal["stop", "park"] = Field(
         "stop",

@@ -1,12 +1,13 @@
 """The last event of each key of a long piece of log: fewer are decoded than were read, and those column by column.
 
-Only for a table whose every event holds the whole row. Of an event nothing is looked at but its key, its operation
-and the row after it; what is not just as expected is left to the fold, which names what is wrong. Both give the
-same rows (tests/unit/test_capture_latest.py).
+Only for a table whose every event holds the whole row. Of an event nothing is looked at but its key, its operation,
+its order and the row after it; what is not just as expected is left to the fold, which names what is wrong. Both give
+the same rows (tests/unit/test_capture_latest.py).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from operator import itemgetter
@@ -19,13 +20,16 @@ from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded
 from cdc_views.capture.sift import first_error
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import PLACEHOLDER, unchangeable, unmarked
-from cdc_views.log.record import RawRecord, parse_records
+from cdc_views.log.cut import discontinuity
+from cdc_views.log.record import RawRecord, parse_record, parse_records
+from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 
 # Inside a JSON text every quote is escaped: these are the envelope's own, whatever the values are.
 _NO_ROW_BEFORE: Final = b'{"before":null,"after":'
 _SOURCE: Final = b',"source":{'
 _OPERATION: Final = b',"op":"'
+_ORDER: Final = re.compile(rb'"sequence":"\[\\"(\d{1,20})\\",')
 _WITH_ROW: Final = frozenset((b"c", b"u", b"r"))
 _PLACEHOLDER: Final = PLACEHOLDER.encode()
 
@@ -35,10 +39,14 @@ class _OddEvent(Exception):
 
 
 class Latest:
-    """The last event of each key among those of one partition, which come in offset order."""
+    """The last event of each key among those of one partition, which come in offset order.
 
-    def __init__(self, table: SourceTable) -> None:
+    Where something is stored already, none may be of before its position, `floor`, nor of a snapshot.
+    """
+
+    def __init__(self, table: SourceTable, floor: Lsn | None = None) -> None:
         self.size_bytes = 0
+        self._floor = floor
         self._table = table
         self._types = column_types(table)
         variants = [value for values in unchangeable(table).values() for value in values]
@@ -60,8 +68,10 @@ class Latest:
     def finish(self) -> Folded:
         """The rows and deleted keys that these events leave.
 
-        Raises BadEvent, UnsupportedType, UnresolvedToast; each names the event's place.
+        Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity; each names the event's place.
         """
+        if self._floor is not None:
+            self._require_later(self._floor)
         with suppress(_OddEvent, ValueError, TypeError, LookupError, *UNAPPLICABLE):
             return self._decoded()
         records, fold = parse_records(self._records.values()), Fold(self._table)
@@ -95,6 +105,18 @@ class Latest:
         return Folded(
             self._table, self._columns(rows, self._types), self._columns(gone, self._table.key), len(self._records)
         )
+
+    def _require_later(self, floor: Lsn) -> None:
+        for record in self._records.values():
+            value = record.value()
+            if value is None:
+                continue
+            found = _ORDER.search(value, max(value.rfind(_SOURCE), 0))
+            if found is not None and int(found[1]) >= floor:
+                continue
+            parsed = parse_record(record)
+            if parsed.problem is None and (parsed.order is None or (parsed.order.commit or 0) < floor):
+                raise discontinuity(parsed, floor)
 
     def _row_after(self, value: bytes) -> dict[str, Any] | None:
         """The row after an event; None for a delete."""

@@ -1,4 +1,4 @@
-"""A table's rows from its topic, however long, in parallel by Spark: for a first epoch, and for a rebuild.
+"""What a long piece of a table's topic leaves, in parallel by Spark: for a first epoch, a long cut, and a rebuild.
 
 Each task reads a partition, and writes what is left of it as data files of the table. Of Spark that takes
 tasks on its executors alone, so that a JVM which has just started is as fast as an old one.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -24,11 +25,11 @@ from cdc_views import errors
 from cdc_views.config import LogSettings
 from cdc_views.engine.bulk_files import PIECE_OFFSETS, FilesOfRange, Range, do_nothing
 from cdc_views.log.record import Offsets
+from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.commit import WrittenRows
-from cdc_views.store.schema import TableSpec
+from cdc_views.store.commit import Written, WrittenRows
+from cdc_views.store.schema import TableSpec, key_schema
 from cdc_views.store.spark_work import job_group
-from cdc_views.store.state import Add
 
 _POLL_S: Final = 0.5
 _TOLD: Final = ".progress"  # below the table's folder, which executors and driver share
@@ -70,25 +71,34 @@ class BulkReader:
         self._on_progress = on_progress
         self._piece_offsets = piece_offsets
 
-    def rows(self, table: SourceTable, start: Offsets, end: Offsets) -> WrittenRows:
-        """The first rows of a mirror, from these offsets of its partitions. Reading begins with the commit."""
+    def rows(
+        self, table: SourceTable, start: Offsets, end: Offsets, *, all_new: bool = True, floor: Lsn | None = None
+    ) -> WrittenRows:
+        """What these offsets of its partitions change in a mirror. Reading begins with the commit.
+
+        `all_new`: nothing is in it yet. `floor` is the position of what it holds: no event is to be of before it.
+        """
         ranges = [Range(partition, start[partition], last) for partition, last in end.items()]
         # The longest first, so that none is left over at the end.
         ranges = sorted((each for each in ranges if each.offsets), key=lambda each: (-each.offsets, each.partition))
-        return WrittenRows(lambda spec, folder: self._write(table, spec, folder, ranges))
 
-    def _write(self, table: SourceTable, spec: TableSpec, folder: Path, ranges: Sequence[Range]) -> list[Add]:
+        def write(spec: TableSpec, folder: Path) -> Written:
+            told = folder / _TOLD
+            task = FilesOfRange(self._log, table, spec, folder, told, all_new, floor, self._piece_offsets)
+            parts = self._run(task, ranges) if ranges else []
+            deleted = [key_schema(spec).empty_table(), *(part.deleted for part in parts)]
+            return Written([add for part in parts for add in part.added], pa.concat_tables(deleted))
+
+        return WrittenRows(write, all_new)
+
+    def _run(self, task: FilesOfRange, ranges: Sequence[Range]) -> list[Written]:
         """Have the files written, and tell how that gets on. Raises what a task raised."""
-        if not ranges:
-            return []
-        total, context = sum(each.offsets for each in ranges), self._spark.sparkContext
-        with self._watched(str(table.name), total, folder / _TOLD), job_group(self._spark, f"bulk of {table.name}"):
-            files_of = FilesOfRange(self._log, table, spec, folder, folder / _TOLD, self._piece_offsets)
+        name, total, context = task.table.name, sum(each.offsets for each in ranges), self._spark.sparkContext
+        with self._watched(str(name), total, task.told), job_group(self._spark, f"bulk of {name}"):
             try:
-                parts = context.parallelize(ranges, len(ranges)).map(files_of).collect()
+                return context.parallelize(ranges, len(ranges)).map(task).collect()
             except (PySparkException, Py4JJavaError) as error:
                 raise _named(error) from error
-        return [add for part in parts for add in part]
 
     @contextmanager
     def _watched(self, table: str, total: int, told: Path) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 All events of a key are in one partition, so the last one in a range tells what becomes of it. A range is read in
 pieces, the newest piece first: then a key that was seen before is one that has a later event, and what is held is
-one piece, a file that is being made, and up to 28 bytes for each key.
+one piece, a file that is being made, up to 28 bytes for each key, and the keys that are deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from cdc_views.capture.latest import Latest
 from cdc_views.config import LogSettings
 from cdc_views.log.ranges import read_piece
 from cdc_views.log.record import TopicPartition
+from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
+from cdc_views.store.commit import Written
 from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.direct import whole_numbers
 from cdc_views.store.fingerprints import fingerprints, joined
@@ -56,36 +58,43 @@ class Range:
 
 @dataclass(frozen=True)
 class FilesOfRange:
-    """The task of one table: call it with a range. In the folder `told` it tells how many offsets it has done."""
+    """The task of one table: call it with a range. In the folder `told` it tells how many offsets it has done.
+
+    `all_new`: no row of the table is stored yet. No event may be of before `floor`.
+    """
 
     log: LogSettings
     table: SourceTable
     spec: TableSpec
     folder: Path
     told: Path
+    all_new: bool
+    floor: Lsn | None = None
     piece_offsets: int = PIECE_OFFSETS
     piece_bytes: int = PIECE_BYTES
     file_bytes: int = FILE_BYTES
 
-    def __call__(self, wanted: Range) -> list[Add]:
-        """Write the files and return their `add` actions; the content is on the disk, their names may not be.
+    def __call__(self, wanted: Range) -> Written:
+        """Write the files; their content is on the disk, their names may not be.
 
-        Raises BadEvent, UnsupportedType, UnresolvedToast, LogGap, OffsetCompacted, DiskFull.
+        Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity, LogGap, OffsetCompacted, DiskFull.
         """
         written: list[Add] = []
         waiting: list[pa.Table] = []
+        deleted: list[pa.Table] = []
         enough = _FIRST_FILE_BYTES
-        for rows in self._rows(wanted):
+        for rows, gone in self._left(wanted):
             waiting.append(rows)
+            deleted.append(gone)
             held = sum(each.nbytes for each in waiting)
             if held >= enough:
                 written += self._write(waiting)
                 waiting = []
                 enough = min(held * self.file_bytes // written[-1]["size"], _MOST_HELD_BYTES)
-        return written + self._write(waiting)
+        return Written(written + self._write(waiting), pa.concat_tables(deleted))
 
-    def _rows(self, wanted: Range) -> Iterator[pa.Table]:
-        """The rows of a range, each key once."""
+    def _left(self, wanted: Range) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """The rows and the deleted keys of a range, each key once."""
         seen, numbers = KeyIndex(), count()
         end = wanted.end
         while end > wanted.start:
@@ -108,15 +117,15 @@ class FilesOfRange:
 
     def _read(self, piece: Range) -> Latest | None:
         """The last events of a piece; None if they are more than is to be held at once."""
-        latest = Latest(self.table)
+        latest = Latest(self.table, self.floor)
         for records in read_piece(self.log, piece.partition, piece.start, piece.end):
             latest.add(records)
             if latest.size_bytes > self.piece_bytes and piece.offsets > 1:
                 return None
         return latest
 
-    def _unseen(self, seen: KeyIndex, name: str, folded: Folded) -> pa.Table:
-        """The rows whose keys have no later event; from now on these keys are seen, in a part of this name."""
+    def _unseen(self, seen: KeyIndex, name: str, folded: Folded) -> tuple[pa.Table, pa.Table]:
+        """The rows and deleted keys that have no later event; from now on they are seen, in a part of this name."""
         rows = folded.upserts.select(self.spec.schema.names).cast(self.spec.schema)
         key_fields = [self.spec.schema.field(name) for name in self.spec.key]
         deleted = folded.deletes.select(self.spec.key).cast(pa.schema(key_fields))
@@ -125,7 +134,9 @@ class FilesOfRange:
         for _, found in seen.find(keys):
             is_new[found.wanted] = False
         seen.add(name, keys.take(is_new))
-        return rows.filter(pa.array(is_new[: rows.num_rows]))
+        is_row, is_gone = is_new[: rows.num_rows], is_new[rows.num_rows :]
+        # What was never stored need not be deleted.
+        return rows.filter(pa.array(is_row)), deleted.slice(0, 0) if self.all_new else deleted.filter(pa.array(is_gone))
 
     def _write(self, parts: list[pa.Table]) -> list[Add]:
         rows = pa.concat_tables(parts) if parts else self.spec.schema.empty_table()

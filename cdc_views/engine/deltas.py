@@ -98,7 +98,14 @@ def _bulk_delta(name: str, log: CutLog, intent: Intent, tables: Tables) -> Mirro
     table, cut = tables.sources[name], intent.cut
     partitions = [each for each in cut.end if log.table_of(each.topic) == table.name]
     start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
-    return MirrorDelta(tables.bulk.rows(table, start, end), 0, 0)
+    floor = None if name in tables.standing_in else tables.position
+    changes = tables.bulk.rows(table, start, end, all_new=_is_first_build(name, tables), floor=floor)
+    return MirrorDelta(changes, 0, 0)
+
+
+def _is_first_build(name: str, tables: Tables) -> bool:
+    """A mirror that was never published is empty: nothing in it can vanish."""
+    return not tables.is_published(name) and name not in tables.standing_in
 
 
 def _delta(name: str, records: Sequence[Record], past: Past, step: Step, intent: Intent, tables: Tables) -> MirrorDelta:
@@ -108,8 +115,7 @@ def _delta(name: str, records: Sequence[Record], past: Past, step: Step, intent:
     sifted = _sifted(tables.sources[name], records, past, lambda fold: _stored_rows(name, fold, tables))
     step.add(tables.sources[name], past, sifted, intent.cut.end)
     fold, folded = sifted.fold, sifted.folded
-    first_build = not tables.is_published(name) and name not in tables.standing_in
-    # A mirror that was never published is empty: nothing in it can vanish.
+    first_build = _is_first_build(name, tables)
     deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
     changes = Changes(deleted=deleted, rows=folded.upserts, all_new=first_build)
     is_empty = deleted is None and folded.upserts.num_rows == 0

@@ -130,6 +130,8 @@ def finish_epoch(
         # What Spark has read of the log is right only if nothing of it was compacted away meanwhile.
         log.require_repeatable(intent.cut)
         log.require_read_in_time(began)
+        if tables.committed_at is not None:
+            log.require_gapless(tables.committed_at)
     stages.done("mirrors")
     faults.point("epoch.after_mirrors")
     changed = tables.mirrors_standing_in() | commits

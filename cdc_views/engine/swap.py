@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from cdc_views.engine.epoch import Swap, read_offsets, run_swap
+from cdc_views.engine.epoch import Swap, next_cut, read_offsets, run_swap
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, UnknownView
@@ -94,7 +94,7 @@ def publish_swap(
     An error after `tables.standing_in` was set leaves the engine between the two: it must start again. Raises BadReplay
     before that, if the log can only be read to where a new table is ahead of it.
     """
-    cut = log.cut(tables.offsets, tables.position, tables.committed_at)
+    cut = next_cut(log, tables)
     for name, standby in request.tables.items():
         if standby.position is not None and cut.complete_to < Lsn.parse(standby.position):
             raise BadReplay(

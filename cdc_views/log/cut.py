@@ -61,6 +61,9 @@ class CutLog(Protocol):
     def require_read_in_time(self, began: datetime) -> None:
         """Raise LogGap unless a reading from the first offsets, just ended, was fast enough to meet every delete."""
 
+    def require_gapless(self, since: datetime) -> None:
+        """Raise LogGap unless the log still tells of everything that was deleted since then."""
+
     def table_of(self, topic: str) -> TableName:
         """Give the table of a topic."""
 
@@ -99,7 +102,7 @@ class Held:
             elif order.commit is not None or self._commit >= 0:
                 raise self._regressed(record, order)
             elif self._floor is not None:
-                raise self._discontinuity(record, order)
+                raise discontinuity(record, self._floor)
         self._records.append((self._commit, record))
         self.next = record.offset + 1
 
@@ -129,7 +132,7 @@ class Held:
 
     def _advance(self, record: Record, commit: int, lsn: int | None) -> None:
         if self._floor is not None and commit < self._floor:
-            raise self._discontinuity(record, Order(commit, lsn))
+            raise discontinuity(record, self._floor)
         self._commit, self._lsn = commit, lsn
 
     def _regressed(self, record: Record, order: Order) -> SequenceRegressed:
@@ -140,13 +143,15 @@ class Held:
             "start with a new slot and new topics",
         )
 
-    def _discontinuity(self, record: Record, order: Order) -> LogDiscontinuity:
-        return LogDiscontinuity(
-            f'topic "{record.topic}" partition {record.partition} offset {record.offset}: order is '
-            f"{_printed(order)}, wanted at least the published position {self._floor}",
-            hint="the log goes on from an earlier state of the source (a failover, a restore, a new slot); "
-            "start with a new slot and new topics",
-        )
+
+def discontinuity(record: Record, floor: Lsn) -> LogDiscontinuity:
+    """Make the error of a record whose order is below what is published already, or that has none."""
+    return LogDiscontinuity(
+        f"{record.place}: order is {_printed(record.order or Order(None, None))}, "
+        f"wanted at least the published position {floor}",
+        hint="the log goes on from an earlier state of the source (a failover, a restore, a new slot); "
+        "start with a new slot and new topics",
+    )
 
 
 def ends(held: Iterable[Held], position: int) -> dict[TopicPartition, int]:

@@ -56,6 +56,14 @@ _BEYOND_LIMIT_S: Final = 30.0
 _SERVICE_TABLES: Final = frozenset({DDL, HEARTBEAT, TRUNCATES})
 
 
+class _TooLong(Exception):
+    """More of these tables came than is to be held."""
+
+    def __init__(self, tables: frozenset[TableName]) -> None:
+        super().__init__(tables)
+        self.tables = tables
+
+
 class Log:
     """The topics of the mirrored tables, cut at positions of the source. One at a time, from one thread."""
 
@@ -78,7 +86,7 @@ class Log:
         of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
-        those that the first cut does not hold (`Cut.bulk`) if they are long. `clock` tells how old what we read
+        those of which a cut does not hold what is long (`Cut.bulk`). `clock` tells how old what we read
         is; how long we wait for Kafka is real time. `watch` is called every few seconds of that, and raises what it
         finds wrong.
         """
@@ -100,6 +108,7 @@ class Log:
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
         self._may_be_bulk = frozenset(bulk)
         self._bulk: frozenset[TableName] = frozenset()
+        self._holds_all = False  # however long it is
         self._held: dict[TopicPartition, Held] = {}
         self._arrived: ArrivedMarker | None = None
         self._has_snapshot = False  # all of it is in a cut
@@ -128,7 +137,7 @@ class Log:
         TopicChanged, SequenceRegressed, LogDiscontinuity.
         """
         self._resume(after, position, caught_up_at)
-        marker = self._read_past_a_marker()
+        marker = self._held_past_a_marker(after, position)
         assert marker.position is not None
         if position is not None and marker.position < position:
             raise LogDiscontinuity(
@@ -140,6 +149,7 @@ class Log:
         if stop is not None and self._bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
             self._hold(after, position, frozenset())
+            self._holds_all = True
             return self.cut(after, position, caught_up_at)
         if stop is None:
             return self._take(marker.position, marker.lsn, marker.committed_at, marker.number)
@@ -213,6 +223,13 @@ class Log:
         """Give the partitions of these tables' topics."""
         return self._partitions_of(lambda table: table in tables)
 
+    def too_long(self, start: Offsets, end: Offsets) -> frozenset[TableName]:
+        """The tables with so much log between these offsets that it is not to be held."""
+        offsets: Counter[TableName] = Counter()
+        for each, last in end.items():
+            offsets[self._tables[each.topic]] += last - start[each]
+        return frozenset(table for table in self._may_be_bulk if offsets[table] >= self._settings.bulk_offsets)
+
     def close(self) -> None:
         """Let the consumer go."""
         self._reader.close()
@@ -240,14 +257,7 @@ class Log:
         ends = end_offsets(self._admin, after)
         require_readable(begin_offsets(self._admin, after), after, ends, after)
         self._freshness.start(caught_up_at)
-        self._hold(after, position, self._too_long(after, ends) if position is None else frozenset())
-
-    def _too_long(self, after: Offsets, ends: Offsets) -> frozenset[TableName]:
-        """The tables with so much log between these offsets that it is not held."""
-        offsets: Counter[TableName] = Counter()
-        for each, end in ends.items():
-            offsets[self._tables[each.topic]] += end - after[each]
-        return frozenset(table for table in self._may_be_bulk if offsets[table] >= self._settings.bulk_offsets)
+        self._hold(after, position, self.too_long(after, ends))
 
     def _hold(self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName]) -> None:
         """Read from these offsets on, and hold what is read; of the tables in `bulk` what comes from now on.
@@ -256,12 +266,21 @@ class Log:
         whatever its order is.
         """
         self._bulk = bulk
+        self._holds_all = False
         now = end_offsets(self._admin, self.partitions_of(bulk), committed=True) if bulk else {}
         self._held = {each: Held(each, now.get(each, after[each]), position) for each in self._partitions}
         self._start = dict(after)
         self._has_snapshot = position is not None
         self._arrived = None
         self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)})
+
+    def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
+        """Read past a marker, and hold only what is not too long."""
+        while True:
+            try:
+                return self._read_past_a_marker()
+            except _TooLong as found:
+                self._hold(after, position, self._bulk | found.tables)
 
     def _read_past_a_marker(self) -> ArrivedMarker:
         """Read to the end of what a marker vouches for, soon enough after it that nothing of it was compacted."""
@@ -296,15 +315,24 @@ class Log:
                 number = self._marker.touch()
             now = time.monotonic()
             if now > deadline:
-                raise MarkerTimeout(
-                    f"marker {number} did not come through the log in {self._settings.marker_timeout_s:.0f} s",
-                    hint="see the log of Connect; the connector may be starting, or catching up with the source",
-                )
+                raise self._marker_timeout(number)
             if now > watch_s:
                 self._watch()
                 watch_s = now + _WATCH_INTERVAL_S
             if self._freshness.is_due(self._clock.now().timestamp()):
                 self._note_caught_up()
+
+    def _marker_timeout(self, number: int) -> MarkerTimeout:
+        problem = f"marker {number} did not come through the log in {self._settings.marker_timeout_s:.0f} s"
+        hint = "see the log of Connect; the connector may be starting, or catching up with the source"
+        for each, end in end_offsets(self._admin, self._heartbeat).items():
+            if (start := self._reader.next[each]) < end:
+                problem += f': partition "{each}" has a transaction from offset {start} on that nobody has ended'
+                hint = (
+                    f'after a crash of the brokers "kafka-transactions.sh abort --topic {each.topic} --partition '
+                    f'{each.partition} --start-offset {start}" ends it (KAFKA-20734), also in other topics'
+                )
+        return MarkerTimeout(problem, hint=hint)
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
         while not self._reader.reached(ends):
@@ -332,6 +360,14 @@ class Log:
                         hint="rows deleted before it may be in no event; start with a new slot and new topics",
                     )
                 self._arrived = read_marker(record, self._marker.writer) or self._arrived
+        self._require_not_too_long()
+
+    def _require_not_too_long(self) -> None:
+        """Raise _TooLong once more of a table is held than is to be."""
+        if not self._holds_all and sum(map(len, self._held.values())) >= self._settings.bulk_offsets:
+            starts = {each: held.start for each, held in self._held.items()}
+            if tables := self.too_long(starts, {each: held.next for each, held in self._held.items()}):
+                raise _TooLong(tables)
 
     def _read_raw(self, wait_s: float) -> list[RawRecord]:
         try:
@@ -377,4 +413,5 @@ class Log:
         taken = {each: held.take(counts[each], position) for each, held in self._held.items()}
         self._taken = (cut, {each: found for each, found in taken.items() if self._tables[each.topic] not in cut.bulk})
         self._start, self._bulk, self._has_snapshot = end, frozenset(), True
+        self._holds_all = False
         return cut

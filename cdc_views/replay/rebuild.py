@@ -159,6 +159,7 @@ class _Rebuild:
             self._ours.generation,
             self._plan,
             self._ours.id,
+            self._bulk,
         )
         self._build_mirrors()  # 1. each from its origin, up to the epoch that was published when the rebuild began
         faults.point("rebuild.after_mirrors")

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.deltas import read_deltas
 from cdc_views.engine.epoch import Intent, cut_of, read_offsets
 from cdc_views.engine.mirrors import commit_mirrors
@@ -29,7 +30,7 @@ from cdc_views.store.warehouse import Changes, Stamp, TableCommit, Warehouse
 
 # Of the first takeover of a warehouse: known, and of no published epoch.
 FIRST_ATTEMPT: Final = 1
-# Of one step of catching up, which the driver holds in memory.
+# Of one step of catching up, if one epoch is not more.
 MOST_OFFSETS: Final = 200_000
 
 
@@ -45,12 +46,19 @@ class Shadows:
     """The shadow tables of one rebuild."""
 
     def __init__(
-        self, spark: SparkSession, warehouse: Warehouse, generation: str, plan: RebuildPlan, rebuild: str
+        self,
+        spark: SparkSession,
+        warehouse: Warehouse,
+        generation: str,
+        plan: RebuildPlan,
+        rebuild: str,
+        bulk: BulkReader,
     ) -> None:
         self.plan = plan
         self.tables = Tables(warehouse, generation, plan.sources, place=lambda name, path: f"{path}{REBUILT}{rebuild}")
         # They have rows though no epoch was published with them: a change of them is no first build.
         self.tables.standing_in = frozenset(self.tables.sources)
+        self.tables.bulk = bulk
         declare_views(spark, self.tables, plan.views)
         self._views = ViewRunner(spark, plan.levels)
 
@@ -93,6 +101,7 @@ class Shadows:
         partitions = log.partitions_of([self.tables.sources[name].name])
         ends = read_offsets(to)
         cut = cut_of(at, {each: start[each] for each in partitions}, {each: ends[each] for each in partitions})
+        cut = replace(cut, bulk=log.too_long(cut.start, cut.end))
         self.tables.stand_at({name: self.standing(name)})
         intent = Intent(to.epoch, to.attempt, cut, self.tables.versions())
         deltas = read_deltas(log, intent, self.tables)

@@ -64,14 +64,23 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class WrittenRows:
-    """A change of new rows only, none of whose keys is stored, which others write as data files of the table.
+class Written:
+    """What was written of a change: `add` actions of data files with its rows, each key once, and the deleted keys."""
 
-    `write` is given the table's folder and returns the `add` actions of files whose content is on the disk; their
-    names may not be.
+    added: list[Add]
+    deleted: pa.Table
+
+
+@dataclass(frozen=True)
+class WrittenRows:
+    """A change whose rows others write as data files of the table.
+
+    `write` is given the table's folder; the files' content is on the disk when it returns, their names may not be.
+    `all_new` as in Changes, and what is deleted was not stored either.
     """
 
-    write: Callable[[TableSpec, Path], list[Add]]
+    write: Callable[[TableSpec, Path], Written]
+    all_new: bool
 
 
 def append(session: SparkSession, table: Path, app: str, rows: Rows, stamp: Stamp) -> None:

@@ -44,35 +44,30 @@ def commit(
 
     `gone` are live rows of `state`. Advances `state`. Raises VersionTaken, DiskFull.
     """
+    with space_for(table):
+        added = [write_rows(table, rows, whole_numbers(spec))] if rows.num_rows else []
+        commit_files(table, app, spec, state, gone, added, stamp)
+    return str(added[0]["path"]) if added else None
+
+
+def commit_files(
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, added: Sequence[Add], stamp: Stamp
+) -> None:
+    """The same with the rows of files that are in the table's folder already; their content is on the disk."""
     vectors = VectorFile()
     actions: list[dict[str, Any]] = []
     dead = {path: state.dead_rows(table, path) | found for path, found in gone.items()}
     for path in gone:
         actions += _without(state.files[path], state.rows_in(path), dead[path], vectors)
     operation = "MERGE" if actions else "WRITE"
-    added: Add | None = None
     with space_for(table):
-        if rows.num_rows:
-            added = write_rows(table, rows, whole_numbers(spec))
-            actions.append({"add": added})
         if vectors.holds_any:
             durable.write(table / vectors.name, vectors.content)
         durable.sync(table)
-    entry = [*head(app, state.version, stamp, operation, is_append=operation == "WRITE"), *actions]
-    state.put(table, entry)
+    head_of_entry = head(app, state.version, stamp, operation, is_append=operation == "WRITE")
+    state.put(table, [*head_of_entry, *actions, *({"add": add} for add in added)])
     for path in dead.keys() & state.files.keys():
         state.know_dead_rows(path, dead[path])
-    return None if added is None else str(added["path"])
-
-
-def append(table: Path, app: str, state: TableState, added: Sequence[Add], stamp: Stamp) -> None:
-    """Make the version after `state` from files that are there already, with all rows of it and these.
-
-    Their content is on the disk. Advances `state`. Raises VersionTaken.
-    """
-    durable.sync(table)
-    entry = [*head(app, state.version, stamp, "WRITE", is_append=True), *({"add": add} for add in added)]
-    state.put(table, entry)
 
 
 def _without(add: Add, stored: int, dead: Rows, vectors: VectorFile) -> list[dict[str, Any]]:

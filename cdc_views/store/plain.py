@@ -5,7 +5,7 @@ For readers that do not know deletion vectors. What a commit costs follows the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.direct import whole_numbers
 from cdc_views.store.merged_file import rows_without, write_merged
 from cdc_views.store.schema import TableSpec
-from cdc_views.store.state import TableState
+from cdc_views.store.state import Add, TableState
 from cdc_views.store.stored_keys import Positions
 from cdc_views.store.versions import Stamp, head
 
@@ -29,19 +29,24 @@ def commit(
 
     Advances `state`. Raises VersionTaken, DiskFull.
     """
+    with space_for(table):
+        added = [write_rows(table, rows, whole_numbers(spec))] if rows.num_rows else []
+        commit_files(table, app, spec, state, gone, added, stamp)
+    return str(added[0]["path"]) if added else None
+
+
+def commit_files(
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, added: Sequence[Add], stamp: Stamp
+) -> None:
+    """The same with the rows of files that are in the table's folder already; their content is on the disk."""
     actions: list[Mapping[str, Any]] = [removal(state.files[path], data_change=True) for path in gone]
     operation = "MERGE" if actions else "WRITE"
-    added: dict[str, Any] | None = None
     with space_for(table):
         kept = write_merged(
             table, spec, (each for path in gone for each in rows_without(table, spec, path, gone[path]))
         )
         if kept is not None:
             actions.append({"add": {**kept, "dataChange": True}})
-        if rows.num_rows:
-            added = write_rows(table, rows, whole_numbers(spec))
-            actions.append({"add": added})
         durable.sync(table)
-    entry = [*head(app, state.version, stamp, operation, is_append=operation == "WRITE"), *actions]
-    state.put(table, entry)
-    return None if added is None else str(added["path"])
+    head_of_entry = head(app, state.version, stamp, operation, is_append=operation == "WRITE")
+    state.put(table, [*head_of_entry, *actions, *({"add": add} for add in added)])

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from cdc_views.errors import Fenced, ForeignCommit, StoreError
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
 from cdc_views.store import direct, durable, plain, restoring, torn, versions
-from cdc_views.store.commit import Changes, Conflict, WrittenRows, frame_of, key_match, translated
+from cdc_views.store.commit import Changes, Conflict, Written, WrittenRows, frame_of, key_match, translated
 from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
     NO_TABLE,
@@ -44,7 +45,7 @@ from cdc_views.store.lookups import Lookups
 from cdc_views.store.order_words import Between
 from cdc_views.store.reading import read_table
 from cdc_views.store.schema import TableSpec, delta_schema, key_schema, quoted
-from cdc_views.store.stored_keys import Positions, all_rows, by_reading
+from cdc_views.store.stored_keys import Positions, all_rows, by_reading, read_keys
 from cdc_views.store.versions import Stamp, TableCommit
 
 __all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse", "WrittenRows"]
@@ -143,19 +144,31 @@ class Warehouse:
     def _commit_written(self, spec: TableSpec, base: int, rows: WrittenRows, stamp: Stamp) -> int:
         self._check_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
         with self._turns_at_spark:
-            added = rows.write(spec, self._root / spec.path)
+            written = rows.write(spec, self._root / spec.path)
         faults.point("bulk.after_files")
-        self.ways.took("commit", spec.name, "spark")
+        self.ways.took("commit", spec.name, "bulk")
         table, app = self._driver_table(spec.path), self._app(spec)
         with table.lock:
             # The writing took long enough for another engine to take over.
             if not table.catch_up() or table.state.version != base:
                 raise self._overtaken(spec.name, spec.path, stamp, base)
+            is_usual = direct.is_possible(spec, table.state)
+            if not rows.all_new and not is_usual:
+                raise self._foreign(spec.name, "found files or features that are not ours, wanted a table of our own")
+            gone = {} if rows.all_new else self._stored(spec, table, written)
             with self._putting(spec, table, app, base, stamp):
-                direct.append(table.folder, app, table.state, added, stamp)
-            if self._allow_direct and direct.is_possible(spec, table.state):
+                _way(spec).commit_files(table.folder, app, spec, table.state, gone, written.added, stamp)
+            if self._allow_direct and is_usual:
                 table.build_index(key_schema(spec))  # while Spark writes the next table
             return table.state.version
+
+    def _stored(self, spec: TableSpec, table: DriverTable, written: Written) -> Positions:
+        """The stored rows that written files replace, or whose keys are deleted."""
+        columns = key_schema(spec)
+        files = [read_keys(table.folder, add["path"], columns) for add in written.added]
+        keys = joined([*files, fingerprints(_typed(written.deleted, columns))])
+        positions = table.find(columns, keys)
+        return by_reading(table.folder, table.state, columns, keys) if positions is None else positions
 
     def _commit_by_spark(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
         self._check_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
@@ -187,8 +200,7 @@ class Warehouse:
             if vanishing is None:
                 return None
             with self._putting(spec, table, app, base, stamp):
-                commit = plain.commit if spec.layout == "plain" else direct.commit
-                file = commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
+                file = _way(spec).commit(table.folder, app, spec, table.state, vanishing.positions, rows, stamp)
             if file is not None and vanishing.new_keys is not None:
                 table.know_file(file, key_schema(spec), vanishing.new_keys)
             self.ways.took("commit", spec.name, vanishing.way)
@@ -474,6 +486,11 @@ def _looked_up(spec: TableSpec, by: Sequence[str], wanted: Sequence[str] | None)
     """The columns that a lookup `by` some of them returns: these and the wanted ones, or all."""
     names = spec.schema.names if wanted is None else {*by, *wanted}
     return pa.schema([field for field in spec.schema if field.name in names])
+
+
+def _way(spec: TableSpec) -> ModuleType:
+    """How versions of the table say which rows are gone."""
+    return plain if spec.layout == "plain" else direct
 
 
 def _typed(keys: pa.Table, columns: pa.Schema) -> pa.Table:

@@ -94,6 +94,10 @@ class MemoryLog:
         """A record."""
         return self._partitions[TopicPartition(place.topic, place.partition)][place.offset]
 
+    def raw(self, partition: TopicPartition) -> Sequence[RawRecord]:
+        """All that was written to a partition."""
+        return self._partitions[partition]
+
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap if the cut is older than what a log keeps uncompacted."""
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
@@ -106,6 +110,9 @@ class MemoryLog:
 
     def require_read_in_time(self, began: datetime) -> None:
         """A log that deletes nothing is read in time."""
+
+    def require_gapless(self, since: datetime) -> None:
+        """Nor has it gaps."""
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""

@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader, OnProgress, Progress
 from cdc_views.engine.bulk_files import PIECE_OFFSETS
-from cdc_views.errors import UnresolvedToast
-from cdc_views.log.record import Offsets
+from cdc_views.errors import LogDiscontinuity, UnresolvedToast
+from cdc_views.log.cut import Cut
 from cdc_views.log.topics import admin_client, end_offsets
+from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.reading import read_table
@@ -37,10 +38,14 @@ class Bulk:
         self._reader = BulkReader(spark, captured.settings.log, on_progress, piece_offsets)
         self._warehouse, self._root, self._table = Warehouse(root, spark), root, table
 
-    def rows(self, start: Offsets, end: Offsets) -> list[tuple[Any, ...]]:
+    def rows(self, cut: Cut, floor: Lsn | None = None) -> list[tuple[Any, ...]]:
+        """All rows after the table's part of a cut; `floor` is the position of what is there already."""
         spec = TableSpec("t", "t", arrow_schema(self._table), self._table.key)
         base = self._warehouse.create(spec)
-        version = self._warehouse.commit(spec, base, self._reader.rows(self._table, start, end), Stamp(1, 1, "0/1"))
+        partitions = [each for each in cut.end if each.topic.endswith(f".{self._table.name.table}")]
+        start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
+        changes = self._reader.rows(self._table, start, end, all_new=base == 0, floor=floor)
+        version = self._warehouse.commit(spec, base, changes, Stamp(1, base + 1, "0/1"))
         return sorted(tuple(row.values()) for row in read_table(self._root, "t", version).to_pylist())
 
 
@@ -63,19 +68,18 @@ def test_pieces_of_few_offsets_and_of_many_give_the_table(
             connection.execute("UPDATE t SET b = b || 'x' WHERE a = %s", (chance.randint(1, 25),))
     log = captured.log()
     cut = log.cut(log.begin(), None)
-    partitions = log.partitions_of([NAME])
-    start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
+    total = sum(end - cut.start[each] for each, end in cut.end.items() if each in log.partitions_of([NAME]))
     [table] = captured.tables().values()
     expected = sorted(database.execute('SELECT a, b, "C" FROM t'))
     for size in (11, PIECE_OFFSETS):
         seen: list[Progress] = []
         bulk = Bulk(spark, tmp_path / str(size), captured, table, seen.append, size)
-        assert bulk.rows(start, end) == expected, size
-        assert (seen[-1].done, seen[-1].total) == (sum(end.values()), sum(end.values()))
+        assert bulk.rows(cut) == expected, size
+        assert (seen[-1].done, seen[-1].total) == (total, total)
         assert not (tmp_path / str(size) / "t" / ".progress").exists()
 
 
-def test_first_cut_leaves_a_long_table_to_spark_and_holds_the_others(
+def test_cut_leaves_a_long_table_to_spark_and_holds_the_others(
     spark: SparkSession, database: Database, capture: CaptureOf, tmp_path: Path
 ) -> None:
     for name in ("t", "u"):
@@ -90,10 +94,8 @@ def test_first_cut_leaves_a_long_table_to_spark_and_holds_the_others(
     assert cut.bulk == {NAME}
     assert {log.table_of(record.topic).table for record in log.records(cut)} == {"u"}
     table = captured.tables()[NAME]
-    partitions = log.partitions_of([NAME])
-    start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
-    rows = Bulk(spark, tmp_path, captured, table).rows(start, end)
-    assert rows == sorted(database.execute("SELECT a, b FROM t"))
+    bulk = Bulk(spark, tmp_path, captured, table)
+    assert bulk.rows(cut) == sorted(database.execute("SELECT a, b FROM t"))
     log.require_repeatable(cut)
     again = captured.log(bulk=[NAME])
     assert {log.table_of(record.topic).table for record in again.records(cut)} == {"u"}
@@ -103,6 +105,20 @@ def test_first_cut_leaves_a_long_table_to_spark_and_holds_the_others(
         frozenset(),
         [{"a": 0, "b": 6}],
     )
+    assert bulk.rows(following, cut.position) == sorted(database.execute("SELECT a, b FROM t"))
+    # More than is to be held, in one transaction and while the log is being read.
+    database.execute(
+        "WITH gone AS (DELETE FROM t WHERE a % 5 = 0), moved AS (UPDATE t SET a = a + 100 WHERE a % 5 = 1) "
+        "UPDATE t SET b = -1 WHERE a % 5 > 1",
+        "UPDATE u SET b = 4 WHERE a = 1",
+    )
+    large = log.cut(following.end, following.position)
+    assert large.bulk == {NAME}
+    assert {log.table_of(record.topic).table for record in log.records(large)} == {"u"}
+    assert bulk.rows(large, following.position) == sorted(database.execute("SELECT a, b FROM t"))
+    log.require_repeatable(large)
+    with pytest.raises(LogDiscontinuity, match="wanted at least the published position"):
+        bulk.rows(large, Lsn(large.position + 1))
 
 
 def test_first_cut_that_ends_before_a_ddl_is_held(database: Database, capture: CaptureOf) -> None:
@@ -138,8 +154,7 @@ def test_value_that_the_log_does_not_hold_is_the_error_of_the_decoder(
     log.records(snapshot)
     database.execute("UPDATE t SET c = 2")
     cut = log.cut(snapshot.end, snapshot.position)
-    [partition] = log.partitions_of([NAME])
     [table] = captured.tables().values()
     bulk = Bulk(spark, tmp_path, captured, table)
     with pytest.raises(UnresolvedToast, match=r'"b" was left unchanged.*\nhint: run "ALTER TABLE'):
-        bulk.rows({partition: snapshot.end[partition]}, {partition: cut.end[partition]})
+        bulk.rows(cut)

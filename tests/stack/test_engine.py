@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.position import wal_end
 from cdc_views.stack import process
@@ -96,6 +97,42 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
     assert done.returncode == 0, done.stderr
     assert "reading: public.accounts: " in done.stderr
     ready.assert_equal_to_postgres()
+
+
+@pytest.mark.proves(
+    wrong="a transaction, or what has come while the engine was away, is more than it is to hold (`log.bulk_offsets`)",
+    seen="nothing: Spark's tasks read it, partition by partition",
+    do="nothing; a table with `toast: lookup`, or before a change of schema, is held all the same",
+)
+def test_large_transaction_is_read_by_tasks_also_after_a_kill(ready: Project) -> None:
+    run = ("--set", "log.bulk_offsets=300", "run", "--until-caught-up")
+    assert ready.run(*run).returncode == 0
+    ready.database.execute(
+        "INSERT INTO accounts SELECT n, 'eve', n FROM generate_series(100, 1100) n",
+        "BEGIN; UPDATE accounts SET balance = balance + 1; DELETE FROM accounts WHERE id % 7 = 0;"
+        " UPDATE accounts SET id = id + 10000 WHERE id % 11 = 0; COMMIT",
+    )
+    killed = ready.run(*run, CDC_VIEWS_FAULT="bulk.after_files:kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    wait_for(lambda: not ready.processes(), LIMIT_S)
+    assert ready.run(*run).returncode == 0
+    ways = [record.detail["ways"]["commit"] for record in read_control(ready.warehouse) if "ways" in record.detail]
+    assert ways[-1]["public.accounts"] == "bulk"
+    ready.assert_equal_to_postgres()
+
+
+@pytest.mark.proves(
+    wrong="all topics are made anew while no engine runs",
+    seen="`TopicChanged` at the start",
+    do="begin anew",
+)
+def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
+    assert ready.run("run", "--until-caught-up").returncode == 0
+    published, settings = ready.published(), ready.capture.settings
+    delete_topics(settings.log, settings.source.tables)
+    ensure_topics(settings.log, settings.source.tables)
+    assert_refused(ready, "TopicChanged", 1, "new topics", "run", "--until-caught-up")
+    assert ready.published() == published
 
 
 @pytest.mark.proves(

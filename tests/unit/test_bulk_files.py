@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -14,7 +15,9 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.config import LogSettings
 from cdc_views.engine import bulk_files
 from cdc_views.engine.bulk_files import FilesOfRange, Range
+from cdc_views.errors import LogDiscontinuity
 from cdc_views.log.record import RawRecord, TopicPartition
+from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.schema import TableSpec
 from cdc_views.testing.ddl import read_tables
@@ -65,14 +68,17 @@ def random_log(seed: int, length: int, keys: int) -> tuple[list[FakeMessage], di
     ],
     ids=str,
 )
+@pytest.mark.parametrize("all_new", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_files_of_a_range_hold_the_rows_at_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, sizes: dict[str, int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, all_new: bool, sizes: dict[str, int]
 ) -> None:
     events, rows = random_log(seed, 150, keys=25)
-    files = written(tmp_path, monkeypatch, events, sizes)
+    files, deleted = written(tmp_path, monkeypatch, events, sizes, all_new)
     found = [row for file in files for row in pq.read_table(file).to_pylist()]
     assert sorted((row["id"], row["n"]) for row in found) == sorted(rows.items())
+    keys = {json.loads(event.key() or b"")["id"] for event in events}
+    assert sorted(deleted) == ([] if all_new else sorted(keys - rows.keys()))
     assert (tmp_path / "told" / "0").read_text() == str(events[-1].offset() + 1)
 
 
@@ -81,7 +87,7 @@ def test_files_are_cut_by_what_they_take_on_the_disk_and_sorted_by_key(
 ) -> None:
     monkeypatch.setattr(bulk_files, "_FIRST_FILE_BYTES", 2000)
     events, rows = random_log(1, 400, keys=10_000)
-    files = written(tmp_path, monkeypatch, events, {"piece_offsets": 20, "file_bytes": 2000})
+    files, _ = written(tmp_path, monkeypatch, events, {"piece_offsets": 20, "file_bytes": 2000})
     assert len(files) > 3
     for file in files:
         keys = pq.read_table(file)["id"].to_pylist()
@@ -91,12 +97,28 @@ def test_files_are_cut_by_what_they_take_on_the_disk_and_sorted_by_key(
 
 def test_range_of_which_nothing_is_left_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = {"before": {"id": 1, "n": "x"}, "after": None, "source": {"sequence": '["9","9"]'}, "op": "d"}
-    assert written(tmp_path, monkeypatch, [FakeMessage(value, {"id": 1}, offset=3)], {}) == []
+    assert written(tmp_path, monkeypatch, [FakeMessage(value, {"id": 1}, offset=3)], {}, all_new=False) == ([], [1])
+
+
+@pytest.mark.parametrize("sequence", ['["8","9"]', '[null,"9"]', "[null,null]"])
+def test_event_of_before_what_is_stored_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sequence: str
+) -> None:
+    after = {"id": 1, "n": "x"}
+    values = [{"before": None, "after": after, "source": {"sequence": s}, "op": "u"} for s in ('["9","9"]', sequence)]
+    [good, bad] = [FakeMessage(value, {"id": n}, offset=n) for n, value in enumerate(values)]
+    with pytest.raises(LogDiscontinuity, match=r"offset 1: order is .*, wanted at least the published position 0/9"):
+        written(tmp_path, monkeypatch, [good, bad], {}, all_new=False, floor=Lsn(9))
 
 
 def written(
-    root: Path, monkeypatch: pytest.MonkeyPatch, events: list[FakeMessage], sizes: dict[str, int]
-) -> list[Path]:
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    events: list[FakeMessage],
+    sizes: dict[str, int],
+    all_new: bool = True,
+    floor: Lsn | None = None,
+) -> tuple[list[Path], list[int]]:
     def read_piece(log: object, partition: object, start: int, end: int) -> Iterator[list[RawRecord]]:
         found: list[RawRecord] = [event for event in events if start <= event.offset() < end]
         for first in range(0, len(found), 3):
@@ -106,5 +128,6 @@ def written(
     table, told = source(), root / "told"
     told.mkdir()
     spec = TableSpec("t", "t", arrow_schema(table), table.key)
-    task = FilesOfRange(LOG, table, spec, root, told, **sizes)
-    return [root / add["path"] for add in task(Range(PLACE, 0, events[-1].offset() + 1))]
+    task = FilesOfRange(LOG, table, spec, root, told, all_new, floor, **sizes)
+    written = task(Range(PLACE, 0, events[-1].offset() + 1))
+    return [root / add["path"] for add in written.added], written.deleted["id"].to_pylist()

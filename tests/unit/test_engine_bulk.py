@@ -1,0 +1,132 @@
+"""Epochs whose cut is too long for the driver, in part: what tasks read of it, in this process, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.config import LogSettings
+from cdc_views.engine import bulk_files
+from cdc_views.engine.bulk import BulkReader
+from cdc_views.engine.bulk_files import FilesOfRange, Range
+from cdc_views.engine.recovery import UNREADABLE
+from cdc_views.errors import FaultNotReached
+from cdc_views.log.cut import Cut
+from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition
+from cdc_views.lsn import Lsn
+from cdc_views.store.commit import Written
+from cdc_views.store.control import read_control
+from cdc_views.testing import crash_at
+from cdc_views.testing.memory_log import MemoryLog
+from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, assert_right, published
+
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
+
+POINTS = ("bulk.after_files", "mirrors.after_first_commit", "epoch.after_mirrors")
+
+
+class LongLog(MemoryLog):
+    """A log of which all is read in bulk at first, and later some.
+
+    `compacted_at` is the question whether it can be read again that says no.
+    """
+
+    compacted_at = 0
+    chance = Random(0)
+
+    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: object = None) -> Cut:
+        """Everything that was written; none of some tables for the driver."""
+        found = super().cut(after, position, caught_up_at)
+        return replace(found, bulk=frozenset(t for t in self._topics if not position or self.chance.random() < 0.5))
+
+    def records(self, cut: Cut) -> Iterator[Record]:
+        """The records of the cut, without those that are read in bulk."""
+        return (record for record in super().records(cut) if self.table_of(record.topic) not in cut.bulk)
+
+    def require_repeatable(self, cut: Cut) -> None:
+        """Raise LogGap if so much time has gone."""
+        self.compacted_at -= 1
+        if self.compacted_at == 0:
+            self._clock.sleep(EIGHT_DAYS_S)
+        super().require_repeatable(cut)
+
+
+class InThisProcess(BulkReader):
+    """Does what Spark's tasks do."""
+
+    def _run(self, task: FilesOfRange, ranges: Sequence[Range]) -> list[Written]:
+        task.told.mkdir(exist_ok=True)
+        return [task(each) for each in ranges]
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    ledger = Ledger(log=LongLog)
+
+    def read_piece(log: object, partition: TopicPartition, start: int, end: int) -> Iterator[list[RawRecord]]:
+        records = ledger.log.raw(partition)[start:end]
+        yield records[:3]
+        yield records[3:]
+
+    monkeypatch.setattr(bulk_files, "read_piece", read_piece)
+    return ledger
+
+
+def engine_of(root: Path, ledger: Ledger) -> MirrorEngine:
+    engine = MirrorEngine(root, ledger)
+    log = LogSettings(bootstrap_servers="none", connect_url="none")
+    engine.bulk = InThisProcess(cast(SparkSession, None), log, lambda progress: None, piece_offsets=7)
+    engine.start()
+    return engine
+
+
+def long_log(ledger: Ledger) -> LongLog:
+    assert isinstance(ledger.log, LongLog)
+    return ledger.log
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cuts_that_are_long_in_part_give_the_same_as_others(tmp_path: Path, ledger: Ledger, seed: int) -> None:
+    chance = long_log(ledger).chance = Random(seed)
+    engine = engine_of(tmp_path, ledger)
+    for _ in range(25):
+        for _ in range(chance.choice([1, 1, 4])):
+            ledger.commit()
+        if chance.random() < 0.2:
+            # None of a cut may be long.
+            with suppress(FaultNotReached), crash_at(chance.choice(POINTS)):
+                engine.epoch()
+            engine = engine_of(tmp_path, ledger)
+        else:
+            engine.epoch()
+            engine.maintenance.run()
+        assert_right(tmp_path, ledger, 1)
+    taken = [record.detail.get("ways", {}).get("commit", {}) for record in published(tmp_path)]
+    assert {way for of_epoch in taken for way in of_epoch.values()} == {"bulk", "direct"}
+
+
+def test_recovery_that_finds_the_log_compacted_after_reading_it_takes_all_back(tmp_path: Path, ledger: Ledger) -> None:
+    for _ in range(5):
+        ledger.commit()
+    with crash_at("epoch.after_intent"):
+        engine_of(tmp_path, ledger).epoch()
+    long_log(ledger).compacted_at = 2  # once before it is read again, once after
+    engine = engine_of(tmp_path, ledger)
+    assert long_log(ledger).compacted_at == 0
+    abandoned = read_control(tmp_path)[-1]
+    assert (abandoned.kind, abandoned.detail["reason"]) == ("abandon", UNREADABLE)
+    engine.epochs(3, upkeep=False)
+    assert_right(tmp_path, ledger, 3)
+    engine = engine_of(tmp_path, ledger)
+    engine.epochs(1, upkeep=False)
+    assert_right(tmp_path, ledger, 4)
+    assert len(published(tmp_path)) == 4
+    assert all(engine.tables.version(f"public.{name}") for name in NAMES)
