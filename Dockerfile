@@ -57,7 +57,8 @@ CMD ["start"]
 FROM java AS kafka
 RUN useradd --system --uid 10002 --home-dir /var/lib/kafka --create-home kafka
 COPY --from=files /services/kafka /usr/share/kafka
-COPY --from=settings /settings/server.properties /settings/log4j2.properties /settings/java.options /etc/cdc-views/
+COPY --from=settings /settings/server.properties /settings/fence.properties /settings/log4j2.properties /settings/java.options \
+    /etc/cdc-views/
 COPY docker/kafka/ /usr/local/bin/
 ENV CLASSPATH=/usr/share/kafka/*
 USER kafka

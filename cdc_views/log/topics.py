@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ _AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError.
 # What a broker says of a partition that it was just given, as that of a new topic, or gets back after a restart.
 _UNSETTLED: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError._NOENT,  # no leaders at all, as right after a start
 )  # fmt: skip
 PASSING: Final = frozenset({*_AWAY, *_UNSETTLED})
 """Codes of errors that go away by themselves."""
@@ -257,4 +260,6 @@ def _offsets(
         except KafkaException as error:
             if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
                 raise unreachable(error) from None
+        with suppress(KafkaException):  # the client keeps the leaders that it knows, whatever a broker says
+            admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         time.sleep(_POLL_S)

@@ -31,6 +31,7 @@ def write_settings(folder: Path) -> None:
             "controller.quorum.bootstrap.servers": CONTROLLER,
         },
     )
+    jvm.write_properties(folder / "fence.properties", kafka.fencing(CONTROLLER))
     jvm.write_properties(folder / "worker.properties", {**connect.SETTINGS, "listeners": "http://:8083"})
     jvm.write_logging(folder / "log4j2.properties")
     (folder / "java.options").write_text("".join(f"{flag}\n" for flag in jvm.FLAGS))

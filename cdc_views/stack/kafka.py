@@ -6,10 +6,11 @@ import base64
 import shutil
 import socket
 import struct
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cdc_views.stack import jvm
 from cdc_views.stack.folders import make_private
@@ -20,7 +21,7 @@ SETTINGS: Final[dict[str, str | int]] = {
     "node.id": 1,
     "inter.broker.listener.name": "PLAINTEXT",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,RELAYED:PLAINTEXT",
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.replication.factor": 1,
     "transaction.state.log.min.isr": 1,
@@ -33,8 +34,8 @@ SETTINGS: Final[dict[str, str | int]] = {
     "auto.create.topics.enable": "false",
     "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     "log.cleaner.backoff.ms": 200,
-    # After a kill the next broker may register only when the dead one's session has ended (default 9 s).
-    "broker.session.timeout.ms": 4000,
+    # There is no other broker to take over, and one that only stood still had better not be fenced (_fence).
+    "broker.session.timeout.ms": 20_000,
     "broker.heartbeat.interval.ms": 1000,
     # After a kill of Connect its open transaction holds everything up until it is aborted.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
@@ -43,13 +44,32 @@ SETTINGS: Final[dict[str, str | int]] = {
 }
 
 
+_FENCED_AFTER_MS: Final = 50
+_FENCED_LIMIT_S: Final = 2.0
+_FLUSHED_S: Final = 0.5  # twenty times what a record waits for others before it is written (raft's linger)
+_ACTIVATED: Final = "Performing controller activation"
+_FENCED: Final = "Fencing broker 1 "
+_REPLAYED: Final = "Replayed BrokerRegistrationChangeRecord"
+
+
+class Relay(NamedTuple):
+    """A relay between the broker and its clients: they connect to `port`, and it to the broker at `target`."""
+
+    port: int
+    target: int
+
+
 class Kafka(Service):
-    """One broker. The controller's port is part of what is stored: it must not change afterwards."""
+    """One broker. The controller's port is part of what is stored: it must not change afterwards.
+
+    Where there is a `relay`, clients are sent there, and what the broker has to tell itself goes around it.
+    """
 
     name = "kafka"
 
-    def __init__(self, state: Path, port: int, controller_port: int) -> None:
+    def __init__(self, state: Path, port: int, controller_port: int, relay: Relay | None = None) -> None:
         super().__init__(state, port)
+        self._relay = relay
         self.controller_port = controller_port
         self.data = self.folder / "data"
         self._formatted = self.folder / "formatted"
@@ -59,7 +79,7 @@ class Kafka(Service):
     @property
     def bootstrap_servers(self) -> str:
         """What clients are given."""
-        return f"{HOST}:{self.port}"
+        return f"{HOST}:{self._relay.port if self._relay else self.port}"
 
     @property
     def is_formatted(self) -> bool:
@@ -78,24 +98,49 @@ class Kafka(Service):
 
     def _prepare(self) -> Steps:
         make_private(self.folder)
-        listeners = f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{HOST}:{self.controller_port}"
         jvm.write_logging(self._logging)
-        jvm.write_properties(
-            self._properties,
-            {
-                **SETTINGS,
-                "listeners": listeners,
-                "advertised.listeners": listeners,
-                "controller.quorum.bootstrap.servers": f"{HOST}:{self.controller_port}",
-                "log.dirs": str(self.data),
-            },
-        )
+        jvm.write_properties(self._properties, self._settings())
         if not self._formatted.exists():
             shutil.rmtree(self.data, ignore_errors=True)
             what = ["format", "--standalone", "-t", _cluster_id(), "-c", str(self._properties)]
             tool = jvm.java("kafka.tools.StorageTool", *what, logging=self._logging)
             yield from self._run("format", tool, jvm.environment())
             self._formatted.touch()
+        elif not (self.data / ".kafka_cleanshutdown").exists():
+            yield from self._fence()
+
+    def _fence(self) -> Steps:
+        """Have a controller alone put down that the broker, which was killed, is gone.
+
+        Else the next one begins as the leader of its partitions, completes the transactions that it finds, and is
+        fenced meanwhile; then it skips the marks that end them (KAFKA-20734), and whoever reads what is committed, as
+        Connect its offsets, waits for ever. It would also have to wait for the dead one's session to end.
+        """
+        properties = self.folder / "fence.properties"
+        jvm.write_properties(properties, fencing(f"{HOST}:{self.controller_port}") | {"log.dirs": str(self.data)})
+        command = jvm.java("kafka.Kafka", str(properties), logging=self._logging)
+        seen_s: dict[str, float] = {}
+
+        def is_fenced(log: str) -> bool:
+            now = time.monotonic()
+            for what, is_there in (("active", _ACTIVATED in log), ("replayed", _REPLAYED in log.partition(_FENCED)[2])):
+                if is_there:
+                    seen_s.setdefault(what, now)
+            # Of a broker that was fenced before nothing is told.
+            return now - seen_s.get("replayed", now) > _FLUSHED_S or now - seen_s.get("active", now) > _FENCED_LIMIT_S
+
+        yield from self._run("fence", command, jvm.environment(), is_fenced)
+
+    def _settings(self) -> dict[str, str | int]:
+        ports = {"PLAINTEXT": self.port, "CONTROLLER": self.controller_port}
+        relay = self._relay
+        return {
+            **SETTINGS,
+            "listeners": _addresses(ports | ({"RELAYED": relay.target} if relay else {})),
+            "advertised.listeners": _addresses(ports | ({"RELAYED": relay.port} if relay else {})),
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self.controller_port}",
+            "log.dirs": str(self.data),
+        }
 
     def _ports(self) -> Sequence[int]:
         return [self.port, self.controller_port]
@@ -107,9 +152,26 @@ class Kafka(Service):
         return jvm.environment()
 
 
+def fencing(controller: str) -> dict[str, str | int]:
+    """The settings of a controller alone, at this address, that takes a silent broker for gone at once."""
+    settings = {name: value for name, value in SETTINGS.items() if name != "inter.broker.listener.name"}
+    return settings | {
+        "process.roles": "controller",
+        "listeners": f"CONTROLLER://{controller}",
+        "advertised.listeners": f"CONTROLLER://{controller}",
+        "controller.quorum.bootstrap.servers": controller,
+        "broker.session.timeout.ms": _FENCED_AFTER_MS,
+        "broker.heartbeat.interval.ms": _FENCED_AFTER_MS // 2,
+    }
+
+
 _CORRELATION = 7
 # Length, API 18 (ApiVersions), version 0, correlation id, no client id.
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, _CORRELATION, -1)
+
+
+def _addresses(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
 
 
 def _cluster_id() -> str:

@@ -20,7 +20,7 @@ from cdc_views.stack import fetch, process, signals
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.folders import make_shared, write_private
 from cdc_views.stack.java import java_command
-from cdc_views.stack.kafka import Kafka
+from cdc_views.stack.kafka import Kafka, Relay
 from cdc_views.stack.ports import choose_ports, forget_ports, keep_ports
 from cdc_views.stack.postgres import Postgres
 from cdc_views.stack.service import Service, Steps, run
@@ -42,19 +42,26 @@ class LocalStack:
     """Postgres, Kafka and Connect of one state folder, whichever process started them.
 
     `ports` gives some of ports.NAMES; others are free ones, chosen once and remembered in the folder.
-    `durable=False` lets Postgres run without fsync. As a context manager it is up inside, and what
-    was not running before is stopped at the end.
+    `durable=False` lets Postgres run without fsync; with `kafka_relay` Kafka's clients are sent there. As a
+    context manager it is up inside, and what was not running before is stopped at the end.
     """
 
-    def __init__(self, state: Path, ports: Mapping[str, int] | None = None, durable: bool = True) -> None:
+    def __init__(
+        self,
+        state: Path,
+        ports: Mapping[str, int] | None = None,
+        durable: bool = True,
+        kafka_relay: Relay | None = None,
+    ) -> None:
         self.state = state.absolute()
         self._wanted_ports = dict(ports or {})
         self._durable = durable
+        self._kafka_relay = kafka_relay
         self._use(choose_ports(self.state, self._wanted_ports))
 
     def _use(self, ports: Mapping[str, int]) -> None:
         self.postgres = Postgres(self.state, ports["postgres"], durable=self._durable)
-        self.kafka = Kafka(self.state, ports["kafka"], ports["controller"])
+        self.kafka = Kafka(self.state, ports["kafka"], ports["controller"], self._kafka_relay)
         self.connect = Connect(self.state, ports["connect"], self.kafka.bootstrap_servers)
 
     @property

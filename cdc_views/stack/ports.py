@@ -25,7 +25,7 @@ def choose_ports(state: Path, wanted: Mapping[str, int]) -> dict[str, int]:
         raise BadConfig(f'there is no port named "{min(unknown)}", only {", ".join(NAMES)}')
     chosen = {**_remembered(state), **wanted}
     for name in NAMES:
-        chosen.setdefault(name, _free_port(exclude=chosen.values()))
+        chosen.setdefault(name, free_port(exclude=chosen.values()))
     return chosen
 
 
@@ -63,5 +63,6 @@ def _remembered(state: Path) -> dict[str, int]:
         return {}
 
 
-def _free_port(exclude: Collection[int]) -> int:
+def free_port(exclude: Collection[int]) -> int:
+    """A port that nobody has now, and is none of these."""
     return next(port for port in random.sample(_RANGE, 1000) if port not in exclude and is_free(port))

@@ -10,7 +10,7 @@ import abc
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -139,19 +139,29 @@ class Service(abc.ABC):
                     hint='stop that process, or give this stack other ports: "cdc-views up --help"',
                 )
 
-    def _run(self, what: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Steps:
-        """Run a short-lived command to its end. Raises ServiceFailed."""
+    def _run(
+        self,
+        what: str,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        is_done: Callable[[str], bool] | None = None,
+    ) -> Steps:
+        """Run a command to its end, or until what it has printed says that it may end. Raises ServiceFailed."""
         log = self.log_file.with_name(f"{self.name}-{what}.log")
         pid_file = process.PidFile(self.state / f"{self.name}-{what}.pid")
         log.unlink(missing_ok=True)
         pid = process.spawn(command, pid_file, log, cwd=self.state, environment=environment or {}, **self._user())
         try:
             deadline = time.monotonic() + START_LIMIT_S
+            is_told = False
             while process.exit_status(pid) is None and time.monotonic() < deadline:
+                if is_done is not None and not is_told and is_done(log.read_text()):
+                    is_told = True
+                    process.send([pid], signal.SIGTERM)
                 yield
         finally:
             process.kill(pid_file)
-        if process.exit_status(pid) != 0:
+        if process.exit_status(pid) != 0 and not is_told:
             raise self._failed(f"{what} failed", log)
 
 

@@ -6,18 +6,24 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
 import requests
 from click.testing import CliRunner
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from cdc_views.cli.down import down
 from cdc_views.cli.up import up
 from cdc_views.errors import BadConfig
+from cdc_views.log.record import TopicPartition
+from cdc_views.log.topics import end_offsets
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.process import start_mark
 from cdc_views.stack.service import Service
@@ -98,6 +104,46 @@ def test_start_after_kill_keeps_the_address(whole: LocalStack, name: str) -> Non
     assert service.pid not in (None, first)
     assert whole.addresses == before
     assert whole.is_running()
+
+
+@pytest.mark.proves(
+    wrong="the broker is killed while it ends a transaction",
+    seen="a new one says first that the old one is gone; then it ends all transactions, and nobody waits for one",
+    do="nothing; with a broker of your own and Kafka 4.3 or before see KAFKA-20734",
+)
+def test_kafka_that_is_killed_while_it_ends_transactions_leaves_none_open(whole: LocalStack) -> None:
+    server = {"bootstrap.servers": whole.kafka.bootstrap_servers}
+    admin, topic = AdminClient(server), f"t_{uuid4().hex}"
+    partitions = [TopicPartition(topic, number) for number in range(100)]
+    admin.create_topics([NewTopic(topic, len(partitions))])[topic].result()
+    for _ in range(2):
+        options = {"transactional.id": topic, "transaction.timeout.ms": 3000, "log_level": 0}
+        producer = Producer(server | options)
+        producer.init_transactions(LIMIT_S)
+        ended = threading.Event()
+        writer = threading.Thread(target=write_transactions, args=(producer, partitions, ended))
+        writer.start()
+        written = sum(end_offsets(admin, partitions, committed=True).values())
+        wait_for(
+            lambda: sum(end_offsets(admin, partitions, committed=True).values()) > written + 1000,  # noqa: B023
+            LIMIT_S,
+        )
+        whole.kafka.kill()
+        ended.set()
+        writer.join()
+        whole.kafka.start()
+        wait_for(
+            lambda: end_offsets(admin, partitions) == end_offsets(admin, partitions, committed=True), LIMIT_S
+        )  # fmt: skip
+
+
+def write_transactions(producer: Producer, partitions: list[TopicPartition], ended: threading.Event) -> None:
+    with suppress(KafkaException):
+        while not ended.is_set():
+            producer.begin_transaction()
+            for each in partitions:
+                producer.produce(each.topic, b"x", partition=each.partition)
+            producer.commit_transaction(1)
 
 
 def test_start_postgres_after_kill_has_what_was_committed(whole: LocalStack) -> None:
