@@ -14,7 +14,7 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.progress import ShownProgress
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import warm_up
-from cdc_views.engine.capture import begin_capture, start_capture
+from cdc_views.engine.capture import begin_capture, resume_capture
 from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.patience import AWAY, Patience
@@ -57,7 +57,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
 
 def _capture(settings: Settings) -> None:
     if read_control(settings.warehouse):
-        return start_capture(settings, _SnapshotShow())
+        return resume_capture(settings)  # the snapshot was complete before the first record
     return begin_capture(
         settings,
         _SnapshotShow(),
@@ -77,7 +77,7 @@ def _publish(settings: Settings, session: Callable[[], SparkSession], once: bool
     while True:
         try:
             if not is_captured:
-                start_capture(settings, on_progress=lambda progress: None)
+                resume_capture(settings)
             with Engine(settings, session(), on_progress=ShownProgress("reading")) as engine:
                 _say("engine: running")
                 return engine.run(once=once, until=until, on_epoch=on_epoch)

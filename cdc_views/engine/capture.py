@@ -10,7 +10,7 @@ from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
 from cdc_views.log.preflight import require_slot_matches
-from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
+from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
@@ -28,6 +28,17 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
 
     Raises SlotChanged, ConnectorFailed, SnapshotInterrupted.
     """
+    _run_connector(settings)
+    wait_snapshot(settings.log, on_progress)
+
+
+def resume_capture(settings: Settings) -> None:
+    """The same where the initial snapshot was complete once: it is not waited for, whatever became of its topics."""
+    _run_connector(settings)
+    require_one_snapshot(settings.log)
+
+
+def _run_connector(settings: Settings) -> None:
     ensure_topics(settings.log, settings.source.tables)
     require_slot_matches(settings.log, confirmed_flush(settings))
     worker = Connect(settings.log.connect_url)
@@ -35,7 +46,6 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
     worker.restart_connector(settings.log.connector, only_failed=True)
     worker.wait_running(settings.log.connector, settle_s=SETTLE_S)
-    wait_snapshot(settings.log, on_progress)
 
 
 def begin_capture(

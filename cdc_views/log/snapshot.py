@@ -19,7 +19,7 @@ from cdc_views.errors import CdcViewsError, ConnectorFailed, NotRunning, Snapsho
 from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import TopicPartition
-from cdc_views.log.topics import admin_client, begin_offsets, notification_topic
+from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets, notification_topic
 
 _WAIT_S: Final = 0.2
 _WATCH_INTERVAL_S: Final = 2.0
@@ -64,12 +64,11 @@ def interrupted(how: str) -> SnapshotInterrupted:
 def wait_snapshot(settings: LogSettings, on_progress: Callable[[SnapshotProgress], None]) -> None:
     """Return when the snapshot is complete. Raises SnapshotInterrupted and ConnectorFailed."""
     connect = Connect(settings.connect_url)
-    partition = TopicPartition(notification_topic(settings.topic_prefix), 0)
     deadline = time.monotonic() + settings.snapshot_timeout_s
     watch_s = time.monotonic() + _WATCH_INTERVAL_S
     progress = SnapshotProgress()
     with closing(Reader(settings)) as reader:
-        reader.assign(begin_offsets(admin_client(settings), [partition]))
+        reader.assign(begin_offsets(admin_client(settings), [_partition(settings)]))
         while True:
             for notification in _notifications(reader):
                 progress = progress.after(notification)
@@ -81,6 +80,30 @@ def wait_snapshot(settings: LogSettings, on_progress: Callable[[SnapshotProgress
                 watch_s = time.monotonic() + _WATCH_INTERVAL_S
             if time.monotonic() > deadline:
                 raise _timed_out(settings, progress)
+
+
+def require_one_snapshot(settings: LogSettings) -> None:
+    """Raise SnapshotInterrupted if one was begun again after it was complete; nothing is waited for.
+
+    Where its topic was made anew nothing is told, but then the tables' topics were, too, or what was read is known.
+    """
+    admin, partition, progress = admin_client(settings), _partition(settings), SnapshotProgress()
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    with closing(Reader(settings)) as reader:
+        reader.assign(begin_offsets(admin, [partition]))
+        ends = end_offsets(admin, [partition], committed=True)
+        while not reader.reached(ends):
+            for notification in _notifications(reader):
+                progress = progress.after(notification)
+            if time.monotonic() > deadline:
+                raise NotRunning(
+                    f'topic "{partition.topic}" could not be read within {REQUEST_TIMEOUT_S} s',
+                    hint="is Kafka running, and does it reach log.bootstrap_servers?",
+                )
+
+
+def _partition(settings: LogSettings) -> TopicPartition:
+    return TopicPartition(notification_topic(settings.topic_prefix), 0)
 
 
 def _notifications(reader: Reader) -> Iterator[dict[str, Any]]:

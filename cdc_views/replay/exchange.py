@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
-from cdc_views.engine.capture import start_capture
+from cdc_views.engine.capture import resume_capture
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.requests import QuarantineRequest, Request, Requests
 from cdc_views.engine.swap import SwapRequest, find_swap
@@ -57,6 +57,6 @@ def in_place_of_the_engine(
     settings: Settings, spark: SparkSession, request: SwapRequest | None = None
 ) -> Iterator[Engine]:
     """An engine in this process, where none runs. Raises WarehouseLocked, and what a start raises."""
-    start_capture(settings, on_progress=lambda progress: None)
+    resume_capture(settings)
     with Engine(settings, spark, request=request) as engine:
         yield engine
