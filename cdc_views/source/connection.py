@@ -12,6 +12,10 @@ from cdc_views.errors import SourceUnreachable
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _CONNECT_TIMEOUT_S: Final = 10
+# A server that is gone without a farewell is noticed after about 30 s, where the kernel's settings take hours.
+_SILENCE: Final = {
+    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000,
+}  # fmt: skip
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
@@ -25,7 +29,8 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
             hint='wanted "host=... dbname=... user=..." or "postgresql://user@host/database"',
         ) from None
     limit_s = parameters.get("connect_timeout") or _CONNECT_TIMEOUT_S
-    conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views")
+    given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
+    conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views", **given)
     try:
         return psycopg.connect(conninfo, autocommit=autocommit)
     except psycopg.OperationalError as error:
