@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -17,7 +18,9 @@ from bench.soak.alarms import DAMAGES, Damage
 from bench.soak.proxy import Proxy
 from bench.soak.round import Round, Tally
 from bench.soak.world import World
+from cdc_views.stack.kafka import Relay
 from cdc_views.stack.local import LocalStack
+from cdc_views.stack.ports import choose_ports, free_port
 
 
 def measure(
@@ -37,13 +40,26 @@ def measure(
         is_enough = versions is not None and tally.versions + checked >= versions
         return is_enough or time.monotonic() - began > minutes * 60
 
-    with scratch() as folder, LocalStack(folder / "stack", durable=False) as stack, Proxy(stack.postgres.port) as proxy:
+    with scratch() as folder, _stack(folder / "stack") as (stack, networks):
         while not is_over(0):
             until_s = time.monotonic() + round_minutes * 60
             with ExitStack() as leftovers:
-                world = World(stack, proxy, folder, memory, leftovers)
+                world = World(stack, networks, folder, memory, leftovers)
                 Round(world, random, rate, pause_s, tally).run(is_over, until_s, next(damages))
     return _figures(tally, time.monotonic() - began)
+
+
+@contextmanager
+def _stack(state: Path) -> Iterator[tuple[LocalStack, Mapping[str, Proxy]]]:
+    """The services, and the networks to two of them by their names. Connect has none: only we ask it."""
+    ports = choose_ports(state, {})
+    target = free_port(exclude=ports.values())
+    with (
+        Proxy(ports["postgres"]) as postgres,
+        Proxy(target) as kafka,
+        LocalStack(state, ports, durable=False, kafka_relay=Relay(kafka.port, target)) as stack,
+    ):
+        yield stack, {"postgres": postgres, "kafka": kafka}
 
 
 def _shuffled(random: Random) -> Iterator[Damage]:
@@ -74,9 +90,9 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
 @click.command()
 @click.option("--minutes", default=60.0, show_default=True, help="For how long.")
 @click.option("--versions", type=int, help="End sooner, when so many versions are checked.")
-@click.option("--round-minutes", default=7.0, show_default=True, help="How long a round has faults.")
+@click.option("--round-minutes", default=10.0, show_default=True, help="How long a round has faults.")
 @click.option("--rate", default=20.0, show_default=True, help="Transactions a second.")
-@click.option("--pause", default=8.0, show_default=True, help="Seconds from one fault to the next, on average.")
+@click.option("--pause", default=2.0, show_default=True, help="Seconds from one fault to the next, on average.")
 @click.option("--seed", default=1, show_default=True, help="Of faults, their times, and the load.")
 @click.option("--memory", default="1g", show_default=True, help="Heap of the engine's Spark driver.")
 def main(

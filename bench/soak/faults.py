@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from cdc_views.errors import FaultNotReached
 from cdc_views.stack import process
 from cdc_views.stack.service import Service
 
+NETWORKS: Final = ("postgres", "kafka")
+MODES: Final[tuple[Mode, ...]] = ("cut", "held", "half_open", "slow")
 STOPPED_S: Final = (1.0, 8.0)  # how long something is stopped, or a network held up
 
 # Points of an engine that goes on from what another has left, and then runs.
@@ -35,11 +38,13 @@ class Fault:
     """`fire` returns once the fault is over, as far as an operator or a supervisor sees to it.
 
     A `kill` counts if there was something to lose at that moment. Raises FaultNotReached if it did not come about.
+    A twofold one is followed by another kill later, if its point is reached.
     """
 
     name: str
     kind: Literal["kill", "stop", "network"]
     fire: Fire
+    is_twofold: bool = False
 
 
 def _kill_engine(world: World, random: Random) -> None:
@@ -96,14 +101,15 @@ def _stopped(service: Callable[[World], Service]) -> Fire:
     return fire
 
 
-def _network(mode: Mode) -> Fire:
+def _network(target: str, mode: Mode) -> Fault:
     def fire(world: World, random: Random) -> None:
-        connections = world.proxy.set(mode)
+        network = world.networks[target]
+        connections = network.set(mode)
         world.pause(random.uniform(*STOPPED_S))
-        world.proxy.set("open")
+        network.set("open")
         _require(connections > 0, "nobody was connected")
 
-    return fire
+    return Fault(f"{target}_network_{mode}", "network", fire)
 
 
 def _running(what: Program | Service) -> int:
@@ -142,7 +148,7 @@ FAULTS: Final = (
     Fault("engine_killed", "kill", _kill_engine),
     Fault("python_killed", "kill", _kill_python),
     Fault("jvm_killed", "kill", _kill_jvm),
-    Fault("engine_killed_at_point", "kill", _kill_at_point),
+    Fault("engine_killed_at_point", "kill", _kill_at_point, is_twofold=True),
     Fault("connect_killed", "kill", _killed(_connect)),
     Fault("kafka_killed", "kill", _killed(_kafka)),
     Fault("postgres_killed", "kill", _killed(_postgres)),
@@ -152,7 +158,10 @@ FAULTS: Final = (
     Fault("connect_stopped", "stop", _stopped(_connect)),
     Fault("kafka_stopped", "stop", _stopped(_kafka)),
     Fault("postgres_stopped", "stop", _stopped(_postgres)),
-    Fault("postgres_network_cut", "network", _network("cut")),
-    Fault("postgres_network_held", "network", _network("held")),
-    Fault("postgres_network_slow", "network", _network("slow")),
+    *(_network(target, mode) for target in NETWORKS for mode in MODES),
 )
+
+# Four of five are kills: they are what an engine loses most by.
+_SHARES: Final = {"kill": 8, "stop": 1, "network": 1}
+_COUNTS: Final = Counter(fault.kind for fault in FAULTS)
+WEIGHTS: Final = tuple(_SHARES[fault.kind] / _COUNTS[fault.kind] for fault in FAULTS)

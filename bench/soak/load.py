@@ -15,7 +15,8 @@ from psycopg import errors
 from cdc_views.testing.shadow import connect
 
 WRITERS: Final = 3
-SHELVES: Final = 12
+SHELVES: Final = 20
+SHELVES_AT_ONCE: Final = 5
 TABLES: Final = (
     "accounts", "savings", "items", "notes", "orders", "clock", *(f"shelf_{number + 1}" for number in range(SHELVES)),
 )  # fmt: skip
@@ -151,7 +152,7 @@ def _insert_many(connection: Connection, random: Random) -> None:
 
 
 def _shelf(connection: Connection, random: Random) -> None:
-    for shelf in random.sample(range(1, SHELVES + 1), 3):
+    for shelf in random.sample(range(1, SHELVES + 1), SHELVES_AT_ONCE):
         row, delete, put = random.randint(1, 120), f"DELETE FROM shelf_{shelf}", f"INSERT INTO shelf_{shelf}"
         if random.random() < 0.2:
             connection.execute(f"{delete} WHERE id = %s".encode(), (row,))

@@ -1,4 +1,4 @@
-"""A network that can fail: a relay of TCP connections, which cuts them, holds them up, or delays what goes through."""
+"""A network that can fail: a relay of TCP connections, which cuts, holds up, half-opens or delays them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 HOST: Final = "127.0.0.1"
 DELAY_S: Final = 0.2
 
-Mode = Literal["open", "cut", "held", "slow"]
+Mode = Literal["open", "cut", "held", "half_open", "slow"]
 
 _HELD_POLL_S: Final = 0.01
 _NO_FAREWELL: Final = struct.pack("ii", 1, 0)
@@ -23,6 +23,7 @@ class Proxy:
     """Relays `port`, which it chooses, to `target`. Use as a context manager.
 
     Its mode is `open`; `cut`: connections are reset, and new ones too; `held`: they stay, and nothing goes through;
+    `half_open`: what clients send arrives, what they are answered is lost, and at the end the connections are reset;
     `slow`: every piece comes DELAY_S seconds late.
     """
 
@@ -54,8 +55,8 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _set(self, mode: Mode) -> int:
-        self._mode, count = mode, len(self._open) // 2
-        if mode == "cut":
+        before, self._mode, count = self._mode, mode, len(self._open) // 2
+        if mode == "cut" or before == "half_open":
             self._abort()
         return count
 
@@ -79,7 +80,7 @@ class Proxy:
             ends = {writer, there_writer}
             self._open |= ends
             try:
-                ways = self._relay(reader, there_writer), self._relay(there_reader, writer)
+                ways = self._relay(reader, there_writer), self._relay(there_reader, writer, is_answer=True)
                 await asyncio.gather(*ways)
             finally:
                 self._open -= ends
@@ -90,8 +91,12 @@ class Proxy:
             writer.transport.abort()
             self._tasks.discard(task)
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _relay(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool = False
+    ) -> None:
         while data := await reader.read(65536):
+            if self._mode == "half_open" and is_answer:
+                continue
             while self._mode == "held":
                 await asyncio.sleep(_HELD_POLL_S)
             if self._mode == "slow":

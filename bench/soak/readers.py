@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -15,7 +16,7 @@ from cdc_views.store.control import PUBLISHING, ControlRecord, last_published, r
 from cdc_views.store.reading import read_table
 
 OLDER: Final = 100  # how many epochs back; upkeep keeps more
-_PAUSE_S: Final = 1.0
+_REST: Final = 4  # times as long as a reading took: more readers would take the processor from the engine
 
 
 class PinnedReader(threading.Thread):
@@ -31,13 +32,17 @@ class PinnedReader(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        while not self._stopped.wait(_PAUSE_S):
+        took_s = 0.5
+        while not self._stopped.wait(_REST * took_s):
+            began = time.monotonic()
             try:
                 self._read(self._pinned())
             except NothingPublished:
                 continue
             except Exception as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
+            finally:
+                took_s = time.monotonic() - began
 
     def stop(self) -> None:
         """End after the reading that is under way."""

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from psycopg.conninfo import make_conninfo
 
+from bench.command import tell
 from bench.rig import create_database, drop_database, write_project
 from bench.soak.load import TABLES, Load
 from bench.soak.proxy import HOST, Proxy
@@ -56,9 +57,11 @@ _KNOWN: Final = {name for name, each in vars(errors).items() if isinstance(each,
 class World:
     """A round's: database, slot, topics and warehouse of its own."""
 
-    def __init__(self, stack: LocalStack, proxy: Proxy, folder: Path, memory: str, leftovers: ExitStack) -> None:
+    def __init__(
+        self, stack: LocalStack, networks: Mapping[str, Proxy], folder: Path, memory: str, leftovers: ExitStack
+    ) -> None:
         self.stack = stack
-        self.proxy = proxy
+        self.networks = networks
         self.name = f"soak_{uuid4().hex[:10]}"
         self.folder = folder / self.name
         self.ended: Counter[str] = Counter()
@@ -66,6 +69,8 @@ class World:
         self._started_at = 0
         self._pid: int | None = None
         self._is_supervised = False
+        self.killed_at_s = 0.0  # of `time.monotonic()`: when the engine was last found killed
+        self.killed_in_epoch = 0  # how often it was found so with an epoch begun and not published
         self._clock: tuple[TableVersion, dict[int, int]] | None = None
         self.dsn = create_database(stack, self.name)
         leftovers.callback(self._forget)
@@ -82,9 +87,9 @@ class World:
         (self.folder / "views").mkdir()
         for name, text in VIEWS.items():
             (self.folder / "views" / f"{name}.sql").write_text(text)
+        dsn = make_conninfo(self.dsn, host=HOST, port=self.networks["postgres"].port)
         write_project(
-            self.folder, make_conninfo(self.dsn, host=HOST, port=self.proxy.port), self.stack.addresses, self.name,
-            [f"public.{table}" for table in TABLES],
+            self.folder, dsn, self.stack.addresses, self.name, [f"public.{table}" for table in TABLES],
             log={"transaction_timeout_ms": 5000},
             engine={"driver_memory": self._memory},
             # Everything that upkeep removes is removed within the run.
@@ -133,7 +138,10 @@ class World:
         if not self._is_supervised or (error := self.error()) is None:
             return
         self.ended[error] += 1
-        if error != "killed" and error not in PASSING:
+        if error == "killed":
+            self.killed_at_s = time.monotonic()
+            self.killed_in_epoch += self.has_open_intent()
+        elif error not in PASSING:
             raise CheckFailed(
                 f'the engine has ended with "{error}":\n{process.last_lines(self.engine.log_file)}',
                 hint=f'its log is "{self.engine.log_file}"',
@@ -197,7 +205,11 @@ class World:
             load.stop()
 
     def _forget(self) -> None:
-        forget_capture(self.settings)
+        try:
+            forget_capture(self.settings)
+        except NotRunning as error:  # why, is what ended the round
+            tell(f"what was captured stays: {error.message}")
+            return
         drop_database(self.stack, self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 

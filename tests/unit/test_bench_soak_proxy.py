@@ -76,6 +76,22 @@ def test_held_keeps_connections_and_delivers_later(echo: int) -> None:
         assert client.recv(1) == b"b"
 
 
+def test_half_open_loses_answers_and_resets_at_its_end(echo: int) -> None:
+    with Proxy(echo) as proxy, connected(proxy) as client:
+        client.sendall(b"a")
+        assert client.recv(1) == b"a"
+        proxy.set("half_open")
+        client.sendall(b"b")
+        client.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        proxy.set("open")
+        client.settimeout(LIMIT_S)
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+        assert is_open(proxy)
+
+
 def test_slow_delivers_late(echo: int) -> None:
     with Proxy(echo) as proxy, connected(proxy) as client:
         proxy.set("slow")
