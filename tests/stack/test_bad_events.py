@@ -128,3 +128,32 @@ def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project
     assert [record.kind for record in read_control(project.warehouse)].count("abandon") == 1
     assert [(each.place, each.state) for each in listed(project.warehouse)] == [(bad, "bad")]
     project.assert_equal_to_postgres()  # the bad event has changed nothing there
+
+
+@pytest.mark.proves(
+    wrong="a table with parked keys is rebuilt from a snapshot and swapped in",
+    seen="its rows are Postgres' again, and nothing of it is parked; a rollback to before is `BadReplay`",
+    do="this, where an event is lost for good",
+)
+def test_table_with_a_parked_key_is_whole_again_after_a_rebuild(project: Project) -> None:
+    project.capture.start()
+    assert project.run(*PARK, "run", "--until-caught-up").returncode == 0
+    bad = put(project, b'{"id":2}', b"null")
+    project.database.execute("UPDATE accounts SET balance = balance + 7 WHERE id IN (2, 3)")
+    parked = project.run(*PARK, "run", "--until-caught-up")
+    assert parked.returncode == 0, parked.stderr
+    assert [(each.place, each.state) for each in listed(project.warehouse)][:1] == [(bad, "bad")]
+    assert project.rows("public.accounts") != project.expected("public.accounts")
+
+    rebuilt = project.run(*PARK, "rebuild", "accounts", "--from", "snapshot", "--swap")
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert listed(project.warehouse) == []
+    project.assert_equal_to_postgres()
+
+    back = project.run(*PARK, "rollback", "accounts")
+    assert back.returncode != 0
+    assert "BadReplay: " in back.stderr
+    assert "has parked events" in back.stderr
+    project.database.execute("UPDATE accounts SET balance = balance + 7 WHERE id IN (2, 3)")
+    assert project.run(*PARK, "run", "--until-caught-up").returncode == 0
+    project.assert_equal_to_postgres()

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
 from cdc_views.engine.capture import confirmed_flush
 from cdc_views.errors import (
     LogDiscontinuity,
+    MarkerTimeout,
     OffsetCompacted,
     SequenceRegressed,
     SlotChanged,
@@ -25,6 +27,7 @@ from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics, topic_name
 from cdc_views.names import TableName
+from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.preflight import check_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from tests.fix_kafka import Capture, CaptureOf
@@ -75,10 +78,11 @@ class Followed:
         with closing(self.database.connect()) as connection:
             drop_slot(connection, self.captured.settings.source.slot, limit_s=60)
 
-    def begin_again(self) -> None:
+    def begin_again(self, *, keeps_slot: bool = False) -> None:
         """What somebody does who takes the connector for broken: delete it with its offsets and slot, make it anew."""
         self.captured.connect.delete_connector(self.settings.connector)
-        self.drop_slot()
+        if not keeps_slot:
+            self.drop_slot()
         self.captured.connect.put_connector(self.settings.connector, connector_config(self.captured.settings))
 
 
@@ -162,14 +166,15 @@ def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(f
 
 
 @pytest.mark.proves(
-    wrong="the connector is deleted with its offsets and made anew",
+    wrong="the connector's offsets are lost, or it is deleted with them and its slot, and made anew",
     seen="`LogDiscontinuity` or `SequenceRegressed`, at a start `SnapshotInterrupted`",
     do="begin anew",
 )
-def test_connector_that_begins_again_stops_the_next_cut(followed: Followed) -> None:
+@pytest.mark.parametrize("keeps_slot", [False, True])
+def test_connector_that_begins_again_stops_the_next_cut(followed: Followed, keeps_slot: bool) -> None:
     followed.stop_connector()
     followed.database.execute("DELETE FROM orders WHERE id = 3")
-    followed.begin_again()
+    followed.begin_again(keeps_slot=keeps_slot)
     with pytest.raises((LogDiscontinuity, SequenceRegressed)):
         followed.next_cut()
     with pytest.raises(SnapshotInterrupted):
@@ -245,3 +250,26 @@ def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(fol
     followed.drop_slot()
     with pytest.raises(SlotChanged, match=r'replication slot ".*" is gone'):
         followed.next_cut()
+
+
+@pytest.mark.proves(
+    wrong="a transaction in the log is never ended, as after a crash of brokers that forget to (KAFKA-20734)",
+    seen="`MarkerTimeout`, with its partition and first offset",
+    do="end it with `kafka-transactions.sh abort`; the engine goes on by itself",
+)
+def test_marker_behind_a_transaction_that_nobody_ends_is_told(database: Database, capture: CaptureOf) -> None:
+    database.execute(CREATE)
+    captured = capture("public.orders", marker_timeout_s=3)
+    captured.start()
+    followed = Followed(captured, database)
+    topic = topic_name(followed.settings.topic_prefix, HEARTBEAT)
+    producer = Producer({"bootstrap.servers": followed.settings.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for partition in followed.log.partitions_of([HEARTBEAT]):
+        producer.produce(topic, b"x", b"x", partition=partition.partition)
+    producer.flush(30)
+    with pytest.raises(MarkerTimeout, match=r"heartbeat/0\" has a transaction from offset \d+ on that nobody"):
+        followed.next_cut()
+    producer.abort_transaction(30)
+    assert followed.next_cut().position > followed.first.position
