@@ -22,6 +22,7 @@ PROGRAMS = {
     "throughput": ["--from", "50", "--to", "50", "--seconds", "2", "--warm-up", "0", "--rows", "300"],
     "snapshot": ["--rows", "300", "--baselines", "deltars"],
     "replay": ["--rows", "300", "--changes", "1000", "--baselines", "textbook"],
+    "memory": ["--rows", "300", "--no-held"],
     "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--changes", "50", "--aging-changes", "5", "--samples", "3"],
 }
 QUANTILES = ("p50_s", "p95_s", "p99_s", "max_s")
@@ -36,6 +37,7 @@ KEYS = {
     "snapshot": {"debezium_rows_per_s", "mirror_rows_per_s", "deltars_mirror_rows_per_s", "deltars_equal",
                  "mirrors_after_topics_share"},
     "replay": {"replay_changes_per_s", "baseline_replay_changes_per_s", "baseline_equal"},
+    "memory": {"rows_changed", "published_after_s", "driver_peak_mb", "jvm_peak_mb", "tasks_peak_mb"},
     "flatness": {"size_1000_ms", "size_3000_ms", "age_0_ms", "age_10_ms", "flat_sizes_ratio", "flat_ages_ratio"},
 }  # fmt: skip
 

@@ -1,0 +1,147 @@
+"""What one transaction of many rows costs the engine in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from bench import command
+from bench.equality import differences, published_mirrors
+from bench.rig import Rig, rig
+from cdc_views.demo.programs import Program, engine, wait_until
+from cdc_views.errors import NothingPublished, NotRunning
+from cdc_views.lsn import Lsn
+from cdc_views.source.connection import connect
+from cdc_views.source.position import wal_end
+from cdc_views.stack import process
+from cdc_views.store.control import ControlRecord, last_published
+from cdc_views.testing.compare import describe
+
+LIMIT_S: Final = 1800.0
+HELD: Final = 1 << 40  # offsets; more than there are
+_SAMPLE_S: Final = 0.2
+
+
+class Peaks:
+    """The most memory, in MB, that an engine's Python, its JVM, and the Pythons of its tasks together had."""
+
+    def __init__(self, pid: int) -> None:
+        self.of = {"driver": 0.0, "jvm": 0.0, "tasks": 0.0}
+        self._pid = pid
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="peaks", daemon=True)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While the block runs."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SAMPLE_S):
+            now = dict.fromkeys(self.of, 0.0)
+            for pid in process.family(self._pid):
+                with suppress(OSError):
+                    is_jvm = Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+                    now["driver" if pid == self._pid else "jvm" if is_jvm else "tasks"] += _memory_mb(pid)
+            self.of = {part: max(before, now[part]) for part, before in self.of.items()}
+
+
+def _memory_mb(pid: int) -> float:
+    """What a process has of the memory, what it shares with others divided among them."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(line.split()[1]) / 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
+
+
+def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:
+    """An engine that has published once, and a transaction that changes every row of one table."""
+    project = ready.project(label)
+    first = engine(project)
+    first.start()
+    _wait(first, lambda: _published(ready, project) is not None)
+    first.stop()
+    running = engine(project, {"CDC_VIEWS_LOG__BULK_OFFSETS": str(bulk_offsets)})
+    running.start()
+    _wait(running, lambda: "engine: running" in running.log_file.read_text().rpartition("epoch ")[2])
+    assert running.pid is not None
+    peaks, began = Peaks(running.pid), time.monotonic()
+    try:
+        with peaks.watched():
+            with connect(ready.dsn) as source:
+                changed = source.execute("UPDATE posts SET likes = likes + 1, body = body || '!'").rowcount
+                end = wal_end(source)
+            committed_s = time.monotonic() - began
+            _wait(running, lambda: _holds(_published(ready, project), end))
+            took_s = time.monotonic() - began - committed_s
+    finally:
+        running.stop()
+    found = differences(ready.dsn, published_mirrors(ready.settings(project).warehouse))
+    if found:
+        command.tell(describe(found))
+    figures = {f"{part}_peak_mb": round(mb) for part, mb in peaks.of.items()}
+    return {"rows_changed": changed, "published_after_s": round(took_s, 1), **figures, "equal": not found}
+
+
+def _wait(program: Program, condition: Any) -> None:
+    def met() -> bool:
+        program.require_running()
+        return bool(condition())
+
+    if not wait_until(met, LIMIT_S):
+        raise NotRunning(f"the engine did not come so far within {LIMIT_S:.0f} s", hint=f'see "{program.log_file}"')
+
+
+def _published(ready: Rig, project: Path) -> ControlRecord | None:
+    try:
+        return last_published(ready.settings(project).warehouse)
+    except NothingPublished:
+        return None
+
+
+def _holds(record: ControlRecord | None, end: Lsn) -> bool:
+    return record is not None and record.holds(end)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rows", default=1_000_000, show_default=True, help="Of the table, all of them changed.")
+@click.option("--held/--no-held", default=True, show_default=True, help="Also with all of it held by the driver.")
+@command.stack_options
+def main(rows: int, held: bool, state: Path | None, memory: str) -> None:
+    """Measure the memory of an engine that meets one transaction which changes every row of a table.
+
+    \b
+    driver_peak_mb     the engine's Python, from before the transaction to its publication
+    jvm_peak_mb        Spark's JVM; its heap is limited by --memory
+    tasks_peak_mb      the Pythons of Spark's tasks together
+    published_after_s  from the transaction's commit to the published epoch that has it
+    equal              every row of every mirror equals Postgres
+
+    held_* is the same with log.bulk_offsets so high that the driver holds everything, as it did before.
+
+    Example: python -m bench.memory --rows 1000000
+    """
+
+    def figures() -> Mapping[str, Any]:
+        with rig(state, rows, memory) as ready:
+            command.tell(f"snapshot of {ready.contents.rows} rows")
+            ready.capture()
+            found = dict(measure(ready, "tasks", 100_000))
+            if held:
+                found |= {f"held_{name}": value for name, value in measure(ready, "held", HELD).items()}
+            return found
+
+    command.run("memory", {"rows": rows}, figures)
+
+
+if __name__ == "__main__":
+    main()
