@@ -45,7 +45,7 @@ SETTINGS: Final[dict[str, str | int]] = {
 
 
 _FENCED_AFTER_MS: Final = 50
-_FENCED_LIMIT_S: Final = 2.0
+_FENCED_LIMIT_S: Final = 8.0
 _FLUSHED_S: Final = 0.5  # twenty times what a record waits for others before it is written (raft's linger)
 _ACTIVATED: Final = "Performing controller activation"
 _FENCED: Final = "Fencing broker 1 "

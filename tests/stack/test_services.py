@@ -138,12 +138,15 @@ def test_kafka_that_is_killed_while_it_ends_transactions_leaves_none_open(whole:
 
 
 def write_transactions(producer: Producer, partitions: list[TopicPartition], ended: threading.Event) -> None:
-    with suppress(KafkaException):
-        while not ended.is_set():
-            producer.begin_transaction()
-            for each in partitions:
-                producer.produce(each.topic, b"x", partition=each.partition)
-            producer.commit_transaction(1)
+    while not ended.is_set():
+        producer.begin_transaction()
+        for each in partitions:
+            producer.produce(each.topic, b"x", partition=each.partition)
+        is_committed = False
+        while not is_committed and not ended.is_set():
+            with suppress(KafkaException):  # as long as the broker takes; one that was killed never answers
+                producer.commit_transaction(1)
+                is_committed = True
 
 
 def test_start_postgres_after_kill_has_what_was_committed(whole: LocalStack) -> None:
