@@ -74,7 +74,7 @@ def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:
     running.start()
     _wait(running, lambda: "engine: running" in running.log_file.read_text().rpartition("epoch ")[2])
     assert running.pid is not None
-    peaks, began = Peaks(running.pid), time.monotonic()
+    peaks, before_mb, began = Peaks(running.pid), _memory_mb(running.pid), time.monotonic()
     try:
         with peaks.watched():
             with connect(ready.dsn) as source:
@@ -88,7 +88,7 @@ def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:
     found = differences(ready.dsn, published_mirrors(ready.settings(project).warehouse))
     if found:
         command.tell(describe(found))
-    figures = {f"{part}_peak_mb": round(mb) for part, mb in peaks.of.items()}
+    figures = {"driver_before_mb": round(before_mb)} | {f"{part}_peak_mb": round(mb) for part, mb in peaks.of.items()}
     return {"rows_changed": changed, "published_after_s": round(took_s, 1), **figures, "equal": not found}
 
 
@@ -120,7 +120,8 @@ def main(rows: int, held: bool, state: Path | None, memory: str) -> None:
     """Measure the memory of an engine that meets one transaction which changes every row of a table.
 
     \b
-    driver_peak_mb     the engine's Python, from before the transaction to its publication
+    driver_before_mb   the engine's Python before the transaction
+    driver_peak_mb     the same at most until its publication
     jvm_peak_mb        Spark's JVM; its heap is limited by --memory
     tasks_peak_mb      the Pythons of Spark's tasks together
     published_after_s  from the transaction's commit to the published epoch that has it

@@ -37,7 +37,8 @@ KEYS = {
     "snapshot": {"debezium_rows_per_s", "mirror_rows_per_s", "deltars_mirror_rows_per_s", "deltars_equal",
                  "mirrors_after_topics_share"},
     "replay": {"replay_changes_per_s", "baseline_replay_changes_per_s", "baseline_equal"},
-    "memory": {"rows_changed", "published_after_s", "driver_peak_mb", "jvm_peak_mb", "tasks_peak_mb"},
+    "memory": {"rows_changed", "published_after_s", "driver_before_mb", "driver_peak_mb", "jvm_peak_mb",
+               "tasks_peak_mb"},
     "flatness": {"size_1000_ms", "size_3000_ms", "age_0_ms", "age_10_ms", "flat_sizes_ratio", "flat_ages_ratio"},
 }  # fmt: skip
 
