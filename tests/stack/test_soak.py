@@ -21,7 +21,7 @@ LIMIT_S = 1200
 )
 @pytest.mark.timeout(LIMIT_S + 60)
 def test_versions_under_faults_equal_postgres() -> None:
-    options = ["--minutes", "15", "--versions", str(VERSIONS), "--pause", "15", "--seed", "7"]
+    options = ["--minutes", "15", "--versions", str(VERSIONS), "--pause", "8", "--seed", "7"]
     command = [sys.executable, "-m", "bench.soak", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
