@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import orjson
@@ -217,17 +218,21 @@ def anything(chance: random.Random, raw: bytes) -> bytes:
     return chance.choice(RAW)
 
 
-def histories(*, are_good: bool = False, count: int = HISTORIES) -> Iterator[list[KeptRecord]]:
+@cache
+def histories(*, are_good: bool = False, count: int = HISTORIES) -> Sequence[Sequence[KeptRecord]]:
     """Histories of mutated events, or the same ones before they were mutated."""
-    chance = random.Random(SEED)
+    chance, made = random.Random(SEED), []
     for _ in range(count):
         events = [event(chance, offset) for offset in range(LENGTH)]
         good = [(dumped(key), None if value is None else dumped(value)) for key, value in events]
         raw = [mutated(chance, key, value) for key, value in events]
-        yield [
-            KeptRecord(Place("app.public.t", 0, offset), 0, key, value, None)
-            for offset, (key, value) in enumerate(good if are_good else raw)
-        ]
+        made.append(
+            [
+                KeptRecord(Place("app.public.t", 0, offset), 0, key, value, None)
+                for offset, (key, value) in enumerate(good if are_good else raw)
+            ]
+        )
+    return made
 
 
 Rows = dict[int, dict[str, Any] | None]
@@ -267,7 +272,7 @@ def rows_of(sifted_or_folded: Any) -> Rows:
     return rows | dict.fromkeys(gone)
 
 
-def expected(records: list[KeptRecord], *, is_strict: bool = True) -> Rows:
+def expected(records: Sequence[KeptRecord], *, is_strict: bool = True) -> Rows:
     plain = Plain()
     for record in records:
         plain.add(record, is_strict=is_strict)
@@ -289,7 +294,7 @@ def assert_says(found: Rows, wanted: Rows) -> None:
         assert decoded["f"] is None or (math.isfinite(decoded["f"]) and decoded["f"] == raw["f"])
 
 
-def in_fold(records: list[KeptRecord]) -> Rows:
+def in_fold(records: Sequence[KeptRecord]) -> Rows:
     fold = Fold(TABLE)
     for record in records:
         fold.add(parse_record(record))
@@ -297,11 +302,11 @@ def in_fold(records: list[KeptRecord]) -> Rows:
     return rows_of(fold.finish({}))
 
 
-def last_of_each_key(records: list[KeptRecord]) -> list[KeptRecord]:
+def last_of_each_key(records: Sequence[KeptRecord]) -> list[KeptRecord]:
     return sorted({record.key(): record for record in records}.values(), key=KeptRecord.offset)
 
 
-def in_latest(records: list[KeptRecord]) -> Rows:
+def in_latest(records: Sequence[KeptRecord]) -> Rows:
     latest = Latest(TABLE)
     latest.add(records)
     return rows_of(latest.finish())
@@ -309,7 +314,7 @@ def in_latest(records: list[KeptRecord]) -> Rows:
 
 @pytest.mark.parametrize(("read", "is_strict"), [(in_fold, True), (in_latest, False)])
 def test_fuzzed_events_give_what_they_say_or_an_error_of_ours(
-    read: Callable[[list[KeptRecord]], Rows], is_strict: bool
+    read: Callable[[Sequence[KeptRecord]], Rows], is_strict: bool
 ) -> None:
     outcomes = {True: 0, False: 0}
     for records in histories():
