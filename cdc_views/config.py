@@ -100,11 +100,21 @@ class LogSettings(_Section):
         ge=1,
         description="offsets of a table from which on Spark reads them, by partition; fewer the driver holds in memory",
     )
+    offsets_topic: str | None = Field(
+        None,
+        description="the worker's offset.storage.topic, only where it cannot have exactly-once support: an epoch then "
+        "waits until the worker has stored that it is complete (its offset.flush.interval.ms)",
+    )
     on_bad_event: Literal["stop", "park"] = Field(
         "stop",
         description="stop: the engine stops before an event that cannot be applied; park: that event and the later "
         "ones of its key are put aside, and everything else goes on (docs/bad_events.md)",
     )
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether Connect delivers nothing twice, and all that is before a marker is readable with it."""
+        return self.offsets_topic is None
 
 
 class EngineSettings(_Section):

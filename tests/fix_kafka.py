@@ -20,7 +20,8 @@ from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
-from cdc_views.source.slot import drop_slot, require_slot
+from cdc_views.source.slot import drop_slot
+from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.stack.local import LocalStack
 from tests.fix_postgres import Database
 
@@ -63,16 +64,23 @@ class Capture:
         bulk: Collection[TableName] = (),
         *,
         watches_slot: bool = True,
+        **log: object,
     ) -> Log:
-        """A Log with a marker of its own, which watches its slot like the engine's; closed at the end of the test."""
+        """A Log with a marker of its own, which watches its slot like the engine's; closed at the end of the test.
+
+        `log` are settings that it has by itself.
+        """
         connection = self._resources.enter_context(closing(self._source()))
         slot = self.settings.source.slot
         marker = Marker(connection, slot, uuid4().hex)
-        log = Log(
-            self.settings.log, self.settings.source.tables, marker, fingerprints=fingerprints, bulk=bulk,
-            watch=(lambda: require_slot(connection, slot)) if watches_slot else lambda: None,
+        watch = None
+        if watches_slot:
+            watch = self._resources.enter_context(closing(SlotWatch(self.settings.source.dsn.get_secret_value(), slot)))
+        made = Log(
+            self.settings.log.model_copy(update=log), self.settings.source.tables, marker,
+            fingerprints=fingerprints, bulk=bulk, slot=watch,
         )  # fmt: skip
-        return self._resources.enter_context(closing(log))
+        return self._resources.enter_context(closing(made))
 
     def detached_log(self) -> Log:
         """A Log that reads but writes no marker; the caller closes it."""

@@ -18,6 +18,7 @@ from cdc_views.source.slot import drop_slot
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
 from tests.fix_ports import free_port
+from tests.waiting import wait_for
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,22 @@ def new_database(stack: LocalStack) -> Iterator[Database]:
         for (slot,) in slots:
             drop_slot(server, slot)
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def server_setting(database: Database, name: str, value: str) -> Iterator[None]:
+    """Run the server with a setting that needs no restart."""
+
+    def put(value: str) -> None:
+        database.execute(f"ALTER SYSTEM SET {name} = '{value}'", "SELECT pg_reload_conf()")
+        wait_for(lambda: database.execute(f"SHOW {name}") == [(value,)], 10)
+
+    [(before,)] = database.execute(f"SHOW {name}")
+    put(value)
+    try:
+        yield
+    finally:
+        put(before)
 
 
 @pytest.fixture

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
+from cdc_views.stack.ports import free_port
+
+AT_LEAST_ONCE = "at_least_once"
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +32,25 @@ def stack(enterable_folder: Path) -> Iterator[LocalStack]:
     stack = LocalStack(enterable_folder / "stack", durable=False)
     with stack:
         yield stack
+
+
+@contextmanager
+def second_worker(stack: LocalStack, folder: Path, name: str, settings: Mapping[str, str | int]) -> Iterator[Connect]:
+    """A worker beside the stack's, of a group of this name; it is gone afterwards."""
+    own = {"group.id": name, **{f"{what}.storage.topic": f"{name}_{what}s" for what in ("config", "offset", "status")}}
+    state = folder / name
+    state.mkdir()
+    worker = Connect(state, free_port(exclude=()), stack.addresses.bootstrap_servers, {**own, **settings})
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+@pytest.fixture
+def at_least_once(stack: LocalStack, enterable_folder: Path) -> Iterator[Connect]:
+    """A second worker that delivers at least once."""
+    settings: dict[str, str | int] = {"exactly.once.source.support": "disabled", "offset.flush.interval.ms": 500}
+    with second_worker(stack, enterable_folder, AT_LEAST_ONCE, settings) as worker:
+        yield worker

@@ -60,7 +60,7 @@ class Range:
 class FilesOfRange:
     """The task of one table: call it with a range. In the folder `told` it tells how many offsets it has done.
 
-    `all_new`: no row of the table is stored yet. No event may be of before `floor`.
+    `all_new`: no row of the table is stored yet. No event may be of before `floor`, under exactly-once.
     """
 
     log: LogSettings
@@ -117,7 +117,8 @@ class FilesOfRange:
 
     def _read(self, piece: Range) -> Latest | None:
         """The last events of a piece; None if they are more than is to be held at once."""
-        latest = Latest(self.table, self.floor)
+        # What is delivered again may be of before it, and changes nothing: its later events come again, too.
+        latest = Latest(self.table, self.floor if self.log.exactly_once else None)
         for records in read_piece(self.log, piece.partition, piece.start, piece.end):
             latest.add(records)
             if latest.size_bytes > self.piece_bytes and piece.offsets > 1:

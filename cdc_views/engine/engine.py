@@ -33,11 +33,12 @@ from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import CdcViewsError, UnknownEvent
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
+from cdc_views.log.watch import WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.position import wal_end
-from cdc_views.source.slot import require_slot
+from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
 from cdc_views.store.data_files import space_for
@@ -102,8 +103,10 @@ class Engine:
         marker = Marker(self._source, settings.source.slot, writer)
         require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
+        slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot)
+        self._resources.enter_context(closing(slot))
         self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, marker, known, self._clock, self._require_slot))
+            closing(open_log(settings, declared, marker, known, self._clock, slot))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
@@ -137,9 +140,6 @@ class Engine:
         if self._tables.published is None:
             require_dates_of_snapshot(self._source, declared.sources)
             self._tables.skip(self._log.begin())
-
-    def _require_slot(self) -> None:
-        require_slot(self._source, self._settings.source.slot)
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
         """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`.
@@ -241,7 +241,7 @@ def open_log(
     marker: MarkerWriter,
     known: ControlRecord | None,
     clock: Clock = SYSTEM_CLOCK,
-    watch: Callable[[], None] = lambda: None,
+    slot: WatchedSlot | None = None,
 ) -> Log:
     """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
     looked_up = [
@@ -259,5 +259,5 @@ def open_log(
         # A piece of the log can be read alone only where every event holds the whole row.
         bulk=[table.name for table in declared.sources if table.name not in looked_up],
         clock=clock,
-        watch=watch,
+        slot=slot,
     )

@@ -56,6 +56,7 @@ def _values(settings: Settings) -> dict[str, str]:
         "tables": ",".join(_pattern(table) for table in (*source.tables, *SERVICE_TABLES)),
         "slot": source.slot,
         "publication": source.publication,
+        "exactly_once_support": "required" if log.exactly_once else "requested",
         "poll_interval_ms": str(log.poll_interval_ms),
         "transaction_timeout_ms": str(log.transaction_timeout_ms),
         "partitions": str(log.partitions),

@@ -10,7 +10,7 @@ starts there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -102,8 +102,12 @@ class Held:
             elif order.commit is not None or self._commit >= 0:
                 raise self._regressed(record, order)
             elif self._floor is not None:
-                raise discontinuity(record, self._floor)
+                raise discontinuity(record, self._floor, self._order)
         self._records.append((self._commit, record))
+        self.next = record.offset + 1
+
+    def skip(self, record: Record) -> None:
+        """Leave the next record out."""
         self.next = record.offset + 1
 
     def prefix(self, position: int) -> int:
@@ -132,8 +136,13 @@ class Held:
 
     def _advance(self, record: Record, commit: int, lsn: int | None) -> None:
         if self._floor is not None and commit < self._floor:
-            raise discontinuity(record, self._floor)
+            raise discontinuity(record, self._floor, self._order)
         self._commit, self._lsn = commit, lsn
+
+    @property
+    def _order(self) -> Order:
+        """The highest so far."""
+        return Order(None if self._commit < 0 else self._commit, self._lsn)
 
     def _regressed(self, record: Record, order: Order) -> SequenceRegressed:
         return SequenceRegressed(
@@ -144,19 +153,18 @@ class Held:
         )
 
 
-def discontinuity(record: Record, floor: Lsn) -> LogDiscontinuity:
-    """Make the error of a record whose order is below what is published already, or that has none."""
+def discontinuity(record: Record, floor: Lsn, before: Order | None = None) -> LogDiscontinuity:
+    """Make the error of a record whose order is below what is published already, or that has none.
+
+    `before` is the highest order in its partition so far: it tells a change that comes late from one that comes again.
+    """
     return LogDiscontinuity(
         f"{record.place}: order is {_printed(record.order or Order(None, None))}, "
-        f"wanted at least the published position {floor}",
+        f"wanted at least the published position {floor}"
+        + ("" if before is None else f"; the highest before it is {_printed(before)}"),
         hint="the log goes on from an earlier state of the source (a failover, a restore, a new slot); "
         "start with a new slot and new topics",
     )
-
-
-def ends(held: Iterable[Held], position: int) -> dict[TopicPartition, int]:
-    """Give the end offset of every partition for a cut at `position`."""
-    return {each.partition: each.end(each.prefix(position)) for each in held}
 
 
 def _printed(order: Order) -> str:

@@ -8,30 +8,22 @@ compaction, other topics, other histories, is an error of its own.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import (
-    LogDiscontinuity,
-    LogGap,
-    MarkerTimeout,
-    NotRunning,
-    OffsetCompacted,
-    SchemaChanged,
-    TopicChanged,
-)
-from cdc_views.log.connect import Connect, require_not_failed
-from cdc_views.log.cut import Cut, Held
+from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, SchemaChanged, TopicChanged
+from cdc_views.log.barrier import Barrier
+from cdc_views.log.cut import Cut
 from cdc_views.log.freshness import Freshness
-from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker
+from cdc_views.log.holding import Holding, TooLong
+from cdc_views.log.markers import ArrivedMarker, MarkerWriter
 from cdc_views.log.ranges import is_end, read_piece, read_range, require_readable
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
+from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.stops import Stop, first_stop
 from cdc_views.log.topics import (
     Topic,
@@ -43,25 +35,15 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_names,
 )
+from cdc_views.log.watch import Watch, WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
 
 _WAIT_S: Final = 0.05
-_WATCH_INTERVAL_S: Final = 2.0
-# A worker that is starting may take questions long before it answers them.
-_WATCH_TIMEOUT_S: Final = 1.0
 _BEYOND_LIMIT_S: Final = 30.0
 # What these say is for the log as a whole: without it no cut is right.
 _SERVICE_TABLES: Final = frozenset({DDL, HEARTBEAT, TRUNCATES})
-
-
-class _TooLong(Exception):
-    """More of these tables came than is to be held."""
-
-    def __init__(self, tables: frozenset[TableName]) -> None:
-        super().__init__(tables)
-        self.tables = tables
 
 
 class Log:
@@ -78,7 +60,7 @@ class Log:
         toast_lookup: Collection[TableName] = (),
         bulk: Collection[TableName] = (),
         clock: Clock = SYSTEM_CLOCK,
-        watch: Callable[[], None] = lambda: None,
+        slot: WatchedSlot | None = None,
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
@@ -87,15 +69,11 @@ class Log:
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
         those of which a cut does not hold what is long (`Cut.bulk`). `clock` tells how old what we read
-        is; how long we wait for Kafka is real time. `watch` is called every few seconds of that, and raises what it
-        finds wrong.
+        is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it.
         """
         self._settings = settings
         self._clock = clock
-        self._watch_source = watch
-        self._marker = marker
         self._admin = admin_client(settings)
-        self._connect = Connect(settings.connect_url, timeout_s=_WATCH_TIMEOUT_S)
         self._tables = topic_names(settings.topic_prefix, tables)
         self._topics = describe_topics(self._admin, self._tables)
         require_same_topics(known_topics or {}, self.topics())
@@ -106,14 +84,11 @@ class Log:
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
-        self._may_be_bulk = frozenset(bulk)
-        self._bulk: frozenset[TableName] = frozenset()
-        self._holds_all = False  # however long it is
-        self._held: dict[TopicPartition, Held] = {}
-        self._arrived: ArrivedMarker | None = None
+        self._holding = Holding(settings, self._tables, self._partitions, bulk)
         self._has_snapshot = False  # all of it is in a cut
-        self._start: Offsets = {}  # of the next cut
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
+        self._watch = Watch(settings, self._require_same_topics, slot)
+        self._barrier = Barrier(settings, marker, clock)
         self._reader = Reader(settings)
 
     def begin(self) -> Offsets:
@@ -134,28 +109,30 @@ class Log:
         `after` and `position` are those of the last published cut, None for the first; so is
         `caught_up_at`, its `committed_at`, which matters to a Log that has not made that cut itself.
         Raises MarkerTimeout, ConnectorFailed, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
-        TopicChanged, SequenceRegressed, LogDiscontinuity.
+        TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted.
         """
         self._resume(after, position, caught_up_at)
         marker = self._held_past_a_marker(after, position)
         assert marker.position is not None
-        if position is not None and marker.position < position:
+        if position is None:
+            # Connect may have been killed after the snapshot was told to be complete and before its offset was stored.
+            require_one_snapshot(self._settings)
+        elif marker.position < position:
             raise LogDiscontinuity(
                 f"the marker is at position {marker.position}, wanted at least the published {position}",
                 hint="the source goes on from an earlier state of itself (a failover or a restore)",
             )
         self._require_same_schema(marker)
         stop = self._stop_below(marker.position)
-        if stop is not None and self._bulk:
+        if stop is not None and self._holding.bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
-            self._hold(after, position, frozenset())
-            self._holds_all = True
+            self._hold(after, position, frozenset(), has_limit=False)
             return self.cut(after, position, caught_up_at)
         if stop is None:
             return self._take(marker.position, marker.lsn, marker.committed_at, marker.number)
         if stop.position is None or (position is not None and stop.position <= position):
             raise stop.error
-        if not any(self._held[each].prefix(stop.position) for each in self._partitions):
+        if self._holding.is_empty_below(stop.position):
             raise stop.error
         return self._take(stop.position, stop.position, stop.committed_at, marker.number)
 
@@ -225,14 +202,12 @@ class Log:
 
     def too_long(self, start: Offsets, end: Offsets) -> frozenset[TableName]:
         """The tables with so much log between these offsets that it is not to be held."""
-        offsets: Counter[TableName] = Counter()
-        for each, last in end.items():
-            offsets[self._tables[each.topic]] += last - start[each]
-        return frozenset(table for table in self._may_be_bulk if offsets[table] >= self._settings.bulk_offsets)
+        return self._holding.too_long(start, end)
 
     def close(self) -> None:
         """Let the consumer go."""
         self._reader.close()
+        self._barrier.close()
 
     def _require_topics(self) -> None:
         for name in self._tables:
@@ -248,7 +223,7 @@ class Log:
         ]
 
     def _resume(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> None:
-        if self._held and self._start == after:
+        if self._holding.goes_on_from(after):
             return
         self._require_same_topics()
         if set(after) != set(self._partitions):
@@ -259,19 +234,18 @@ class Log:
         self._freshness.start(caught_up_at)
         self._hold(after, position, self.too_long(after, ends))
 
-    def _hold(self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName]) -> None:
+    def _hold(
+        self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName], *, has_limit: bool = True
+    ) -> None:
         """Read from these offsets on, and hold what is read; of the tables in `bulk` what comes from now on.
 
         All that can be read of them now was committed before the next marker is touched, so it is in the cut,
         whatever its order is.
         """
-        self._bulk = bulk
-        self._holds_all = False
         now = end_offsets(self._admin, self.partitions_of(bulk), committed=True) if bulk else {}
-        self._held = {each: Held(each, now.get(each, after[each]), position) for each in self._partitions}
-        self._start = dict(after)
+        self._holding.begin(after, position, bulk, now, has_limit=has_limit)
         self._has_snapshot = position is not None
-        self._arrived = None
+        self._barrier.forget()
         self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)})
 
     def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
@@ -279,19 +253,20 @@ class Log:
         while True:
             try:
                 return self._read_past_a_marker()
-            except _TooLong as found:
-                self._hold(after, position, self._bulk | found.tables)
+            except TooLong as found:
+                self._hold(after, position, self._holding.bulk | found.tables)
 
     def _read_past_a_marker(self) -> ArrivedMarker:
         """Read to the end of what a marker vouches for, soon enough after it that nothing of it was compacted."""
         deadline = time.monotonic() + self._settings.marker_timeout_s
+        self._watch.begin()
         while True:
-            marker, touched_s = self._await_marker(deadline)
+            marker = self._await_marker(deadline)
             # What was committed before the marker is in partitions that were there when it came.
             self._require_same_topics()
             self._read_to(end_offsets(self._admin, self._partitions), deadline)
             self._freshness.caught_up(self._clock.now().timestamp())
-            if self._clock.monotonic() - touched_s <= self._freshness.validity_s:
+            if self._clock.monotonic() - self._barrier.touched_s <= self._freshness.validity_s:
                 return marker
             if time.monotonic() > deadline:
                 raise LogGap(
@@ -300,43 +275,24 @@ class Log:
                     hint="raise min.compaction.lag.ms of the topics",
                 )
 
-    def _await_marker(self, deadline: float) -> tuple[ArrivedMarker, float]:
-        touched_s = self._clock.monotonic()
-        number = self._marker.touch()
-        watch_s = time.monotonic() + _WATCH_INTERVAL_S
-        while True:
-            self._read(_WAIT_S)
-            arrived = self._arrived
-            if arrived is not None and arrived.number >= number:
-                if arrived.position is not None:
-                    return arrived, touched_s
-                # The first transaction after the slot was made; the next one has a position.
-                touched_s = self._clock.monotonic()
-                number = self._marker.touch()
-            now = time.monotonic()
-            if now > deadline:
-                raise self._marker_timeout(number)
-            if now > watch_s:
-                self._watch()
-                watch_s = now + _WATCH_INTERVAL_S
+    def _await_marker(self, deadline: float) -> ArrivedMarker:
+        self._barrier.touch()
+        while (marker := self._barrier.passed()) is None:
+            if time.monotonic() > deadline:
+                ends = end_offsets(self._admin, self._heartbeat)
+                raise self._barrier.timeout(
+                    {each: start for each, end in ends.items() if (start := self._reader.next[each]) < end}
+                )
+            self._watch.look()
             if self._freshness.is_due(self._clock.now().timestamp()):
                 self._note_caught_up()
-
-    def _marker_timeout(self, number: int) -> MarkerTimeout:
-        problem = f"marker {number} did not come through the log in {self._settings.marker_timeout_s:.0f} s"
-        hint = "see the log of Connect; the connector may be starting, or catching up with the source"
-        for each, end in end_offsets(self._admin, self._heartbeat).items():
-            if (start := self._reader.next[each]) < end:
-                problem += f': partition "{each}" has a transaction from offset {start} on that nobody has ended'
-                hint = (
-                    f'after a crash of the brokers "kafka-transactions.sh abort --topic {each.topic} --partition '
-                    f'{each.partition} --start-offset {start}" ends it (KAFKA-20734), also in other topics'
-                )
-        return MarkerTimeout(problem, hint=hint)
+            self._read(_WAIT_S)
+        return marker
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
         while not self._reader.reached(ends):
             self._read(_WAIT_S)
+            self._watch.look()
             if time.monotonic() > deadline:
                 behind = next(each for each, end in ends.items() if self._reader.next[each] < end)
                 raise MarkerTimeout(
@@ -346,28 +302,21 @@ class Log:
                 )
 
     def _read(self, wait_s: float) -> None:
-        held, heartbeat = self._held, self._heartbeat
         for record in parse_records(self._read_raw(wait_s)):
             if record.problem is not None and self._tables[record.topic] in _SERVICE_TABLES:
                 require_event(record)
-            found = held.get((record.topic, record.partition))  # type: ignore[call-overload]
-            if found is not None:
-                found.add(record)
-            elif (record.topic, record.partition) in heartbeat:
-                if self._has_snapshot and record.value is not None and record.value.get("op") == "r":
-                    raise LogDiscontinuity(
-                        f'topic "{record.topic}" offset {record.offset}: a snapshot was taken again, wanted changes',
-                        hint="rows deleted before it may be in no event; start with a new slot and new topics",
-                    )
-                self._arrived = read_marker(record, self._marker.writer) or self._arrived
-        self._require_not_too_long()
+            self._watch.require_follows(record)
+            if not self._holding.add(record) and (record.topic, record.partition) in self._heartbeat:
+                self._require_no_snapshot(record)
+                self._barrier.take(record)
+        self._holding.require_not_too_long()
 
-    def _require_not_too_long(self) -> None:
-        """Raise _TooLong once more of a table is held than is to be."""
-        if not self._holds_all and sum(map(len, self._held.values())) >= self._settings.bulk_offsets:
-            starts = {each: held.start for each, held in self._held.items()}
-            if tables := self.too_long(starts, {each: held.next for each, held in self._held.items()}):
-                raise _TooLong(tables)
+    def _require_no_snapshot(self, heartbeat: Record) -> None:
+        if self._has_snapshot and heartbeat.value is not None and heartbeat.value.get("op") == "r":
+            raise LogDiscontinuity(
+                f'topic "{heartbeat.topic}" offset {heartbeat.offset}: a snapshot was taken again, wanted changes',
+                hint="rows deleted before it may be in no event; start with a new slot and new topics",
+            )
 
     def _read_raw(self, wait_s: float) -> list[RawRecord]:
         try:
@@ -378,12 +327,6 @@ class Log:
 
     def _require_same_topics(self) -> None:
         require_same_topics(self.topics(), topic_facts(self._admin, self._tables))
-
-    def _watch(self) -> None:
-        # A worker that restarts does not answer; the marker's deadline holds.
-        with suppress(NotRunning):
-            require_not_failed(self._settings.connector, self._connect.task_state(self._settings.connector))
-        self._watch_source()
 
     def _note_caught_up(self) -> None:
         now = self._clock.now().timestamp()
@@ -401,17 +344,14 @@ class Log:
         self._schema = marker.fingerprint or self._schema
 
     def _stop_below(self, position: Lsn) -> Stop | None:
-        def of(service: TableName) -> list[Held]:
-            return [held for each, held in self._held.items() if self._tables[each.topic] == service]
-
-        return first_stop(of(DDL), of(TRUNCATES), position, self._fingerprints)
+        ddl, truncates = self._holding.of(DDL), self._holding.of(TRUNCATES)
+        return first_stop(ddl, truncates, position, self._fingerprints)
 
     def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: int) -> Cut:
-        counts = {each: held.prefix(position) for each, held in self._held.items()}
-        end = {each: held.end(counts[each]) for each, held in self._held.items()}
-        cut = Cut(position, complete_to, committed_at, self._start, end, self._bulk, marker)
-        taken = {each: held.take(counts[each], position) for each, held in self._held.items()}
-        self._taken = (cut, {each: found for each, found in taken.items() if self._tables[each.topic] not in cut.bulk})
-        self._start, self._bulk, self._has_snapshot = end, frozenset(), True
-        self._holds_all = False
+        start, bulk = self._holding.start, self._holding.bulk
+        end, records = self._holding.take(position)
+        self._watch.forget(position)
+        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker)
+        self._taken = (cut, records)
+        self._has_snapshot = True
         return cut

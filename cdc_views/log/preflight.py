@@ -8,9 +8,17 @@ from typing import Final
 from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import NotRunning, SlotChanged
 from cdc_views.findings import Finding
+from cdc_views.log.at_least_once import HINT
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
-from cdc_views.log.topics import LEAST_COMPACTION_LAG_MS, admin_client, check_topic, describe_topics, topic_names
+from cdc_views.log.topics import (
+    LEAST_COMPACTION_LAG_MS,
+    admin_client,
+    check_topic,
+    describe_topics,
+    topic_facts,
+    topic_names,
+)
 from cdc_views.lsn import Lsn
 from cdc_views.service_schema import SERVICE_TABLES
 
@@ -65,6 +73,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
         remedy = "correct what the setting is made from; connectors/README.md explains each"
         if name == "exactly.once.support":
             remedy = "set exactly.once.source.support=enabled in the settings of every worker, and restart them"
+            remedy += "; where that cannot be, name their offset.storage.topic as log.offsets_topic"
         yield Finding("error", f"connector setting {name}", "; ".join(errors), remedy)
     if (mismatch := _slot_problem(connect, settings.log, confirmed_flush_lsn)) is not None:
         yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, _START_AGAIN)
@@ -82,9 +91,12 @@ def _slot_problem(connect: Connect, settings: LogSettings, confirmed_flush_lsn: 
 
 
 def _check_topics(settings: Settings) -> Iterator[Finding]:
+    admin, stored = admin_client(settings.log), settings.log.offsets_topic
+    if stored is not None and not topic_facts(admin, [stored]):
+        yield Finding("error", f'topic "{stored}"', "does not exist", HINT)
     least_ms = min(LEAST_COMPACTION_LAG_MS, settings.log.min_compaction_lag_ms)
     names = topic_names(settings.log.topic_prefix, settings.source.tables)
-    for name, topic in describe_topics(admin_client(settings.log), names).items():
+    for name, topic in describe_topics(admin, names).items():
         remedy = 'set it with "kafka-configs --alter"; a topic that was compacted too early needs a new snapshot'
         for problem in check_topic(topic, least_ms):
             yield Finding("error", f'topic "{name}"', problem, remedy)

@@ -9,6 +9,7 @@ from typing import Final
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import LogGap, OffsetCompacted, TopicChanged
+from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
@@ -79,6 +80,7 @@ def read_range(
     if not wanted:
         return records
     deadline = time.monotonic() + limit_s
+    redeliveries = None if settings.exactly_once else Redeliveries()
     with closing(Reader(settings)) as reader:
         reader.assign({partition: cut.start[partition] for partition in wanted})
         while not reader.reached(wanted):
@@ -89,6 +91,8 @@ def read_range(
                 )
             for record in parse_records(reader.read(_WAIT_S)):
                 partition = TopicPartition(record.topic, record.partition)
+                if redeliveries is not None and redeliveries.is_again(record):
+                    continue
                 if record.offset < wanted[partition]:
                     records[partition].append(record)
     return records

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,16 +55,14 @@ def read_slot(connection: Connection, name: str) -> Slot | None:
     )
 
 
-def require_slot(connection: Connection, name: str) -> None:
-    """Raise SlotChanged if the slot is gone, or the server has invalidated it. A server that is away is no finding."""
-    with suppress(psycopg.OperationalError):
-        slot = read_slot(connection, name)
-        if slot is None or slot.lost:
-            problem = "is gone" if slot is None else LOST
-            raise SlotChanged(
-                f'replication slot "{name}" {problem}, and with it the changes since',
-                hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
-            )
+def finding(name: str, slot: Slot | None) -> SlotChanged | None:
+    """Say what is wrong with a slot as it was read: it is gone, or the server has invalidated it."""
+    if slot is not None and not slot.lost:
+        return None
+    return SlotChanged(
+        f'replication slot "{name}" {"is gone" if slot is None else LOST}, and with it the changes since',
+        hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
+    )
 
 
 def free_slots(connection: Connection) -> int:

@@ -41,12 +41,15 @@ SETTINGS: Final[dict[str, str | int]] = {
 
 
 class Connect(Service):
-    """The worker of one broker."""
+    """The worker of one broker; `settings` are further ones of the worker."""
 
     name = "connect"
 
-    def __init__(self, state: Path, port: int, bootstrap_servers: str) -> None:
+    def __init__(
+        self, state: Path, port: int, bootstrap_servers: str, settings: Mapping[str, str | int] | None = None
+    ) -> None:
         super().__init__(state, port)
+        self._settings = {**SETTINGS, **(settings or {})}
         self.bootstrap_servers = bootstrap_servers
         self._properties = self.folder / "worker.properties"
         self._logging = self.folder / "log4j2.properties"
@@ -55,6 +58,11 @@ class Connect(Service):
     def url(self) -> str:
         """Of the REST API."""
         return f"http://{HOST}:{self.port}"
+
+    @property
+    def offsets_topic(self) -> str:
+        """Where it stores how far its connectors are."""
+        return str(self._settings["offset.storage.topic"])
 
     def is_healthy(self) -> bool:
         """Whether it lists connectors, which it does only as a member of its group."""
@@ -72,10 +80,10 @@ class Connect(Service):
         jvm.write_properties(
             self._properties,
             {
-                **SETTINGS,
                 "bootstrap.servers": self.bootstrap_servers,
                 "listeners": self.url,
                 "plugin.path": str(plugin_folder()),
+                **self._settings,
             },
         )
         yield

@@ -54,7 +54,8 @@ class EpochCheck:
         self._questions = _mirrors(oracle) | {name: Question.of(text) for name, text in sql.items()}
         # What was found stays so while neither the oracle's rows nor the published version change.
         self._verdicts: dict[str, tuple[TableVersion, list[Difference]]] = {}
-        self._last = 0
+        self._last = 0  # the number of a record
+        self._last_epoch: int | None = None
         self._before: Mapping[str, TableVersion] = {}
         self.epochs = 0
         self.versions = 0  # tables and views, each in each epoch that changed its content
@@ -67,7 +68,8 @@ class EpochCheck:
     def differences(self) -> list[EpochDifference]:
         """Compare the epochs that were published since the last call.
 
-        Raises PositionUnknown if one is from before the oracle's start, and what `WalOracle.advance_to` raises.
+        Raises CheckFailed if one between was not there to be compared, PositionUnknown if one is from before the
+        oracle's start, and what `WalOracle.advance_to` raises.
         """
         found: list[EpochDifference] = []
         for record in read_control(self._warehouse):
@@ -76,8 +78,9 @@ class EpochCheck:
                 continue
             position = record.position
             assert position is not None
+            self._require_next(record)
             found += [EpochDifference(record.epoch, position, each) for each in self._epoch(record, position)]
-            self.epochs, self._last = self.epochs + 1, record.seq
+            self.epochs, self._last, self._last_epoch = self.epochs + 1, record.seq, record.epoch
             self.versions += sum(self._has_changed(name, table) for name, table in record.tables.items())
             self._before = record.tables
         return found
@@ -93,6 +96,13 @@ class EpochCheck:
         if found:
             raise CheckFailed(
                 describe_epochs(found), hint="the first epoch that differs shows most; later ones may only have kept it"
+            )
+
+    def _require_next(self, record: ControlRecord) -> None:
+        if self._last_epoch is not None and record.epoch > self._last_epoch + 1:
+            raise CheckFailed(
+                f"epoch {record.epoch} comes after epoch {self._last_epoch}, wanted {self._last_epoch + 1}",
+                hint="upkeep has removed what lies between; check more often, or raise upkeep.keep_records",
             )
 
     def _epoch(self, record: ControlRecord, position: Lsn) -> list[Difference]:

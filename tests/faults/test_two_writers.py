@@ -1,5 +1,7 @@
 """An engine that is stopped (SIGSTOP) at each point, replaced, and woken: nothing of it is read, and it says so.
 
+One that is killed (SIGKILL) at each point is replaced in the same way, and never says anything.
+
 Engine A is a process, and does what needs no JVM. With views, Kafka and Postgres: tests/stack/test_two_writers.py.
 """
 
@@ -50,16 +52,22 @@ def take_back(root: Path) -> None:
     MirrorEngine(root, ledger).start()
 
 
+def start_armed(root: Path, point: str, deed: str, errors: Path) -> BaseProcess:
+    """Engine A in a process of its own, with a fault at a point."""
+    done = take_back if point.startswith("abandon") else work
+    process: BaseProcess = forking("tests.ledger").Process(
+        target=run_armed, args=(done, root, f"{point}:{deed}", errors)
+    )
+    process.start()
+    return process
+
+
 class Stopped:
-    """Engine A in a process of its own, stopped at a point."""
+    """Engine A, stopped at a point."""
 
     def __init__(self, root: Path, point: str, errors: Path) -> None:
         self._errors = errors
-        done = take_back if point.startswith("abandon") else work
-        self.process: BaseProcess = forking("tests.ledger").Process(
-            target=run_armed, args=(done, root, f"{point}:stop", errors)
-        )
-        self.process.start()
+        self.process = start_armed(root, point, "stop", errors)
         wait_for(self._is_stopped, LIMIT_S)
 
     def _is_stopped(self) -> bool:
@@ -106,6 +114,18 @@ def stop_at(root: Path, tmp_path: Path) -> Iterator[StopAt]:
         if each.process.exitcode is None and each.process.pid is not None:
             os.kill(each.process.pid, signal.SIGKILL)
             each.process.join(LIMIT_S)
+
+
+@pytest.mark.parametrize("point", POINTS_OF_A)
+def test_engine_killed_at_a_point_is_recovered_by_the_next(root: Path, tmp_path: Path, point: str) -> None:
+    first = start_armed(root, point, "kill", tmp_path / "errors")
+    first.join(LIMIT_S)
+    assert first.exitcode == -signal.SIGKILL
+    second = MirrorEngine(root, Ledger(PREPARED + 1 + OF_A))
+    second.start()
+    second.epochs(FEW)
+    assert_right(root, second.ledger, OFTEN.keep_epochs)
+    assert_newest_are_right(root, second.ledger)
 
 
 @pytest.mark.proves(

@@ -25,7 +25,7 @@ def put(project: Project, key: bytes, value: bytes) -> Place:
     """Write a record into the topic of accounts, in the partition of the key; returns where it is."""
     log, placed = project.capture.settings.log, list[Place]()
     # As Java's producer chooses the partition of a key.
-    producer = Producer({"bootstrap.servers": log.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer = Producer({"bootstrap.servers": log.bootstrap_servers, "partitioner": "murmur2_random", "log_level": 2})
 
     def told(error: object, message: object) -> None:
         assert error is None

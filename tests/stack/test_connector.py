@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from cdc_views.engine.capture import begin_capture
+from cdc_views.engine.capture import begin_capture, confirmed_flush
 from cdc_views.errors import (
     ConnectorFailed,
+    LogGap,
     SchemaChanged,
     SlotChanged,
     SnapshotInterrupted,
@@ -24,6 +27,7 @@ from cdc_views.log.preflight import check_log, require_slot_matches
 from cdc_views.log.ranges import read_range
 from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics
+from cdc_views.source.position import wal_end
 from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
@@ -67,6 +71,94 @@ def test_cut_without_changes_moves_the_position(started: Capture) -> None:
     assert second.position > first.position
     assert second.complete_to >= second.position
     assert not log.has_changes(second)
+
+
+def left_of_3(captured: Capture, database: Database, cut: Cut) -> list[Any]:
+    """The values that the log still holds of order 3 after a cut."""
+    database.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")  # segments roll only on a write
+    end = end_offsets(admin_client(captured.settings.log), cut.end)
+    left = read_range(captured.settings.log, replace(cut, start=cut.end, end=end), 30)
+    return [record.value for records in left.values() for record in records if record.key == {"id": 3}]
+
+
+class Mirror:
+    """What the records of cuts leave of each table: its rows by key."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._cut: Cut | None = None
+        self.rows: dict[str, dict[int, Any]] = defaultdict(dict)
+
+    def advance(self) -> dict[str, dict[int, Any]]:
+        """Take the next cut; the rows after it."""
+        before = (self._log.begin(), None) if self._cut is None else (self._cut.end, self._cut.position)
+        self._cut = self._log.cut(*before)
+        for record in self._log.records(self._cut):
+            rows, key = self.rows[self._log.table_of(record.topic).table], record.key["id"]
+            if record.value is None or record.value["op"] == "d":
+                rows.pop(key, None)
+            else:
+                rows[key] = record.value["after"]["amount"]
+        return self.rows
+
+
+def rows_of(database: Database, *tables: str) -> dict[str, dict[int, Any]]:
+    """The same from Postgres."""
+    return {table: dict(database.execute(f"SELECT id, amount FROM {table}")) for table in tables}
+
+
+@pytest.mark.parametrize("filled", [["INSERT INTO one VALUES (1, 1)", TEN_ROWS], []], ids=["some rows", "no rows"])
+def test_snapshot_with_a_transaction_in_flight_while_the_slot_is_made(
+    database: Database, capture: CaptureOf, filled: list[str]
+) -> None:
+    tables = ("orders", "one", "empty")
+    database.execute(*(CREATE.replace("orders", table) for table in tables), *filled)
+    captured = capture(*(f"public.{table}" for table in tables))
+    fix_source(captured.settings, check_source(captured.settings))
+
+    def is_slot_waiting() -> bool:
+        with closing(database.connect()) as connection:
+            slot = read_slot(connection, captured.settings.source.slot)
+        return slot is not None and slot.confirmed_flush_lsn is None
+
+    with closing(database.connect()) as connection, connection.transaction():
+        connection.execute("UPDATE orders SET amount = -1 WHERE id = 1")
+        connection.execute("INSERT INTO orders VALUES (11, 11)")
+        ensure_topics(captured.settings.log, captured.settings.source.tables)
+        captured.connect.put_connector(captured.settings.log.connector, connector_config(captured.settings))
+        wait_for(is_slot_waiting, 60)
+        database.execute("DELETE FROM orders WHERE id = 2", "INSERT INTO orders VALUES (12, 12)")
+    wait_snapshot(captured.settings.log, lambda progress: None)
+    mirror = Mirror(log_of(captured))
+    assert mirror.advance() == {name: rows for name, rows in rows_of(database, *tables).items() if rows}
+    database.execute(*(f"INSERT INTO {table} VALUES (20, 20)" for table in tables))
+    assert mirror.advance() == rows_of(database, *tables)
+
+
+def test_transaction_that_is_open_over_cuts_is_whole_in_the_one_after_its_commit(
+    database: Database, capture: CaptureOf
+) -> None:
+    tables = ("orders", "others")
+    database.execute(*(CREATE.replace("orders", table) for table in tables), TEN_ROWS)
+    captured = capture(*(f"public.{table}" for table in tables))
+    captured.start()
+    mirror = Mirror(log_of(captured))
+    mirror.advance()
+    with closing(database.connect()) as connection, connection.transaction():
+        connection.execute("UPDATE orders SET amount = -1")
+        connection.execute("INSERT INTO others SELECT id, amount FROM orders")
+        for number in range(3):
+            database.execute(f"INSERT INTO orders VALUES ({100 + number}, 0)")
+            assert mirror.advance() == {name: rows for name, rows in rows_of(database, *tables).items() if rows}
+    assert mirror.advance() == rows_of(database, *tables)
+
+
+@pytest.mark.parametrize("others", ["INSERT INTO others SELECT generate_series(1, 20000)", "SELECT 1"])
+def test_slot_moves_though_no_captured_table_changes(started: Capture, database: Database, others: str) -> None:
+    database.execute("CREATE TABLE others (id int)", others)
+    with closing(database.connect()) as connection:
+        written = wal_end(connection)
+    wait_for(lambda: (confirmed_flush(started.settings) or 0) > written, 30)
 
 
 def test_ddl_ends_the_cut_before_its_transaction_and_stops_the_next(started: Capture, database: Database) -> None:
@@ -121,7 +213,7 @@ def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: D
 
 
 @pytest.mark.proves(
-    wrong="the connector's task fails",
+    wrong="the connector's task fails, and cannot go on",
     seen="`ConnectorFailed` with what the task says",
     do="mend what it says; the next start of the engine starts the task again",
 )
@@ -137,7 +229,8 @@ def test_task_that_failed_is_told_by_the_cut_that_waits_for_it(started: Capture,
 
 
 def test_snapshot_that_is_restarted_is_an_error(database: Database, capture: CaptureOf) -> None:
-    database.execute(CREATE, "INSERT INTO orders SELECT g, g FROM generate_series(1, 100000) g")
+    # Some seconds of rows: a snapshot that is complete before its restart arrives is not cut off.
+    database.execute(CREATE, "INSERT INTO orders SELECT g, g FROM generate_series(1, 600000) g")
     captured = capture("public.orders")
     captured.start_connector()
     restarts: list[Callable[[], None]] = [lambda: captured.connect.restart_connector(captured.settings.log.connector)]
@@ -148,6 +241,20 @@ def test_snapshot_that_is_restarted_is_an_error(database: Database, capture: Cap
 
     with pytest.raises(SnapshotInterrupted):
         wait_snapshot(captured.settings.log, restart_once)
+
+
+def test_first_cut_of_two_snapshots_is_refused(started: Capture, database: Database) -> None:
+    name = started.settings.log.connector
+    started.connect.delete_connector(name)
+    with closing(database.connect()) as connection:
+        drop_slot(connection, started.settings.source.slot, limit_s=60)
+    database.execute("DELETE FROM orders WHERE id = 3")
+    started.connect.put_connector(name, connector_config(started.settings))
+    # A marker of before would be in the snapshot.
+    assert wait_for(lambda: started.connect.stored_commit(name) is not None, 60)
+    log = log_of(started)
+    with pytest.raises(SnapshotInterrupted, match="started again"):
+        log.cut(log.begin(), None)
 
 
 @pytest.mark.proves(
@@ -194,17 +301,49 @@ def test_tombstone_whose_delete_was_compacted_away_deletes(database: Database, c
     first = log.cut(log.begin(), None)
     database.execute("DELETE FROM orders WHERE id = 3")
 
-    def only_the_tombstone_is_left() -> bool:
-        database.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")  # segments roll only on a write
-        end = end_offsets(admin_client(captured.settings.log), first.end)
-        left = read_range(captured.settings.log, replace(first, start=first.end, end=end), 30)
-        of_3 = [record.value for records in left.values() for record in records if record.key == {"id": 3}]
-        return of_3 == [None]
-
-    wait_for(only_the_tombstone_is_left, 90, every_s=0.3)
+    wait_for(lambda: left_of_3(captured, database, first) == [None], 90, every_s=0.3)
     fresh = log_of(captured)
     second = fresh.cut(first.end, first.position, first.committed_at)
     assert [record.value for record in fresh.records(second) if record.key == {"id": 3}] == [None]
+
+
+@pytest.mark.proves(
+    wrong="the log is compacted ahead of an engine that was away: deletes and their tombstones are gone",
+    seen="`LogGap`",
+    do="begin anew; keep more (`min.compaction.lag.ms`, `delete.retention.ms`) than an engine is ever away",
+)
+def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: CaptureOf) -> None:
+    database.execute(CREATE, TEN_ROWS)
+    captured = capture("public.orders", partitions=1, min_compaction_lag_ms=1000)
+    captured.start({"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "1000"})
+    log = log_of(captured)
+    first = log.cut(log.begin(), None)
+    database.execute("DELETE FROM orders WHERE id = 3")
+
+    wait_for(lambda: left_of_3(captured, database, first), 30)
+    wait_for(lambda: not left_of_3(captured, database, first), 90, every_s=0.3)
+    for each in (log, log_of(captured)):
+        with pytest.raises(LogGap, match="the log was last read to its end"):
+            each.cut(first.end, first.position, first.committed_at)
+
+
+@pytest.mark.proves(
+    wrong="a row is larger than a message of the log may be (10 MB)",
+    seen="`ConnectorFailed` with the size",
+    do="make the row smaller, and begin anew: the log has no room for that change",
+)
+def test_row_that_is_larger_than_a_message_is_told(database: Database, capture: CaptureOf) -> None:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
+    captured = capture("public.orders")
+    captured.start()
+    log = log_of(captured)
+    first = log.cut(log.begin(), None)
+    database.execute("INSERT INTO orders VALUES (1, repeat('x', 9000000))")
+    second = log.cut(first.end, first.position)
+    assert [len(record.value["after"]["note"]) for record in log.records(second) if record.value] == [9_000_000]
+    database.execute("INSERT INTO orders VALUES (2, repeat('x', 11000000))")
+    with pytest.raises(ConnectorFailed, match=r"larger than .*10485760"):
+        log.cut(second.end, second.position)
 
 
 def test_check_of_a_good_log_finds_nothing(started: Capture) -> None:

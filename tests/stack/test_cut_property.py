@@ -2,7 +2,9 @@
 
 Random transactions move money between two tables, with deletes and re-inserts, changes of key,
 rollbacks, and transactions that stay open for a while; Connect is killed; the topics are really
-compacted meanwhile. What a second slot decodes is the judge, and shares no code with us.
+compacted meanwhile. What a second slot decodes is the judge, and shares no code with us. So it is with
+exactly-once, where a marker is enough, and where what the worker has stored is asked as well; and with a worker that
+delivers at least once.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import pytest
 
 from cdc_views.capture.fold import Fold
 from cdc_views.errors import LogGap
+from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.ranges import read_range
@@ -27,6 +30,7 @@ from cdc_views.log.record import Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
+from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.testing.wal import State, WalSlot, WalTransaction, states_at
 from tests.fix_kafka import Capture, CaptureOf
@@ -40,6 +44,8 @@ MOVED = 1000  # a changed key is the old one plus this, or minus it again
 TOTAL = 2 * PEOPLE * 1000
 CUTS = 60
 KILLS = 2
+OF_OTHER_BARRIER = 6  # one of so many cuts
+BEFORE_A_KILL = 60  # transfers since the last cut, so that there is something to deliver again
 WRITERS = 4
 FAST_COMPACTION = {
     "segment.ms": "1000",
@@ -180,48 +186,80 @@ def unequal(cuts: Iterable[Cut], states: Iterable[State], history: Iterable[WalT
 
 
 class Killer(threading.Thread):
-    """Kills Connect and starts it again."""
+    """Kills a worker of Connect and starts it again."""
 
-    def __init__(self, stack: LocalStack) -> None:
+    def __init__(self, worker: Connect) -> None:
         super().__init__()
-        self._stack = stack
-        self._victim = stack.connect.pid
+        self._worker = worker
+        self._victim = worker.pid
         self.start()
 
     def killed(self) -> bool:
         """Wait until the process is gone."""
-        return wait_for(lambda: self._stack.connect.pid != self._victim, 10)
+        return wait_for(lambda: self._worker.pid != self._victim, 10)
 
     def run(self) -> None:
         """SIGKILL, then start."""
-        self._stack.connect.kill()
-        self._stack.connect.start()
+        self._worker.kill()
+        self._worker.start()
 
 
-def follow(stack: LocalStack, capture: Capture, log: Log, mirrors: Mirrors) -> Run:
-    """Take CUTS cuts, killing Connect KILLS times on the way."""
-    run, after, position = Run(), log.begin(), None
+class Counting(Redeliveries):
+    """How many records came again."""
+
+    found = 0
+
+    def is_again(self, record: Record) -> bool:
+        """As it is."""
+        is_again = super().is_again(record)
+        Counting.found += is_again
+        return is_again
+
+
+class Follower:
+    """The Logs that take cuts, one after the other of the same history, the mirrors made of them, and what happened."""
+
+    def __init__(self, capture: Capture, log: Log, other: Log | None) -> None:
+        """`other`, which has the other barrier, takes one of OF_OTHER_BARRIER cuts."""
+        self.run = Run()
+        self._capture = capture
+        self._log = log
+        self._other = other
+        self._mirrors = Mirrors(capture.tables(), log.table_of)
+
+    def cut(self) -> None:
+        """Take the next cut; one of ten is read again."""
+        run, number, began = self.run, len(self.run.cuts), time.monotonic()
+        log = self._other if self._other is not None and number % OF_OTHER_BARRIER == 0 else self._log
+        before = run.cuts[-1] if run.cuts else None
+        if before is None:
+            cut = log.cut(log.begin(), None)
+        else:
+            cut = log.cut(before.end, before.position, before.committed_at)
+        run.seconds.append(time.monotonic() - began)
+        records = list(log.records(cut))
+        self._mirrors.apply(records)
+        run.cuts.append(cut)
+        run.records.append(records)
+        run.states.append(self._mirrors.copy())
+        if number % 10 == 5:
+            run.read_again += reads_the_same_again(self._capture, cut, records)
+
+
+def follow(worker: Connect, bank: Bank, follower: Follower) -> None:
+    """Take CUTS cuts, killing the worker KILLS times on the way."""
     killers: list[Killer] = []
     for number in range(CUTS):
         if number in [CUTS * (kill + 1) // (KILLS + 1) for kill in range(KILLS)]:
             for killer in killers:
                 killer.join()
-            killers.append(Killer(stack))
-            run.kills += killers[-1].killed()
-        began = time.monotonic()
-        cut = log.cut(after, position)
-        run.seconds.append(time.monotonic() - began)
-        records = list(log.records(cut))
-        mirrors.apply(records)
-        run.cuts.append(cut)
-        run.records.append(records)
-        run.states.append(mirrors.copy())
-        if number % 10 == 5:
-            run.read_again += reads_the_same_again(capture, cut, records)
-        after, position = cut.end, cut.position
+            done = bank.done["transfer"]
+            wait_for(lambda since=done: bank.done["transfer"] > since + BEFORE_A_KILL, 30)
+            killers.append(Killer(worker))
+            follower.run.kills += killers[-1].killed()
+        follower.cut()
     for killer in killers:
         killer.join()
-    return run
 
 
 def reads_the_same_again(capture: Capture, cut: Cut, records: list[Record]) -> bool:
@@ -247,27 +285,58 @@ def still_in_the_log(capture: Capture, cuts: list[Cut]) -> set[tuple[str, int, i
     return offsets_of(record for records in left.values() for record in records)
 
 
+@dataclass
+class Followed:
+    """One run of the bank, what followed it, and the judge."""
+
+    captured: Capture
+    bank: Bank
+    judge: WalSlot
+    run: Run
+
+
+@pytest.fixture(params=["exactly once", "at least once"])
+def worker(request: pytest.FixtureRequest, stack: LocalStack) -> Connect:
+    """The worker that delivers: the stack's own, or a second one."""
+    if request.param == "exactly once":
+        return stack.connect
+    found: Connect = request.getfixturevalue("at_least_once")
+    return found
+
+
 @pytest.fixture
-def followed(stack: LocalStack, database: Database, capture: CaptureOf) -> Iterator[tuple[Run, Capture, Bank, WalSlot]]:
-    """One run of the bank, followed by our Log and by the judge's slot."""
+def followed(
+    worker: Connect, stack: LocalStack, database: Database, capture: CaptureOf, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Followed]:
+    """The bank, followed by our Log and by the judge's slot; with exactly-once both barriers take turns."""
+    monkeypatch.setattr(Counting, "found", 0)
+    monkeypatch.setattr("cdc_views.log.holding.Redeliveries", Counting)
+    is_exactly_once = worker is stack.connect
     bank = Bank(database)
     bank.create()
-    captured = capture(*TABLES, min_compaction_lag_ms=int(FAST_COMPACTION["min.compaction.lag.ms"]))
+    lag_ms = int(FAST_COMPACTION["min.compaction.lag.ms"])
+    of_worker = {} if is_exactly_once else {"connect_url": worker.url, "offsets_topic": worker.offsets_topic}
+    captured = capture(*TABLES, min_compaction_lag_ms=lag_ms, **of_worker)
     with closing(database.connect()) as connection:
         judge = WalSlot.create(connection, f"{database.name}_judge")
         bank.open_accounts()
         captured.start(FAST_COMPACTION)
-        log = captured.log()
+        other = captured.log(offsets_topic=worker.offsets_topic) if is_exactly_once else None
+        follower = Follower(captured, captured.log(), other)
         with bank:
-            run = follow(stack, captured, log, Mirrors(captured.tables(), log.table_of))
-        yield run, captured, bank, judge
+            follow(worker, bank, follower)
+        yield Followed(captured, bank, judge, follower.run)
 
 
-def test_every_cut_equals_the_wal_while_connect_is_killed_and_topics_are_compacted(
-    followed: tuple[Run, Capture, Bank, WalSlot],
-) -> None:
-    run, captured, bank, judge = followed
-    history = judge.transactions()
+@pytest.mark.proves(
+    wrong="the workers of Connect cannot have exactly-once support, and are killed",
+    seen="`check` refuses them; with `log.offsets_topic` every epoch is exact all the same, and waits for the worker's "
+    "`offset.flush.interval.ms`; what is delivered again is left out",
+    do="name the workers' `offset.storage.topic` as `log.offsets_topic`, and let them flush every 200 to 1000 ms",
+)
+def test_every_cut_equals_the_wal_while_connect_is_killed_and_topics_are_compacted(followed: Followed) -> None:
+    captured, bank, run = followed.captured, followed.bank, followed.run
+    history = followed.judge.transactions()
 
     assert unequal(run.cuts, run.states, history) == []
     assert [total(state) for state in run.states] == [TOTAL] * CUTS
@@ -278,6 +347,7 @@ def test_every_cut_equals_the_wal_while_connect_is_killed_and_topics_are_compact
     assert run.kills == KILLS
     assert min(bank.done[kind] for kind in ("re-insert", "key change", "rollback", "left open")) >= 5, bank.done
     assert run.read_again >= 2
+    assert Counting.found == 0 if captured.settings.log.exactly_once else Counting.found > 0
     consumed = offsets_of(record for records in run.records for record in records)
     wait_for(lambda: len(consumed - still_in_the_log(captured, run.cuts)) > len(consumed) / 10, 30)
 

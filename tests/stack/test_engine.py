@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -11,11 +12,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.position import wal_end
 from cdc_views.stack import process
+from cdc_views.stack.connect import SETTINGS
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
 from cdc_views.store.control import read_control
@@ -50,6 +53,14 @@ def restored_afterwards(server: Postgres, copy: Path) -> Iterator[None]:
         server.start()
 
 
+def fence_task(project: Project) -> None:
+    """Let the connector's task fail when it next commits: somebody else has its transactional id now (Worker.java)."""
+    log = project.capture.settings.log
+    name = f"{SETTINGS['group.id']}-{log.connector}-0"
+    producer = Producer({"bootstrap.servers": log.bootstrap_servers, "transactional.id": name, "log_level": 2})
+    producer.init_transactions(LIMIT_S)
+
+
 @pytest.fixture
 def ready(project: Project) -> Project:
     """What `check --fix` can do is done."""
@@ -77,6 +88,18 @@ def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project)
     records = read_control(ready.warehouse)
     assert [record.epoch for record in records if record.kind == "publish"].count(intent.epoch) == 1
     ready.assert_equal_to_postgres()
+
+
+def test_run_over_an_empty_table_publishes_it_and_what_comes(ready: Project) -> None:
+    ready.database.execute("DELETE FROM accounts")
+    engine = ready.start("run")
+    wait_for(ready.has_published, LIMIT_S)
+    assert ready.rows("public.accounts") == ready.rows("balances") == []
+    ready.database.execute("INSERT INTO accounts VALUES (1, 'ada', 1)")
+    wait_for(lambda: ready.rows("balances") == [("ada", 1, 1)], LIMIT_S)
+    ready.assert_equal_to_postgres()
+    engine.send_signal(signal.SIGTERM)
+    engine.communicate(timeout=LIMIT_S)
 
 
 @pytest.mark.proves(
@@ -137,7 +160,7 @@ def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
 
 @pytest.mark.proves(
     wrong="Postgres is restored to an earlier state, also if its WAL has passed the published position since",
-    seen="`LogDiscontinuity` at the start",
+    seen="`LogDiscontinuity`, of a running engine as soon as the server is back",
     do="begin anew: an empty warehouse, another slot and topic prefix",
 )
 def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
@@ -145,12 +168,14 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
 ) -> None:
     assert ready.run("run", "--until-caught-up").returncode == 0
     with restored_afterwards(stack.postgres, enterable_folder / uuid4().hex):
+        engine = ready.start("run")
         ready.database.execute(TRANSFER)
-        assert ready.run("run", "--until-caught-up").returncode == 0
-        published = ready.published()
+        wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
+    _, err = engine.communicate(timeout=LIMIT_S)
+    assert engine.returncode == 1, err
+    assert "\nLogDiscontinuity: source is at " in err
+    published = ready.published()
     assert published.position is not None
-    found = assert_refused(ready, "LogDiscontinuity", 1, "earlier state of itself", "run", "--until-caught-up")
-    assert "source is at position" in found
     while wal_end_of(ready) <= published.position:
         ready.database.execute("SELECT pg_logical_emit_message(false, 'filler', repeat('x', 100000))")
     found = assert_refused(ready, "LogDiscontinuity", 1, "earlier state of itself", "run", "--until-caught-up")
@@ -185,6 +210,11 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     do="nothing, if it is back within `engine.retry_s`; else start the engine again",
 )
 @pytest.mark.proves(
+    wrong="the connector's task fails under a running engine",
+    seen="a line `ConnectorFailed: ...; trying again` with what the task says",
+    do="nothing, if the engine can start the task again within `engine.retry_s`; else mend what it says",
+)
+@pytest.mark.proves(
     wrong="the JVM of Spark's driver ends under the engine",
     seen="`DriverLost`",
     do="start it again; see `engine.driver_memory`",
@@ -198,13 +228,16 @@ def test_run_goes_on_when_services_are_back_but_not_without_its_jvm(ready: Proje
     stack.connect.start()
     ready.database.execute(TRANSFER)
     wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
+    fence_task(ready)
+    ready.database.execute(TRANSFER)
+    wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
     ready.assert_equal_to_postgres()
     jvms = [pid for pid in process.family(engine.pid) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
     process.send(jvms, signal.SIGKILL)
     ready.database.execute(TRANSFER)
     _, err = engine.communicate(timeout=LIMIT_S)
-    assert "; trying again" in err
-    assert err.count("engine: running") > 1
+    assert re.search(r"^ConnectorFailed: .* has failed: .*; trying again$", err, re.MULTILINE)
+    assert err.count("engine: running") > 2
     assert engine.returncode == 1, err
     assert err.splitlines()[-2].startswith("DriverLost: the JVM of Spark has ended under the engine")
     assert "Traceback" not in err

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Producer
@@ -12,6 +11,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from cdc_views.engine.capture import confirmed_flush
 from cdc_views.errors import (
+    ConnectorFailed,
     LogDiscontinuity,
     MarkerTimeout,
     OffsetCompacted,
@@ -31,7 +31,7 @@ from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.preflight import check_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from tests.fix_kafka import Capture, CaptureOf
-from tests.fix_postgres import Database
+from tests.fix_postgres import Database, server_setting
 from tests.waiting import wait_for
 
 NAME = TableName("public", "orders")
@@ -43,8 +43,9 @@ INSERT = "INSERT INTO orders SELECT g, g FROM generate_series(11, 60) g"
 class Followed:
     """A captured table, its log, and the first cut of it."""
 
-    def __init__(self, captured: Capture, database: Database) -> None:
+    def __init__(self, captured: Capture, database: Database, *, watches_slot: bool = True) -> None:
         self.captured = captured
+        self._watches_slot = watches_slot
         self.database = database
         self.settings = captured.settings.log
         self.topic = topic_name(self.settings.topic_prefix, NAME)
@@ -52,7 +53,8 @@ class Followed:
         self.first = self.log.cut(self.log.begin(), None)
 
     def new_log(self) -> Log:
-        return self.captured.log({name: table.fingerprint() for name, table in self.captured.tables().items()})
+        fingerprints = {name: table.fingerprint() for name, table in self.captured.tables().items()}
+        return self.captured.log(fingerprints, watches_slot=self._watches_slot)
 
     def next_cut(self, log: Log | None = None) -> Cut:
         return (log or self.log).cut(self.first.end, self.first.position, self.first.committed_at)
@@ -86,28 +88,23 @@ class Followed:
         self.captured.connect.put_connector(self.settings.connector, connector_config(self.captured.settings))
 
 
-@contextmanager
-def keeping_wal_of(database: Database, size: str) -> Iterator[None]:
-    """Let the server keep no more WAL than this for a slot."""
-
-    def keep(value: str) -> None:
-        database.execute(f"ALTER SYSTEM SET max_slot_wal_keep_size = '{value}'", "SELECT pg_reload_conf()")
-        wait_for(lambda: database.execute("SHOW max_slot_wal_keep_size") == [(value,)], 10)
-
-    [(before,)] = database.execute("SHOW max_slot_wal_keep_size")
-    keep(size)
-    try:
-        yield
-    finally:
-        keep(before)
-
-
 @pytest.fixture
-def followed(database: Database, capture: CaptureOf) -> Followed:
+def captured(database: Database, capture: CaptureOf) -> Capture:
     database.execute(CREATE, TEN_ROWS)
     captured = capture("public.orders", partitions=2)
     captured.start()
+    return captured
+
+
+@pytest.fixture
+def followed(captured: Capture, database: Database) -> Followed:
     return Followed(captured, database)
+
+
+@pytest.fixture
+def unwatched(captured: Capture, database: Database) -> Followed:
+    """The same, if nobody sees what becomes of the slot."""
+    return Followed(captured, database, watches_slot=False)
 
 
 @pytest.mark.proves(
@@ -167,33 +164,33 @@ def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(f
 
 @pytest.mark.proves(
     wrong="the connector's offsets are lost, or it is deleted with them and its slot, and made anew",
-    seen="`LogDiscontinuity` or `SequenceRegressed`, at a start `SnapshotInterrupted`",
+    seen="`SlotChanged`, `LogDiscontinuity` or `SequenceRegressed`, at a start `SnapshotInterrupted`",
     do="begin anew",
 )
 @pytest.mark.parametrize("keeps_slot", [False, True])
-def test_connector_that_begins_again_stops_the_next_cut(followed: Followed, keeps_slot: bool) -> None:
-    followed.stop_connector()
-    followed.database.execute("DELETE FROM orders WHERE id = 3")
-    followed.begin_again(keeps_slot=keeps_slot)
+def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, keeps_slot: bool) -> None:
+    unwatched.stop_connector()
+    unwatched.database.execute("DELETE FROM orders WHERE id = 3")
+    unwatched.begin_again(keeps_slot=keeps_slot)
     with pytest.raises((LogDiscontinuity, SequenceRegressed)):
-        followed.next_cut()
+        unwatched.next_cut()
     with pytest.raises(SnapshotInterrupted):
-        wait_snapshot(followed.settings, lambda progress: None)
+        wait_snapshot(unwatched.settings, lambda progress: None)
 
 
 @pytest.mark.proves(
     wrong="the same, of tables that are empty by then",
-    seen="`LogDiscontinuity`",
+    seen="`SlotChanged` or `LogDiscontinuity`",
     do="begin anew",
 )
-def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(followed: Followed) -> None:
-    followed.stop_connector()
-    followed.database.execute("DELETE FROM orders")
-    ends = end_offsets(admin_client(followed.settings), followed.first.end)
-    followed.begin_again()
+def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatched: Followed) -> None:
+    unwatched.stop_connector()
+    unwatched.database.execute("DELETE FROM orders")
+    ends = end_offsets(admin_client(unwatched.settings), unwatched.first.end)
+    unwatched.begin_again()
     with pytest.raises(LogDiscontinuity, match="a snapshot was taken again"):
-        followed.next_cut()
-    assert end_offsets(admin_client(followed.settings), ends) == ends  # nothing of the deletes came
+        unwatched.next_cut()
+    assert end_offsets(admin_client(unwatched.settings), ends) == ends  # nothing of the deletes came
 
 
 @pytest.mark.proves(
@@ -225,7 +222,7 @@ def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: s
 )
 def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
-    with keeping_wal_of(followed.database, "1MB"):
+    with server_setting(followed.database, "max_slot_wal_keep_size", "1MB"):
         followed.database.execute(INSERT)
 
         def is_lost() -> bool:
@@ -253,6 +250,32 @@ def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(fol
 
 
 @pytest.mark.proves(
+    wrong="the slot is advanced by hand, or dropped and made anew, under a running engine",
+    seen="`SlotChanged`, or `ConnectorFailed` and then that, before anything of after it is published",
+    do="begin anew: the changes between are lost",
+)
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())"],
+        ["SELECT pg_drop_replication_slot('{slot}')",
+         "SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"],
+    ],
+    ids=["advanced", "made anew"],
+)  # fmt: skip
+def test_slot_that_is_moved_under_a_running_engine_stops_the_next_cut(followed: Followed, change: list[str]) -> None:
+    slot = followed.captured.settings.source.slot
+    followed.stop_connector()
+    followed.database.execute("INSERT INTO orders VALUES (11, 1)", *(each.format(slot=slot) for each in change))
+    followed.captured.connect.resume_connector(followed.settings.connector)
+    # Debezium looks whether the slot is behind its offset, and not whether it is ahead; a new slot may be either.
+    with pytest.raises((SlotChanged, ConnectorFailed), match=r"is gone|the slot has confirmed|is no longer available"):
+        followed.captured.connect.wait_running(followed.settings.connector)
+        followed.database.execute("INSERT INTO orders VALUES (12, 1)")
+        followed.next_cut()
+
+
+@pytest.mark.proves(
     wrong="a transaction in the log is never ended, as after a crash of brokers that forget to (KAFKA-20734)",
     seen="`MarkerTimeout`, with its partition and first offset",
     do="end it with `kafka-transactions.sh abort`; the engine goes on by itself",
@@ -263,7 +286,9 @@ def test_marker_behind_a_transaction_that_nobody_ends_is_told(database: Database
     captured.start()
     followed = Followed(captured, database)
     topic = topic_name(followed.settings.topic_prefix, HEARTBEAT)
-    producer = Producer({"bootstrap.servers": followed.settings.bootstrap_servers, "transactional.id": topic})
+    producer = Producer(
+        {"bootstrap.servers": followed.settings.bootstrap_servers, "transactional.id": topic, "log_level": 2}
+    )
     producer.init_transactions(30)
     producer.begin_transaction()
     for partition in followed.log.partitions_of([HEARTBEAT]):

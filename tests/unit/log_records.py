@@ -6,9 +6,15 @@ from typing import Any
 
 import orjson
 
+from cdc_views.config import LogSettings
 from cdc_views.log.record import Order, Record, TopicPartition
 
 PARTITION = TopicPartition("app.public.orders", 0)
+
+
+def log_settings(**others: Any) -> LogSettings:
+    """Of a log that nobody asks."""
+    return LogSettings(bootstrap_servers="none", connect_url="none", **others)
 
 
 def change(offset: int, commit: int | None, lsn: int | None, op: str = "u", **after: Any) -> Record:

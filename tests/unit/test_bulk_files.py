@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_views.capture.types import arrow_schema
-from cdc_views.config import LogSettings
 from cdc_views.engine import bulk_files
 from cdc_views.engine.bulk_files import FilesOfRange, Range
 from cdc_views.errors import LogDiscontinuity
@@ -21,9 +20,9 @@ from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.schema import TableSpec
 from cdc_views.testing.ddl import read_tables
-from tests.unit.log_records import PARTITION, FakeMessage
+from tests.unit.log_records import PARTITION, FakeMessage, log_settings
 
-LOG = LogSettings(bootstrap_servers="none", connect_url="none")
+LOG = log_settings()
 PLACE = TopicPartition(*PARTITION)
 
 

@@ -12,7 +12,6 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.config import LogSettings
 from cdc_views.engine import bulk_files
 from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.bulk_files import FilesOfRange, Range
@@ -26,6 +25,7 @@ from cdc_views.store.control import read_control
 from cdc_views.testing import crash_at
 from cdc_views.testing.memory_log import MemoryLog
 from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, assert_right, published
+from tests.unit.log_records import log_settings
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
@@ -82,7 +82,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 def engine_of(root: Path, ledger: Ledger) -> MirrorEngine:
     engine = MirrorEngine(root, ledger)
-    log = LogSettings(bootstrap_servers="none", connect_url="none")
+    log = log_settings()
     engine.bulk = InThisProcess(cast(SparkSession, None), log, lambda progress: None, piece_offsets=7)
     engine.start()
     return engine

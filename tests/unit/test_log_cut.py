@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_views.errors import LogDiscontinuity, SequenceRegressed
-from cdc_views.log.cut import Held, ends
+from cdc_views.log.cut import Held
 from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
 from tests.unit.log_records import PARTITION, change, tombstone
@@ -26,15 +26,16 @@ def test_change_is_in_the_cut_only_below_the_position() -> None:
 
 def test_cut_ends_at_the_first_record_that_is_held_back() -> None:
     partition = held(change(0, 100, 101), change(4, 200, 201), change(6, 300, 301))
-    assert ends([partition], 200) == {PARTITION: 4}
+    assert partition.end(partition.prefix(200)) == 4
 
 
 def test_cut_of_everything_ends_behind_the_last_record() -> None:
-    assert ends([held(change(3, 100, 101))], 200) == {PARTITION: 4}
+    partition = held(change(3, 100, 101))
+    assert partition.end(partition.prefix(200)) == 4
 
 
 def test_cut_of_an_empty_partition_ends_where_it_started() -> None:
-    assert ends([held(start=9)], 200) == {PARTITION: 9}
+    assert held(start=9).end(0) == 9
 
 
 def test_tombstone_shares_the_fate_of_its_delete() -> None:
@@ -78,5 +79,5 @@ def test_order_before_the_published_position_is_an_error(first: Record) -> None:
 def test_order_before_a_position_that_was_taken_is_an_error() -> None:
     partition = held(change(0, 100, 101))
     partition.take(1, Lsn(200))
-    with pytest.raises(LogDiscontinuity):
+    with pytest.raises(LogDiscontinuity, match=r"the highest before it is \(0/64, 0/65\)"):
         partition.add(change(1, 150, 151))

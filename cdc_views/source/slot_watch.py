@@ -1,0 +1,74 @@
+"""What becomes of a slot while an engine runs, seen whatever that is busy with.
+
+A connector confirms a commit to its slot once that is stored in Kafka with all before it, and resumes behind it. So a
+change that was made after a confirmed position follows that commit, or a later one. One that follows an earlier commit
+is the first after somebody else moved the slot, and what lies between was never sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from cdc_views.errors import SlotChanged, SourceUnreachable
+from cdc_views.lsn import Lsn
+from cdc_views.source.connection import Connection, connect
+from cdc_views.source.slot import finding, read_slot
+
+# A connector that is started again takes seconds to confirm something.
+_INTERVAL_S: Final = 0.25
+# A server that does not answer must not hold up the end of an engine.
+_JOIN_LIMIT_S: Final = 1.0
+
+
+class SlotWatch:
+    """Reads the slot some times a second in a thread of its own, until it is closed. A server may be away."""
+
+    def __init__(self, dsn: str, name: str) -> None:
+        self._dsn = dsn
+        self._name = name
+        self._finding: SlotChanged | None = None
+        self._confirmed: list[Lsn] = []  # only grows, and is replaced by its thread alone
+        self._floor = Lsn(0)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"slot {name}", daemon=True)
+        self._thread.start()
+
+    def require(self) -> None:
+        """Raise SlotChanged if the slot was gone at any time, or the server has invalidated it."""
+        if self._finding is not None:
+            raise self._finding
+
+    def confirmed_between(self, commit: int, change: int) -> Lsn | None:
+        """Give a position above `commit` and up to `change` at which the slot was seen, or None."""
+        confirmed = self._confirmed
+        at = bisect_right(confirmed, commit)
+        return confirmed[at] if at < len(confirmed) and confirmed[at] <= change else None
+
+    def forget(self, position: Lsn) -> None:
+        """No more is asked of what was confirmed up to this position."""
+        self._floor = position
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._thread.join(_JOIN_LIMIT_S)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_INTERVAL_S):
+            with suppress(SourceUnreachable, psycopg.OperationalError), connect(self._dsn) as connection:
+                while self._finding is None and not self._ended.wait(_INTERVAL_S):
+                    self._look(connection)
+
+    def _look(self, connection: Connection) -> None:
+        slot = read_slot(connection, self._name)
+        self._finding = finding(self._name, slot)
+        last = self._confirmed[-1] if self._confirmed else self._floor
+        # After a crash a server knows an older position.
+        if slot is not None and slot.confirmed_flush_lsn is not None and slot.confirmed_flush_lsn > last:
+            kept = (position for position in self._confirmed if position > self._floor)
+            self._confirmed = [*kept, slot.confirmed_flush_lsn]

@@ -1,0 +1,85 @@
+"""When a marker says that everything before it can be read."""
+
+from __future__ import annotations
+
+from cdc_views.clock import SYSTEM_CLOCK
+from cdc_views.log.barrier import Barrier
+from cdc_views.log.record import Record
+from cdc_views.lsn import Lsn
+from tests.unit.log_records import PARTITION, change, log_settings
+
+
+class Writer:
+    """Counts the markers that it would write."""
+
+    writer = "us"
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    def touch(self) -> int:
+        """The next number."""
+        self.written += 1
+        return self.written
+
+
+def marker(number: int, commit: int | None = 500, writer: str = "us") -> Record:
+    """A marker as it comes out of the log."""
+    return change(number, commit, 501, writer=writer, number=number, fingerprint=None)
+
+
+def touched() -> tuple[Barrier, Writer]:
+    """A barrier that waits for its first marker."""
+    writer = Writer()
+    barrier = Barrier(log_settings(), writer, SYSTEM_CLOCK)
+    barrier.touch()
+    return barrier, writer
+
+
+def test_marker_that_came_is_passed_with_its_position() -> None:
+    barrier, _ = touched()
+    assert barrier.passed() is None
+    barrier.take(marker(1))
+    passed = barrier.passed()
+    assert passed is not None
+    assert (passed.number, passed.position) == (1, Lsn(500))
+
+
+def test_marker_of_another_writer_says_nothing() -> None:
+    barrier, _ = touched()
+    barrier.take(marker(1, writer="them"))
+    assert barrier.passed() is None
+
+
+def test_earlier_marker_says_nothing() -> None:
+    barrier, _ = touched()
+    barrier.touch()
+    barrier.take(marker(1))
+    assert barrier.passed() is None
+    barrier.take(marker(2))
+    assert barrier.passed() is not None
+
+
+def test_marker_that_came_before_other_offsets_were_chosen_says_nothing() -> None:
+    barrier, _ = touched()
+    barrier.take(marker(1))
+    barrier.forget()
+    assert barrier.passed() is None
+
+
+def test_marker_without_a_position_has_another_one_written() -> None:
+    barrier, writer = touched()
+    barrier.take(marker(1, commit=None))
+    assert barrier.passed() is None
+    assert writer.written == 2
+    barrier.take(marker(2))
+    assert barrier.passed() is not None
+
+
+def test_wait_in_vain_names_the_marker_and_a_transaction_that_nobody_ends() -> None:
+    barrier, _ = touched()
+    assert str(barrier.timeout({})).startswith("marker 1 did not come through the log in ")
+    error = barrier.timeout({PARTITION: 17})
+    assert "has a transaction from offset 17 on that nobody has ended" in error.message
+    assert error.hint is not None
+    assert f"abort --topic {PARTITION.topic} --partition 0 --start-offset 17" in error.hint
