@@ -38,6 +38,10 @@ two-writers:
 crash-pairs:
     CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
 
+# A Debezium of before 3.7 beside ours, to see that a test can fail which it has to fail
+old-debezium:
+    CDC_VIEWS_OLD_DEBEZIUM=1 ./scripts/test tests/stack/test_copy.py
+
 # An hour of faults at random under load, every published version compared with Postgres
 soak *options:
     .venv/bin/python -m bench.soak {{options}}

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -175,12 +175,23 @@ def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool =
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """A temporary folder that Postgres' user can enter; `TMPDIR` says where."""
+def leftovers(*, keep: bool) -> Iterator[ExitStack]:
+    """Clears away at its end what it is given; with `keep` not after an error."""
+    with ExitStack() as made:
+        try:
+            yield made
+        except BaseException:
+            if keep:
+                made.pop_all()
+            raise
+
+
+@contextmanager
+def scratch(*, keep: bool = False) -> Iterator[Path]:
+    """A temporary folder that Postgres' user can enter; `TMPDIR` says where. With `keep` it stays after an error."""
     folder = Path(tempfile.mkdtemp(prefix="cdc-views-bench-"))
     folder.chmod(0o755)
     make_shared(folder)
-    try:
+    with leftovers(keep=keep) as made:
+        made.callback(shutil.rmtree, folder, ignore_errors=True)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -13,11 +14,12 @@ import click
 
 from bench import command
 from bench.figures import quantile
-from bench.rig import scratch
+from bench.rig import leftovers, scratch
 from bench.soak.alarms import DAMAGES, Damage
 from bench.soak.proxy import Proxy
 from bench.soak.round import Round, Tally
 from bench.soak.world import World
+from cdc_views.errors import CdcViewsError
 from cdc_views.stack.kafka import Relay
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.ports import choose_ports, free_port
@@ -31,6 +33,8 @@ def measure(
     pause_s: float,
     seed: int,
     memory: str,
+    at_least_once: bool,
+    keep: bool,
 ) -> Mapping[str, Any]:
     """Rounds until the time is over, or so many `versions` were checked."""
     tally, random, began = Tally(), Random(seed), time.monotonic()
@@ -40,24 +44,34 @@ def measure(
         is_enough = versions is not None and tally.versions + checked >= versions
         return is_enough or time.monotonic() - began > minutes * 60
 
-    with scratch() as folder, _stack(folder / "stack") as (stack, networks):
-        while not is_over(0):
-            until_s = time.monotonic() + round_minutes * 60
-            with ExitStack() as leftovers:
-                world = World(stack, networks, folder, memory, leftovers)
-                Round(world, random, rate, pause_s, tally).run(is_over, until_s, next(damages))
+    with scratch(keep=keep) as folder, _stack(folder / "stack", at_least_once) as (stack, networks):
+        if keep:
+            command.tell(f'after an error everything is left in "{folder}"')
+        try:
+            while not is_over(0):
+                until_s = time.monotonic() + round_minutes * 60
+                with leftovers(keep=keep) as made, ExitStack() as running:
+                    world = World(stack, networks, folder, memory, made, at_least_once)
+                    running.callback(world.stop_engine)
+                    Round(world, random, rate, pause_s, tally).run(is_over, until_s, next(damages))
+        except CdcViewsError:
+            command.tell(f"until then: {json.dumps(_figures(tally, time.monotonic() - began))}")
+            raise
     return _figures(tally, time.monotonic() - began)
 
 
 @contextmanager
-def _stack(state: Path) -> Iterator[tuple[LocalStack, Mapping[str, Proxy]]]:
+def _stack(state: Path, at_least_once: bool) -> Iterator[tuple[LocalStack, Mapping[str, Proxy]]]:
     """The services, and the networks to two of them by their names. Connect has none: only we ask it."""
     ports = choose_ports(state, {})
     target = free_port(exclude=ports.values())
+    of_worker = {"exactly.once.source.support": "disabled"} if at_least_once else {}
     with (
         Proxy(ports["postgres"]) as postgres,
         Proxy(target) as kafka,
-        LocalStack(state, ports, durable=False, kafka_relay=Relay(kafka.port, target)) as stack,
+        LocalStack(
+            state, ports, durable=False, kafka_relay=Relay(kafka.port, target), connect_settings=of_worker
+        ) as stack,
     ):
         yield stack, {"postgres": postgres, "kafka": kafka}
 
@@ -80,29 +94,41 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
         "kills": tally.kills,
         "faults_fired": dict(sorted(tally.fired.items())),
         "engine_ended": dict(sorted(tally.ended.items())),
-        "recovery_p50_s": round(quantile(tally.recoveries_s, 0.5), 1),
-        "recovery_p99_s": round(quantile(tally.recoveries_s, 0.99), 1),
-        "alarm_p99_s": round(quantile(tally.alarms_s, 0.99), 1),
+        "recovery_p50_s": _quantile_s(tally.recoveries_s, 0.5),
+        "recovery_p99_s": _quantile_s(tally.recoveries_s, 0.99),
+        "alarm_p99_s": _quantile_s(tally.alarms_s, 0.99),
         "all_equal": not tally.wrong and not tally.broken,
     }
+
+
+def _quantile_s(times_s: Sequence[float], part: float) -> float | None:
+    """None where an error came before there was anything to be timed."""
+    return round(quantile(times_s, part), 1) if times_s else None
 
 
 @click.command()
 @click.option("--minutes", default=60.0, show_default=True, help="For how long.")
 @click.option("--versions", type=int, help="End sooner, when so many versions are checked.")
-@click.option("--round-minutes", default=10.0, show_default=True, help="How long a round has faults.")
+@click.option("--round-minutes", default=12.0, show_default=True, help="How long a round has faults.")
 @click.option("--rate", default=20.0, show_default=True, help="Transactions a second.")
-@click.option("--pause", default=2.0, show_default=True, help="Seconds from one fault to the next, on average.")
+@click.option("--pause", default=1.0, show_default=True, help="Seconds from one fault to the next, on average.")
 @click.option("--seed", default=1, show_default=True, help="Of faults, their times, and the load.")
+@click.option("--at-least-once", is_flag=True, help="Have a worker without exactly-once support.")
+@click.option("--keep", is_flag=True, help="After an error leave everything as it is, to be looked at.")
 @click.option("--memory", default="1g", show_default=True, help="Heap of the engine's Spark driver.")
 def main(
-    minutes: float, versions: int | None, round_minutes: float, rate: float, pause: float, seed: int, memory: str
-) -> None:
+    minutes: float, versions: int | None, round_minutes: float, rate: float, pause: float, seed: int,
+    at_least_once: bool, keep: bool, memory: str,
+) -> None:  # fmt: skip
     """Faults at random under load, every published version compared with Postgres."""
     options = {"minutes": minutes, "versions": versions, "round_minutes": round_minutes, "rate": rate, "pause": pause,
-               "seed": seed}  # fmt: skip
+               "seed": seed, "at_least_once": at_least_once}  # fmt: skip
     command.tell(f"seed {seed}")
-    command.run("soak", options, lambda: measure(minutes, versions, round_minutes, rate, pause, seed, memory))
+    command.run(
+        "soak",
+        options,
+        lambda: measure(minutes, versions, round_minutes, rate, pause, seed, memory, at_least_once, keep),
+    )
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ DAMAGES: Final = (
     Damage("partitions_added", frozenset({"TopicChanged"}), _add_partitions),
     Damage("topics_made_anew", frozenset({"TopicChanged"}), _make_topics_anew),
     Damage("slot_dropped", frozenset({"SlotChanged"}), _drop_slot),
-    Damage("connector_begun_again", frozenset({"LogDiscontinuity", "SequenceRegressed"}), _begin_again),
+    Damage("connector_begun_again", frozenset({"SlotChanged", "LogDiscontinuity", "SequenceRegressed"}), _begin_again),
     Damage("table_truncated", frozenset({"TableTruncated"}), _truncate),
     Damage("column_added", frozenset({"SchemaChanged"}), _alter, is_of_schema=True),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -57,9 +57,7 @@ def _kill_python(world: World, random: Random) -> None:
 
 
 def _kill_jvm(world: World, random: Random) -> None:
-    jvms = [pid for pid in process.family(_running(world.engine)) if _name(pid) == "java"]
-    _require(bool(jvms), "the engine had no JVM")
-    process.send(jvms, signal.SIGKILL)
+    process.send(_jvms(world), signal.SIGKILL)
 
 
 def _kill_at_point(world: World, random: Random) -> None:
@@ -68,11 +66,14 @@ def _kill_at_point(world: World, random: Random) -> None:
     world.start_engine(f"{random.choice(POINTS)}:kill@{random.choice((1, 1, 2, 5))}")
 
 
-def _stop_engine(world: World, random: Random) -> None:
-    family = process.family(_running(world.engine))
-    process.send(family, signal.SIGSTOP)
-    world.pause(random.uniform(*STOPPED_S))
-    process.send(family, signal.SIGCONT)
+def _stop(pids: Callable[[World], Sequence[int]]) -> Fire:
+    def fire(world: World, random: Random) -> None:
+        stopped = pids(world)
+        process.send(stopped, signal.SIGSTOP)
+        world.pause(random.uniform(*STOPPED_S))
+        process.send(stopped, signal.SIGCONT)
+
+    return fire
 
 
 def _killed(service: Callable[[World], Service], signum: signal.Signals = signal.SIGKILL) -> Fire:
@@ -120,6 +121,12 @@ def _running(what: Program | Service) -> int:
     return pid
 
 
+def _jvms(world: World) -> list[int]:
+    jvms = [pid for pid in process.family(_running(world.engine)) if _name(pid) == "java"]
+    _require(bool(jvms), "the engine had no JVM")
+    return jvms
+
+
 def _require(condition: bool, problem: str) -> None:
     if not condition:
         raise FaultNotReached(problem)
@@ -154,14 +161,16 @@ FAULTS: Final = (
     Fault("postgres_killed", "kill", _killed(_postgres)),
     Fault("postgres_immediate", "kill", _killed(_postgres, signal.SIGQUIT)),
     Fault("postgres_fast", "kill", _killed(_postgres, signal.SIGINT)),
-    Fault("engine_stopped", "stop", _stop_engine),
+    Fault("engine_stopped", "stop", _stop(lambda world: process.family(_running(world.engine)))),
+    Fault("python_stopped", "stop", _stop(lambda world: [_running(world.engine)])),
+    Fault("jvm_stopped", "stop", _stop(_jvms)),
     Fault("connect_stopped", "stop", _stopped(_connect)),
     Fault("kafka_stopped", "stop", _stopped(_kafka)),
     Fault("postgres_stopped", "stop", _stopped(_postgres)),
     *(_network(target, mode) for target in NETWORKS for mode in MODES),
 )
 
-# Four of five are kills: they are what an engine loses most by.
-_SHARES: Final = {"kill": 8, "stop": 1, "network": 1}
+# Eight of nine are kills: they are what an engine loses most by.
+_SHARES: Final = {"kill": 16, "stop": 1, "network": 1}
 _COUNTS: Final = Counter(fault.kind for fault in FAULTS)
 WEIGHTS: Final = tuple(_SHARES[fault.kind] / _COUNTS[fault.kind] for fault in FAULTS)

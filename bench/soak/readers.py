@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, Self
 
 import pyarrow.compute as pc
 
@@ -20,7 +20,7 @@ _REST: Final = 4  # times as long as a reading took: more readers would take the
 
 
 class PinnedReader(threading.Thread):
-    """Reads until `stop`; `broken` are epochs whose bank has another total, `failures` what could not be read."""
+    """Reads inside of a block; `broken` are epochs whose bank has another total, `failures` what could not be read."""
 
     def __init__(self, warehouse: Path, seed: int) -> None:
         super().__init__(name="reader", daemon=True)
@@ -44,7 +44,11 @@ class PinnedReader(threading.Thread):
             finally:
                 took_s = time.monotonic() - began
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
         """End after the reading that is under way."""
         self._stopped.set()
         self.join()

@@ -66,14 +66,24 @@ class Round:
     def run(self, is_over: Callable[[int], bool], until_s: float, damage: Damage) -> None:
         """Faults until this time (of `time.monotonic()`), or until enough versions were checked; then the damage."""
         world, seed = self._world, self._random.randrange(1_000_000)
-        with WalOracle(world.dsn, [f"public.{table}" for table in TABLES]) as oracle, ExitStack() as reading:
+        with WalOracle(world.dsn, [f"public.{table}" for table in TABLES]) as oracle:
             check = EpochCheck(oracle, world.warehouse, QUESTIONS)
             reader = PinnedReader(world.warehouse, seed)
+            try:
+                self._run(seed, check, reader, is_over, until_s, damage)
+            finally:
+                self._count(reader, check)
+
+    def _run(
+        self, seed: int, check: EpochCheck, reader: PinnedReader, is_over: Callable[[int], bool], until_s: float,
+        damage: Damage,
+    ) -> None:  # fmt: skip
+        world = self._world
+        with ExitStack() as reading:
             with world.under_load(self._rate, seed) as load:
                 world.start_engine()
                 world.wait(lambda: world.published() is not None, FIRST_EPOCH_LIMIT_S, "the first epoch")
-                reader.start()
-                reading.callback(reader.stop)
+                reading.enter_context(reader)
                 while time.monotonic() < until_s and not is_over(check.versions):
                     self._fault(self._random.choices(FAULTS, WEIGHTS)[0], load)
                     self._check(check)
@@ -85,11 +95,10 @@ class Round:
                 self._damage(damage)
             if not damage.is_of_schema:
                 self._check(check)
-        self._count(reader, check)
 
     def _fault(self, fault: Fault, load: Load) -> None:
         world, committed, began = self._world, load.committed(), time.monotonic()
-        killed_before = world.killed_in_epoch
+        killed_before, had_intent = world.killed_in_epoch, world.has_open_intent()
         tell(fault.name)
         try:
             fault.fire(world, self._random)
@@ -98,7 +107,7 @@ class Round:
             return
         self._tally.fired[fault.name] += 1
         # Whatever was published meanwhile is there: if it is behind what had been committed, there were unread events.
-        if fault.kind == "kill" and (world.has_open_intent() or is_behind(world.clock(), committed)):
+        if fault.kind == "kill" and (had_intent or is_behind(world.clock(), committed)):
             self._tally.kills += 1
         after = load.committed()
         world.wait(lambda: is_beyond(world.clock(), after), RECOVERY_LIMIT_S, f"an epoch after {fault.name}")

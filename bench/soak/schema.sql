@@ -7,7 +7,7 @@ CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account
                      at timestamptz NOT NULL DEFAULT clock_timestamp());
 -- Many alike, of which each transaction changes a few.
 DO $$ BEGIN
-    FOR shelf IN 1 .. 20 LOOP
+    FOR shelf IN 1 .. current_setting('soak.shelves')::integer LOOP
         EXECUTE format('CREATE TABLE shelf_%s (id integer PRIMARY KEY, kept text, changed timestamptz)', shelf);
         EXECUTE format('INSERT INTO shelf_%s SELECT g, md5(g::text), now() FROM generate_series(1, 100) g', shelf);
     END LOOP;

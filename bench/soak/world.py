@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 
 from bench.command import tell
 from bench.rig import create_database, drop_database, write_project
-from bench.soak.load import TABLES, Load
+from bench.soak.load import SHELVES, TABLES, Load
 from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
 from cdc_views.config import Settings, load_settings
@@ -49,6 +49,9 @@ BANK_TOTAL: Final = 40_000
 # What an engine may end with while a service that it needs is away; its supervisor starts it again.
 PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, DriverLost))
 
+# A JVM that is killed every half minute is sooner ready without its second compiler.
+_SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+
 _POLL_S: Final = 0.2  # what we take of the processor, the engine lacks
 _ERROR: Final = re.compile(r"^(\w+): ", re.MULTILINE)
 _KNOWN: Final = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
@@ -58,14 +61,16 @@ class World:
     """A round's: database, slot, topics and warehouse of its own."""
 
     def __init__(
-        self, stack: LocalStack, networks: Mapping[str, Proxy], folder: Path, memory: str, leftovers: ExitStack
-    ) -> None:
+        self, stack: LocalStack, networks: Mapping[str, Proxy], folder: Path, memory: str, leftovers: ExitStack,
+        at_least_once: bool = False,
+    ) -> None:  # fmt: skip
         self.stack = stack
         self.networks = networks
         self.name = f"soak_{uuid4().hex[:10]}"
         self.folder = folder / self.name
         self.ended: Counter[str] = Counter()
         self._memory = memory
+        self._of_worker = {"offsets_topic": stack.connect.offsets_topic} if at_least_once else {}
         self._started_at = 0
         self._pid: int | None = None
         self._is_supervised = False
@@ -75,12 +80,12 @@ class World:
         self.dsn = create_database(stack, self.name)
         leftovers.callback(self._forget)
         with connect(self.dsn) as source:
+            source.execute(f"SET soak.shelves = {SHELVES}".encode())
             source.execute(SCHEMA.read_text().encode())
         self._make_project()
         self.settings: Settings = load_settings(self.folder)
         fix(self.settings)
         self.engine: Program = engine(self.folder)
-        leftovers.callback(self.stop_engine)
 
     def _make_project(self) -> None:
         self.folder.mkdir()
@@ -90,8 +95,8 @@ class World:
         dsn = make_conninfo(self.dsn, host=HOST, port=self.networks["postgres"].port)
         write_project(
             self.folder, dsn, self.stack.addresses, self.name, [f"public.{table}" for table in TABLES],
-            log={"transaction_timeout_ms": 5000},
-            engine={"driver_memory": self._memory},
+            log={"transaction_timeout_ms": 5000, **self._of_worker},
+            engine={"driver_memory": self._memory, "spark_conf": _SHORT_LIVED},
             # Everything that upkeep removes is removed within the run.
             upkeep={"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
         )  # fmt: skip
