@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from random import Random
 from typing import Any, Final
@@ -27,6 +27,9 @@ _LARGE: Final = 3000  # rows; more than an epoch commits without Spark
 _LARGE_EVERY: Final = 800
 _LONG_EVERY: Final = 300
 _LONG_S: Final = 1.5
+_EVERYWHERE_EVERY: Final = 100
+_BURST_EVERY: Final = 700
+_BURST: Final = 150  # transactions, one right after the other
 
 Connection = psycopg.Connection[Any]
 
@@ -83,8 +86,9 @@ class _Writer(threading.Thread):
         row: Any = connection.execute("SELECT n FROM clock WHERE writer = %s", (self.number,)).fetchone()
         self.committed = row[0]
         while not self.stopped.is_set():
-            self.stopped.wait(self._random.expovariate(1 / self._pause_s))
             n = self.committed + 1
+            if n % _BURST_EVERY >= _BURST:
+                self.stopped.wait(self._random.expovariate(1 / self._pause_s))
             with suppress(*_RETRY):
                 with connection.transaction():
                     self._transact(connection, n)
@@ -94,6 +98,8 @@ class _Writer(threading.Thread):
         random = self._random
         if n % _LARGE_EVERY == 0:
             _insert_many(connection, random)
+        if n % _EVERYWHERE_EVERY == 0:
+            _change_all_tables(connection, random)
         for change in random.sample(_CHANGES, random.randint(1, 4)):
             change(connection, random)
         connection.execute("UPDATE clock SET n = %s WHERE writer = %s", (n, self.number))
@@ -151,8 +157,18 @@ def _insert_many(connection: Connection, random: Random) -> None:
     connection.execute("DELETE FROM orders WHERE id < (SELECT max(id) - %s FROM orders)", (_LARGE,))
 
 
+def _change_all_tables(connection: Connection, random: Random) -> None:
+    for change in (_transfer, _item, _note, _order):
+        change(connection, random)
+    _put_on(range(1, SHELVES + 1), connection, random)
+
+
 def _shelf(connection: Connection, random: Random) -> None:
-    for shelf in random.sample(range(1, SHELVES + 1), SHELVES_AT_ONCE):
+    _put_on(random.sample(range(1, SHELVES + 1), SHELVES_AT_ONCE), connection, random)
+
+
+def _put_on(shelves: Iterable[int], connection: Connection, random: Random) -> None:
+    for shelf in shelves:
         row, delete, put = random.randint(1, 120), f"DELETE FROM shelf_{shelf}", f"INSERT INTO shelf_{shelf}"
         if random.random() < 0.2:
             connection.execute(f"{delete} WHERE id = %s".encode(), (row,))
