@@ -22,7 +22,7 @@ format:
 lock:
     ./scripts/lock
 
-# A rebuild that is killed at every step of it, instead of at some
+# A rebuild that is killed, or ends by an error, at every step of it, instead of at some
 rebuild-kills:
     CDC_VIEWS_REBUILD_KILLS=all ./scripts/test tests/stack/test_rebuild.py
 

@@ -80,7 +80,8 @@ class Project:
             "source": {"dsn": "${env:PROJECT_DSN}", "tables": [str(table) for table in settings.tables],
                        "slot": settings.slot, "publication": settings.publication, "toast": toast},
             "log": {name: getattr(log, name) for name in
-                    ("bootstrap_servers", "connect_url", "connector", "topic_prefix", "transaction_timeout_ms")},
+                    ("bootstrap_servers", "connect_url", "connector", "topic_prefix", "transaction_timeout_ms",
+                     "offsets_topic")},
             "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5, "spark_conf": SHORT_LIVED, **engine},
         }  # fmt: skip
         (self.folder / FILE_NAME).write_text(yaml.safe_dump(values))
@@ -184,14 +185,13 @@ def assert_refused(project: Project, error: str, status: int, hint: str, *argume
     return done.stderr
 
 
-@pytest.fixture
-def project(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
-    """A project that mirrors `accounts` and keeps `balances`; nothing of it runs, and Postgres is prepared.
+@contextlib.contextmanager
+def projects(folder: Path, database: Database, capture: Capture) -> Iterator[Project]:
+    """Make a project that mirrors `accounts` and keeps `balances`; nothing of it runs, and Postgres is prepared.
 
     What its commands started is killed afterwards.
     """
-    database.execute(*ACCOUNTS)
-    made = Project(tmp_path, database, capture("public.accounts"))
+    made = Project(folder, database, capture)
     made.configure()
     made.view(BALANCES)
     yield made
@@ -199,3 +199,11 @@ def project(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not made.processes(), 30)
+
+
+@pytest.fixture
+def project(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
+    """A project on the stack's own worker."""
+    database.execute(*ACCOUNTS)
+    with projects(tmp_path, database, capture("public.accounts")) as made:
+        yield made

@@ -54,3 +54,17 @@ def at_least_once(stack: LocalStack, enterable_folder: Path) -> Iterator[Connect
     settings: dict[str, str | int] = {"exactly.once.source.support": "disabled", "offset.flush.interval.ms": 500}
     with second_worker(stack, enterable_folder, AT_LEAST_ONCE, settings) as worker:
         yield worker
+
+
+@pytest.fixture(params=["exactly once", "at least once"])
+def worker(request: pytest.FixtureRequest, stack: LocalStack) -> Connect:
+    """The worker that delivers: the stack's own, or a second one."""
+    if request.param == "exactly once":
+        return stack.connect
+    found: Connect = request.getfixturevalue("at_least_once")
+    return found
+
+
+def log_settings_for(worker: Connect, stack: LocalStack) -> dict[str, str]:
+    """What a project's `log` says of its worker, if that is not the stack's own."""
+    return {} if worker is stack.connect else {"connect_url": worker.url, "offsets_topic": worker.offsets_topic}

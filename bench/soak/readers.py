@@ -17,6 +17,7 @@ from cdc_views.store.reading import read_table
 
 OLDER: Final = 100  # how many epochs back; upkeep keeps more
 _REST: Final = 4  # times as long as a reading took: more readers would take the processor from the engine
+_LEAST_REST_S: Final = 0.1
 
 
 class PinnedReader(threading.Thread):
@@ -32,8 +33,8 @@ class PinnedReader(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        took_s = 0.5
-        while not self._stopped.wait(_REST * took_s):
+        took_s = 0.0
+        while not self._stopped.wait(max(_REST * took_s, _LEAST_REST_S)):
             began = time.monotonic()
             try:
                 self._read(self._pinned())

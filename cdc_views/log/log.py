@@ -31,6 +31,7 @@ from cdc_views.log.topics import (
     begin_offsets,
     describe_topics,
     end_offsets,
+    require_kept_as_long,
     require_same_topics,
     topic_facts,
     topic_names,
@@ -42,6 +43,8 @@ from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
 
 _WAIT_S: Final = 0.05
 _BEYOND_LIMIT_S: Final = 30.0
+# The settings of thirty topics take a broker 30 ms, and its cleaner rests for 15 s.
+_SETTINGS_INTERVAL_S: Final = 2.0
 # What these say is for the log as a whole: without it no cut is right.
 _SERVICE_TABLES: Final = frozenset({DDL, HEARTBEAT, TRUNCATES})
 
@@ -86,6 +89,7 @@ class Log:
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
         self._holding = Holding(settings, self._tables, self._partitions, bulk)
         self._has_snapshot = False  # all of it is in a cut
+        self._settings_due_s = time.monotonic() + _SETTINGS_INTERVAL_S
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
         self._watch = Watch(settings, self._require_same_topics, slot)
         self._barrier = Barrier(settings, marker, clock)
@@ -265,6 +269,7 @@ class Log:
             # What was committed before the marker is in partitions that were there when it came.
             self._require_same_topics()
             self._read_to(end_offsets(self._admin, self._partitions), deadline)
+            self._require_kept_as_long()
             self._freshness.caught_up(self._clock.now().timestamp())
             if self._clock.monotonic() - self._barrier.touched_s <= self._freshness.validity_s:
                 return marker
@@ -327,6 +332,12 @@ class Log:
 
     def _require_same_topics(self) -> None:
         require_same_topics(self.topics(), topic_facts(self._admin, self._tables))
+
+    def _require_kept_as_long(self) -> None:
+        """What was read is all there was only as long as the topics keep what they kept when this log was made."""
+        if (now := time.monotonic()) >= self._settings_due_s:
+            require_kept_as_long(self._topics, describe_topics(self._admin, self._topics))
+            self._settings_due_s = now + _SETTINGS_INTERVAL_S
 
     def _note_caught_up(self) -> None:
         now = self._clock.now().timestamp()

@@ -34,6 +34,7 @@ DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 REQUEST_TIMEOUT_S: Final = 15
 _POLL_S: Final = 0.05
+_KEEPING: Final = ("min.compaction.lag.ms", "delete.retention.ms")
 
 _AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 # What a broker says of a partition that it was just given, as that of a new topic, or gets back after a restart.
@@ -197,6 +198,18 @@ def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Any]) -> N
                 hint="it was deleted, made anew or got more partitions: keys and offsets of before mean nothing "
                 "in it; start with a new slot and new topics",
             )
+
+
+def require_kept_as_long(known: Mapping[str, Topic], found: Mapping[str, Topic]) -> None:
+    """Compare how long topics keep their records with how long they did. Raises TopicChanged."""
+    for name, topic in found.items():
+        for setting in _KEEPING:
+            if (now := int(topic.settings[setting])) < (before := int(known[name].settings[setting])):
+                raise TopicChanged(
+                    f'topic "{name}": {setting} is {now}, wanted at least {before}, as it was',
+                    hint="give it back and start the engine again; if the topic kept less while no engine ran, what "
+                    "was deleted then may be gone from the log: rebuild its table from a snapshot",
+                )
 
 
 def partitions_of(topic: Topic) -> list[TopicPartition]:

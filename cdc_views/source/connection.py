@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -18,8 +20,37 @@ _SILENCE: Final = {
 }  # fmt: skip
 
 
+# The server is going down, or comes up; without a code it is the client that has lost it.
+_GOING_DOWN: Final = ("57P01", "57P02", "57P03", None)
+
+
+class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
+    """Raises SourceUnreachable where the connection is lost, in whatever it was used for."""
+
+    def execute(self, *arguments: Any, **options: Any) -> Self:
+        with self._named():
+            return super().execute(*arguments, **options)
+
+    @contextmanager
+    def copy(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Copy]:
+        with self._named(), super().copy(*arguments, **options) as copy:
+            yield copy
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            if error.sqlstate not in _GOING_DOWN:
+                raise
+            raise SourceUnreachable(
+                f"lost the connection to the source: {_reason(error, self.connection.info.password)}",
+                hint="is its server running? see its log",
+            ) from None
+
+
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
-    """Connect to the source. Raises SourceUnreachable."""
+    """Connect to the source. Raises SourceUnreachable, then and whenever the connection is lost."""
     try:
         parameters = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -32,7 +63,7 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
     given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
     conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views", **given)
     try:
-        return psycopg.connect(conninfo, autocommit=autocommit)
+        return psycopg.connect(conninfo, autocommit=autocommit, cursor_factory=_Cursor)
     except psycopg.OperationalError as error:
         raise SourceUnreachable(
             f"cannot connect to {describe_dsn(dsn)}: {_reason(error, parameters.get('password'))}",

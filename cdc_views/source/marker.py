@@ -66,6 +66,11 @@ class Marker:
                 f"lost {describe_dsn(self._connection.info.dsn)} at a marker: {type(error).__name__}",
                 hint="the engine connects again when it is started again",
             ) from None
+        except psycopg.errors.ReadOnlySqlTransaction:
+            raise SourceUnreachable(
+                f"{describe_dsn(self._connection.info.dsn)} is read-only, wanted a primary",
+                hint="is it a standby? a marker is a write",
+            ) from None
         except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege) as error:
             raise PreflightFailed(
                 f'cannot use "cdc_views.heartbeat": {error.diag.message_primary}',

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_views import metrics
+from cdc_views import faults, metrics
 from cdc_views.store.deletion_vectors import Rows
 from cdc_views.store.fingerprints import Fingerprints, fingerprints, joined
 from cdc_views.store.key_index import Found, KeyIndex
@@ -60,6 +60,7 @@ def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema
     index.drop_others(state.files)
     for path in index.missing(state.files):
         index.add(path, read_keys(table, path, columns, words_of))
+        faults.point("index.after_first_file")
 
 
 def read_keys(table: Path, path: str, columns: pa.Schema, words_of: WordsOf = fingerprints) -> Fingerprints:

@@ -131,7 +131,11 @@ class WalOracle:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.drop()
+        try:
+            self.drop()
+        except psycopg.OperationalError:
+            if error is None:  # else that is to be told, and not that the server has gone with it
+                raise
 
     def _require_known(self, source: Connection, position: Lsn) -> None:
         row: Any = source.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()

@@ -18,7 +18,7 @@ from tests.ledger import EIGHT_DAYS_S, OFTEN, Ledger, MirrorEngine, assert_right
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
 # The others need Spark, or are a rebuild's.
-PARTS = ("takeover", "epoch", "mirrors", "recovery", "abandon", "upkeep")
+PARTS = ("takeover", "epoch", "index", "mirrors", "recovery", "abandon", "upkeep")
 REACHED = sorted(point for point in POINTS if point.split(".")[0] in PARTS)
 EPOCHS = 40  # within so many all upkeep is due
 SOME = 16

@@ -32,7 +32,7 @@ FEW, MANY = 4, 100  # epochs of B
 # The others need Spark, or are a rebuild's.
 POINTS_OF_A = sorted(
     point for point in POINTS
-    if point.split(".")[0] in ("takeover", "epoch", "mirrors", "recovery", "abandon", "upkeep")
+    if point.split(".")[0] in ("takeover", "epoch", "index", "mirrors", "recovery", "abandon", "upkeep")
 )  # fmt: skip
 # After many epochs the logs have lost what A's next versions would follow.
 AFTER_MANY = POINTS_OF_A if os.environ.get("CDC_VIEWS_TWO_WRITERS") == "all" else ("epoch.before_publish",)

@@ -35,6 +35,7 @@ from cdc_views.stack.local import LocalStack
 from cdc_views.testing.wal import State, WalSlot, WalTransaction, states_at
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
+from tests.fix_services import log_settings_for
 from tests.waiting import wait_for
 
 TABLES = ("public.accounts", "public.savings")
@@ -295,15 +296,6 @@ class Followed:
     run: Run
 
 
-@pytest.fixture(params=["exactly once", "at least once"])
-def worker(request: pytest.FixtureRequest, stack: LocalStack) -> Connect:
-    """The worker that delivers: the stack's own, or a second one."""
-    if request.param == "exactly once":
-        return stack.connect
-    found: Connect = request.getfixturevalue("at_least_once")
-    return found
-
-
 @pytest.fixture
 def followed(
     worker: Connect, stack: LocalStack, database: Database, capture: CaptureOf, monkeypatch: pytest.MonkeyPatch
@@ -315,8 +307,7 @@ def followed(
     bank = Bank(database)
     bank.create()
     lag_ms = int(FAST_COMPACTION["min.compaction.lag.ms"])
-    of_worker = {} if is_exactly_once else {"connect_url": worker.url, "offsets_topic": worker.offsets_topic}
-    captured = capture(*TABLES, min_compaction_lag_ms=lag_ms, **of_worker)
+    captured = capture(*TABLES, min_compaction_lag_ms=lag_ms, **log_settings_for(worker, stack))
     with closing(database.connect()) as connection:
         judge = WalSlot.create(connection, f"{database.name}_judge")
         bank.open_accounts()

@@ -18,11 +18,14 @@ from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.position import wal_end
 from cdc_views.stack import process
-from cdc_views.stack.connect import SETTINGS
+from cdc_views.stack.connect import SETTINGS, Connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
 from cdc_views.store.control import read_control
-from tests.fix_project import Project, assert_refused
+from tests.fix_kafka import CaptureOf
+from tests.fix_postgres import Database
+from tests.fix_project import ACCOUNTS, Project, assert_refused, projects
+from tests.fix_services import log_settings_for
 from tests.waiting import wait_for
 
 LIMIT_S = 120
@@ -67,6 +70,18 @@ def ready(project: Project) -> Project:
     done = project.run("check", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     return project
+
+
+@pytest.fixture
+def of_either_worker(
+    worker: Connect, stack: LocalStack, tmp_path: Path, database: Database, capture: CaptureOf
+) -> Iterator[Project]:
+    """A ready project on a worker that delivers exactly once, and on one that does not."""
+    database.execute(*ACCOUNTS)
+    with projects(tmp_path, database, capture("public.accounts", **log_settings_for(worker, stack))) as made:
+        done = made.run("check", "--fix")
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield made
 
 
 @pytest.mark.proves(
@@ -127,7 +142,8 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
     seen="nothing: Spark's tasks read it, partition by partition",
     do="nothing; a table with `toast: lookup`, or before a change of schema, is held all the same",
 )
-def test_large_transaction_is_read_by_tasks_also_after_a_kill(ready: Project) -> None:
+def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: Project) -> None:
+    ready = of_either_worker
     run = ("--set", "log.bulk_offsets=300", "run", "--until-caught-up")
     assert ready.run(*run).returncode == 0
     ready.database.execute(
@@ -184,21 +200,28 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
 
 
 @pytest.mark.proves(
-    wrong="the DSN leads to a standby, or to one that was promoted",
+    wrong="the DSN leads to a standby, or to one that was promoted, also under a running engine",
     seen="`PreflightFailed`; `LogDiscontinuity` (another timeline)",
     do="give the DSN of the primary; after a promotion begin anew",
 )
 def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
 ) -> None:
-    assert ready.run("run", "--until-caught-up").returncode == 0
-    published = ready.published()
     with restored_afterwards(stack.postgres, enterable_folder / uuid4().hex):
+        engine = ready.start("run")
+        wait_for(ready.has_published, LIMIT_S)
         stack.postgres.stop()
         (stack.postgres.data / "standby.signal").touch()
         stack.postgres.start()
-        assert_refused(ready, "PreflightFailed", 2, "primary", "run", "--until-caught-up")
+        refused = ready.run("run", "--until-caught-up")
+        assert refused.returncode == 2, refused.stderr
+        assert "PreflightFailed: " in refused.stderr
+        assert "is a standby" in refused.stderr + refused.stdout
+        published = ready.published()
         ready.database.execute("SELECT pg_promote()", TRANSFER)
+        _, err = engine.communicate(timeout=LIMIT_S)
+        assert engine.returncode == 1, err
+        assert 'source has timeline "2", wanted "1"' in err
         found = assert_refused(ready, "LogDiscontinuity", 1, "not the database", "run", "--until-caught-up")
         assert 'source has timeline "2", wanted "1"' in found
     assert ready.published() == published

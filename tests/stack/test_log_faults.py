@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -30,8 +32,11 @@ from cdc_views.names import TableName
 from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.preflight import check_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
+from cdc_views.stack.connect import Connect
+from cdc_views.stack.local import LocalStack
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database, server_setting
+from tests.fix_services import second_worker
 from tests.waiting import wait_for
 
 NAME = TableName("public", "orders")
@@ -72,6 +77,14 @@ class Followed:
     def _slot_is_free(self) -> bool:
         slot = self.slot()
         return slot is not None and slot.active_pid is None
+
+    def alter_topic(self, name: str, value: str) -> None:
+        """Change a setting of the table's topic."""
+        admin = admin_client(self.settings)
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        changed = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[entry])
+        for future in admin.incremental_alter_configs([changed]).values():
+            future.result()
 
     def require_slot_matches(self) -> None:
         require_slot_matches(self.settings, confirmed_flush(self.captured.settings))
@@ -149,10 +162,7 @@ def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(f
     second = followed.next_cut()
     admin = admin_client(followed.settings)
     # Of a topic that is compacted only, Kafka deletes nothing.
-    policy = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
-    changed = ConfigResource(ResourceType.TOPIC, followed.topic, incremental_configs=[policy])
-    for future in admin.incremental_alter_configs([changed]).values():
-        future.result()
+    followed.alter_topic("cleanup.policy", "compact,delete")
     behind = [each for each, end in second.end.items() if end > followed.first.end[each]]
     gone = [KafkaPartition(each.topic, each.partition, second.end[each]) for each in behind]
     for future in admin.delete_records(gone).values():
@@ -160,6 +170,20 @@ def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(f
     with pytest.raises(OffsetCompacted, match="wanted"):
         followed.next_cut(followed.new_log())
     assert followed.log.cut(second.end, second.position).start == second.end  # it had read them
+
+
+@pytest.mark.proves(
+    wrong="a topic is made to keep its records for a shorter time, under a running engine",
+    seen="`TopicChanged` within seconds",
+    do="give it its setting back and start the engine again; rebuild from a snapshot what was away in the meantime",
+)
+@pytest.mark.parametrize("name", ["min.compaction.lag.ms", "delete.retention.ms"])
+def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: Followed, name: str) -> None:
+    followed.alter_topic(name, "100000000000")  # more is no harm
+    assert followed.next_cut().position > followed.first.position
+    followed.alter_topic(name, "1000")
+    with pytest.raises(TopicChanged, match=rf'orders": {name} is 1000, wanted at least \d+'):
+        wait_for(lambda: followed.next_cut().position is None, 10)
 
 
 @pytest.mark.proves(
@@ -176,6 +200,43 @@ def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, kee
         unwatched.next_cut()
     with pytest.raises(SnapshotInterrupted):
         wait_snapshot(unwatched.settings, lambda progress: None)
+
+
+@pytest.fixture(params=["enabled", "disabled"])
+def own_worker(
+    request: pytest.FixtureRequest, stack: LocalStack, enterable_folder: Path
+) -> Iterator[tuple[Connect, dict[str, str]]]:
+    """A worker that no other test has, with exactly-once support and without, and the settings of a log of it."""
+    settings: dict[str, str | int] = {"exactly.once.source.support": request.param, "offset.flush.interval.ms": 500}
+    with second_worker(stack, enterable_folder, f"own_{request.param}", settings) as worker:
+        fallback = {} if request.param == "enabled" else {"offsets_topic": worker.offsets_topic}
+        yield worker, {"connect_url": worker.url, **fallback}
+
+
+@pytest.mark.proves(
+    wrong="the worker's topic of offsets (`offset.storage.topic`) is deleted",
+    seen="`LogDiscontinuity` or `SequenceRegressed` once the worker is started again, at a start `SnapshotInterrupted`",
+    do="begin anew",
+)
+def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
+    own_worker: tuple[Connect, dict[str, str]], database: Database, capture: CaptureOf
+) -> None:
+    worker, settings = own_worker
+    database.execute(CREATE, TEN_ROWS)
+    captured = capture("public.orders", **settings)
+    captured.start()
+    followed = Followed(captured, database)
+    wait_for(lambda: captured.connect.stored_commit(followed.settings.connector), 30)
+    worker.kill()
+    database.execute("DELETE FROM orders WHERE id = 3", INSERT)
+    admin = admin_client(followed.settings)
+    [deleted] = admin.delete_topics([worker.offsets_topic]).values()
+    deleted.result()
+    worker.start()
+    with pytest.raises((LogDiscontinuity, SequenceRegressed)):
+        followed.next_cut()
+    with pytest.raises(SnapshotInterrupted):
+        wait_snapshot(followed.settings, lambda progress: None)
 
 
 @pytest.mark.proves(
@@ -268,11 +329,15 @@ def test_slot_that_is_moved_under_a_running_engine_stops_the_next_cut(followed: 
     followed.stop_connector()
     followed.database.execute("INSERT INTO orders VALUES (11, 1)", *(each.format(slot=slot) for each in change))
     followed.captured.connect.resume_connector(followed.settings.connector)
-    # Debezium looks whether the slot is behind its offset, and not whether it is ahead; a new slot may be either.
-    with pytest.raises((SlotChanged, ConnectorFailed), match=r"is gone|the slot has confirmed|is no longer available"):
+
+    def go_on() -> None:
         followed.captured.connect.wait_running(followed.settings.connector)
         followed.database.execute("INSERT INTO orders VALUES (12, 1)")
         followed.next_cut()
+
+    # Debezium looks whether the slot is behind its offset, and not whether it is ahead; a new slot may be either.
+    with pytest.raises((SlotChanged, ConnectorFailed), match=r"is gone|the slot has confirmed|is no longer available"):
+        go_on()
 
 
 @pytest.mark.proves(

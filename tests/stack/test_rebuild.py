@@ -99,8 +99,12 @@ POINTS = (
     *("rebuild.after_views", "rebuild.after_comparison", "takeover.after_fence", "epoch.after_intent"),
     *("mirrors.after_first_commit", "views.after_first_commit", "epoch.before_publish", "epoch.after_publish"),
 )
+DEEDS = {"kill": -signal.SIGKILL, "raise": 1}
 # Each is a command with a JVM of its own, of some 25 s: all of them by `just rebuild-kills`.
-KILLED_AT = POINTS if os.environ.get("CDC_VIEWS_REBUILD_KILLS") == "all" else (POINTS[3], POINTS[-1])
+ALL = os.environ.get("CDC_VIEWS_REBUILD_KILLS") == "all"
+# After the last there is nothing to be done any more.
+STEPS = [*((point, "raise") for point in POINTS[:-1]), *((point, "kill") for point in POINTS)]
+ENDED = STEPS if ALL else [(POINTS[3], "raise"), (POINTS[-1], "kill")]
 
 
 def test_rebuild_from_topics_that_were_compacted_heals_too(ready: Project) -> None:
@@ -247,12 +251,12 @@ class Writer:
 
 
 @pytest.mark.timeout(1500)
-def test_rebuild_that_is_killed_at_each_step_goes_on_and_leaves_nothing_behind(ready: Project) -> None:
+def test_rebuild_that_is_ended_at_each_step_goes_on_and_leaves_nothing_behind(ready: Project) -> None:
     delete_behind(ready, "public.accounts", "id", 2)
-    for number, point in enumerate(KILLED_AT):
+    for number, (point, deed) in enumerate(ENDED):
         ready.database.execute(f"UPDATE accounts SET balance = {number} WHERE id = 1")
-        killed = ready.run("rebuild", "balances", "--from", "earliest", "--swap", CDC_VIEWS_FAULT=f"{point}:kill")
-        assert killed.returncode == -signal.SIGKILL, (point, killed.stderr)
+        ended = ready.run("rebuild", "balances", "--from", "earliest", "--swap", CDC_VIEWS_FAULT=f"{point}:{deed}")
+        assert ended.returncode == DEEDS[deed], (point, ended.stderr)
         wait_for(lambda: not ready.processes(), LIMIT_S)
         assert (read_control(ready.warehouse)[-1].kind == "swap") == (point == "epoch.after_publish"), point
     done = ready.run("rebuild", "balances", "--from", "earliest", "--swap")

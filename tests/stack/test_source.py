@@ -203,6 +203,28 @@ def test_connect_with_a_wrong_dsn_is_refused_without_its_password(database: Data
     assert error.value.exit_status == 2
 
 
+@pytest.mark.proves(
+    wrong="Postgres is stopped or killed in the checks before a start, or in any other question",
+    seen="`SourceUnreachable`",
+    do="start it again once the server is back",
+)
+def test_connection_that_is_lost_is_named_whatever_is_asked(database: Database) -> None:
+    def ask() -> None:
+        connection.execute("SELECT 1")
+
+    def copy() -> None:
+        with connection.cursor().copy("COPY (SELECT 1) TO STDOUT") as rows:
+            rows.read()
+
+    for use in (ask, copy):
+        with connect(database.dsn) as connection:
+            database.execute(f"SELECT pg_terminate_backend({connection.info.backend_pid}, 10000)")
+            with pytest.raises(SourceUnreachable, match="lost the connection to the source: "):
+                use()
+    with connect(database.dsn) as connection, pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute("SET statement_timeout = 1; SELECT pg_sleep(10)")
+
+
 def test_check_of_a_server_without_logical_wal_says_what_to_do(not_logical: str) -> None:
     found = [f for f in check_source(settings(not_logical)) if f.subject == "server setting wal_level"]
     assert [(f.severity, f.problem, f.fix) for f in found] == [("error", 'is "replica", wanted "logical"', None)]
