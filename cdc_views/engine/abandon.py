@@ -9,7 +9,7 @@ from cdc_views import faults
 from cdc_views.engine import quarantine
 from cdc_views.engine.tables import Tables
 from cdc_views.store.control import ControlLog, last_takeover
-from cdc_views.store.warehouse import Stamp, TableCommit
+from cdc_views.store.versions import Stamp, TableCommit
 
 if TYPE_CHECKING:
     from cdc_views.engine.epoch import Intent
@@ -28,7 +28,7 @@ def committed_by(intent: Intent, tables: Tables) -> list[str]:
 def commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommit]:
     """What was committed to a table since the intent was written down."""
     base = intent.base[name]
-    return tables.warehouse.commits_above(base.path, base.version)
+    return tables.warehouse.history.commits_above(base.path, base.version)
 
 
 def abandon(
@@ -73,7 +73,7 @@ def _just_committed(tables: Tables, control: ControlLog) -> dict[str, int]:
     """What the last attempt of this writer has committed, if it was under way; the tables stand there from now on."""
     found = {}
     for name, spec in tables.specs.items():
-        above = tables.warehouse.commits_above(spec.path, tables.version(name))
+        above = tables.warehouse.history.commits_above(spec.path, tables.version(name))
         if above and above[-1].stamp is not None and above[-1].stamp.attempt == control.last_attempt:
             found[name] = above[-1].version
     tables.stand_at(found)

@@ -79,7 +79,7 @@ def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
         known: Container[int] = ever
         if published is not None and tables.is_published(name):
             above, known = published.tables[name].version, recent
-        for commit in tables.warehouse.commits_above(spec.path, above):
+        for commit in tables.warehouse.history.commits_above(spec.path, above):
             attempts = known if commit.changes_content else ever
             if commit.stamp is None or commit.stamp.attempt not in attempts:
                 raise ForeignCommit(

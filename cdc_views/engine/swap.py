@@ -181,7 +181,7 @@ def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:
     takeover = last_takeover(control.records)
     assert takeover is not None
     for name, standby in request.tables.items():
-        above = tables.warehouse.commits_above(standby.path, standby.version)
+        above = tables.warehouse.history.commits_above(standby.path, standby.version)
         if name in tables.sources and any(commit.changes_content for commit in above):
             base = tables.version(name)
             control.require_writer()  # after `base` was read: a later engine's version is the next one, or later

@@ -62,7 +62,7 @@ def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> lis
 
 def _as_it_stands(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple[int, str | None]:
     """The live version, or what somebody else has made of it: that is what a reader of the newest version sees."""
-    commits = warehouse.commits_above(live.path, live.version)
+    commits = warehouse.history.commits_above(live.path, live.version)
     # Attempts are in the control log before any table carries them: read it after the table, or the engine's next
     # commit would pass for somebody else's (so not by Warehouse.unknown_commits, which takes them beforehand).
     ours = known_attempts(read_control(root))

@@ -53,7 +53,7 @@ def _clean(root: Path, spark: SparkSession, tables: dict[str, Standby]) -> dict[
     clean = {}
     for name, table in tables.items():
         clean[name] = table
-        if warehouse.unknown_commits(table.path, table.version, ours):
+        if warehouse.history.unknown_commits(table.path, table.version, ours):
             path = f"{table.path}{REBUILT}{uuid4().hex[:8]}"
             copy_table(root, table.path, table.version, path)
             clean[name] = replace(table, path=path)

@@ -26,7 +26,8 @@ from cdc_views.lsn import Lsn
 from cdc_views.replay.plan import RebuildPlan
 from cdc_views.store.commit import Rows, WrittenRows
 from cdc_views.store.control import ControlRecord
-from cdc_views.store.warehouse import Changes, Stamp, TableCommit, Warehouse
+from cdc_views.store.versions import Stamp, TableCommit
+from cdc_views.store.warehouse import Changes, Warehouse
 
 # Of the first takeover of a warehouse: known, and of no published epoch.
 FIRST_ATTEMPT: Final = 1
@@ -69,7 +70,7 @@ class Shadows:
         """
         warehouse, path = self.tables.warehouse, self.tables.specs[name].path
         above: list[TableCommit] = []
-        for commit in reversed(warehouse.commits_above(path, 0)):
+        for commit in reversed(warehouse.history.commits_above(path, 0)):
             epoch = epochs.get(commit.stamp.epoch) if commit.stamp is not None else None
             # A fence names the last epoch too, under the attempt of its takeover.
             if epoch is not None and commit.stamp is not None and commit.stamp.attempt == epoch.attempt:
@@ -82,7 +83,7 @@ class Shadows:
     def fill(self, name: str, rows: Rows | WrittenRows, stamp: Stamp) -> None:
         """Give an empty mirror its first rows, in one commit; what a killed rebuild has left there is taken back."""
         warehouse, spec = self.tables.warehouse, self.tables.specs[name]
-        if warehouse.commits_above(spec.path, 0):
+        if warehouse.history.commits_above(spec.path, 0):
             # Not under the stamp of the rows, or an empty mirror would pass for them.
             warehouse.restore(spec.path, 0, replace(stamp, attempt=FIRST_ATTEMPT))
         changes = rows if isinstance(rows, WrittenRows) else Changes(deleted=None, rows=rows, all_new=True)

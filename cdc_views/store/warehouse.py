@@ -7,7 +7,7 @@ both are checked: the newest version before, and after it that the next version 
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from cdc_views import faults, metrics
 from cdc_views.config import StoreSettings
-from cdc_views.errors import Fenced, ForeignCommit, StoreError
+from cdc_views.errors import Fenced
 from cdc_views.metrics import Ways
 from cdc_views.store import commit as spark_commit
 from cdc_views.store import direct, durable, plain, restoring, torn, versions
@@ -32,7 +32,6 @@ from cdc_views.store.driver_table import DriverTable, Indexes
 from cdc_views.store.entries import (
     NO_TABLE,
     VersionTaken,
-    commit_info,
     entry_file,
     newest_version,
     put_entry,
@@ -41,22 +40,16 @@ from cdc_views.store.entries import (
 from cdc_views.store.features import check_features
 from cdc_views.store.fetching import RowGroups
 from cdc_views.store.fingerprints import Fingerprints, fingerprints, joined
+from cdc_views.store.history import History, foreign
 from cdc_views.store.lookups import Lookups
 from cdc_views.store.order_words import Between
 from cdc_views.store.reading import read_table
 from cdc_views.store.schema import TableSpec, delta_schema, key_schema, quoted
 from cdc_views.store.stored_keys import Positions, all_rows, by_reading, read_keys
-from cdc_views.store.versions import Stamp, TableCommit
+from cdc_views.store.versions import Stamp
 
-__all__ = ["Changes", "Stamp", "TableCommit", "TableSpec", "Warehouse", "WrittenRows"]
+__all__ = ["Changes", "Stamp", "TableSpec", "Warehouse", "WrittenRows"]
 
-_REMEDY = (
-    "something else writes to the warehouse: stop it, then rebuild the table, "
-    "or delete the folder of the table if the engine never published it"
-)
-
-
-_TAKEN_OVER: Final = "another engine has taken over; this one has stopped"
 _DEFAULTS: Final = StoreSettings()
 _ROWS: Final = ".rows"
 
@@ -100,6 +93,7 @@ class Warehouse:
         self._tables: dict[str, DriverTable] = {}
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
+        self.history = History(root)
         self.ways = Ways()
         if not settings.fsync:
             durable.turn_off()
@@ -117,9 +111,9 @@ class Warehouse:
                 put_entry(table, 0, versions.creation(spec))
         check_features(table, spec.name, spec.layout)
         self._check_schema(spec, schema)
-        unknown = self.unknown_commits(spec.path, 0)
+        unknown = self.history.unknown_commits(spec.path, 0)
         if unknown:
-            raise self._foreign(spec.name, f"found version {unknown[0].version} of another writer, wanted only our own")
+            raise foreign(spec.name, f"found version {unknown[0].version} of another writer, wanted only our own")
         return newest_version(table)
 
     def latest_version(self, path: str) -> int:
@@ -142,7 +136,7 @@ class Warehouse:
         return version
 
     def _commit_written(self, spec: TableSpec, base: int, rows: WrittenRows, stamp: Stamp) -> int:
-        self._check_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
+        self.history.require_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
         with self._turns_at_spark:
             written = rows.write(spec, self._root / spec.path)
         faults.point("bulk.after_files")
@@ -151,10 +145,10 @@ class Warehouse:
         with table.lock:
             # The writing took long enough for another engine to take over.
             if not table.catch_up() or table.state.version != base:
-                raise self._overtaken(spec.name, spec.path, stamp, base)
+                raise self.history.overtaken(spec.name, spec.path, stamp, base)
             is_usual = direct.is_possible(spec, table.state)
             if not rows.all_new and not is_usual:
-                raise self._foreign(spec.name, "found files or features that are not ours, wanted a table of our own")
+                raise foreign(spec.name, "found files or features that are not ours, wanted a table of our own")
             gone = {} if rows.all_new else self._stored(spec, table, written)
             with self._putting(spec, table, app, base, stamp):
                 _way(spec).commit_files(table.folder, app, spec, table.state, gone, written.added, stamp)
@@ -171,7 +165,7 @@ class Warehouse:
         return by_reading(table.folder, table.state, columns, keys) if positions is None else positions
 
     def _commit_by_spark(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int:
-        self._check_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
+        self.history.require_found(spec.name, spec.path, self.latest_version(spec.path), base, stamp)
         self.ways.took("commit", spec.name, "spark")
         table, session = self._root / spec.path, self._session(spec.path)
         try:
@@ -180,7 +174,7 @@ class Warehouse:
             else:
                 spark_commit.merge(session, table, self._app(spec), spec, changes, stamp)
         except Conflict as conflict:
-            raise self._overtaken(spec.name, spec.path, stamp, base) from conflict
+            raise self.history.overtaken(spec.name, spec.path, stamp, base) from conflict
         return self._verified(spec.name, spec.path, base, stamp)
 
     def _commit_directly(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int | None:
@@ -194,7 +188,7 @@ class Warehouse:
         with table.lock:
             if not table.catch_up() or not direct.is_possible(spec, table.state):
                 return None
-            self._check_found(spec.name, spec.path, table.state.version, base, stamp)
+            self.history.require_found(spec.name, spec.path, table.state.version, base, stamp)
             rows, app = rows.select(spec.schema.names).cast(spec.schema), self._app(spec)
             vanishing = self._vanishing(spec, table, rows, deleted, changes.all_new)
             if vanishing is None:
@@ -210,11 +204,11 @@ class Warehouse:
     def _putting(self, spec: TableSpec, table: DriverTable, app: str, base: int, stamp: Stamp) -> Iterator[None]:
         """Around a commit: an attempt used before, or a version that is taken, becomes the error that says so."""
         if table.state.transactions.get(app, -1) >= stamp.attempt:
-            raise self._overtaken(spec.name, spec.path, stamp, base)
+            raise self.history.overtaken(spec.name, spec.path, stamp, base)
         try:
             yield
         except VersionTaken as taken:
-            raise self._overtaken(spec.name, spec.path, stamp, base) from taken
+            raise self.history.overtaken(spec.name, spec.path, stamp, base) from taken
 
     def _vanishing(
         self, spec: TableSpec, table: DriverTable, rows: pa.Table, deleted: pa.Table | None, all_new: bool
@@ -250,7 +244,7 @@ class Warehouse:
         for _ in range(20):
             version = newest_version(table) + 1
             if above is not None:
-                self._refuse_later_attempts(path, above, version, stamp)
+                self.history.refuse_later_attempts(path, above, version, stamp)
             try:
                 put_entry(table, version, versions.fence(path, version - 1, stamp))
                 return version
@@ -265,7 +259,7 @@ class Warehouse:
         """
         found = self.latest_version(path)
         base = found if base is None else base
-        self._check_found(path, path, found, base, stamp)
+        self.history.require_found(path, path, found, base, stamp)
         if version == base:
             return self.fence(path, stamp, base)
         restored = self._restore_directly(path, version, stamp, base)
@@ -278,11 +272,11 @@ class Warehouse:
             wanted = restoring.state_to_restore(table.folder, version, base)
             if wanted is None or not table.catch_up():
                 return None
-            self._check_found(path, path, table.state.version, base, stamp)
+            self.history.require_found(path, path, table.state.version, base, stamp)
             try:
                 restoring.restore(table.folder, table.state, wanted, stamp)
             except VersionTaken as taken:
-                raise self._overtaken(path, path, stamp, base) from taken
+                raise self.history.overtaken(path, path, stamp, base) from taken
             return table.state.version
 
     def _restore_by_spark(self, path: str, version: int, stamp: Stamp, base: int) -> int:
@@ -292,7 +286,7 @@ class Warehouse:
             with translated(table):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version:d}").collect()
         except Conflict as conflict:
-            raise self._overtaken(path, path, stamp, base) from conflict
+            raise self.history.overtaken(path, path, stamp, base) from conflict
         return self._verified(path, path, base, stamp)
 
     def remove_torn_entries(self, path: str, published: int) -> None:
@@ -302,7 +296,7 @@ class Warehouse:
     def is_whole(self, path: str, above: int) -> bool:
         """Whether everything that the versions above a given one have written is there."""
         table = self._root / path
-        versions_above = (commit.version for commit in self.commits_above(path, above))
+        versions_above = (commit.version for commit in self.history.commits_above(path, above))
         return all(torn.is_whole(table, read_entry(table, version)) for version in versions_above)
 
     def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
@@ -380,33 +374,6 @@ class Warehouse:
         found = stored.join(wanted, key_match(keys.column_names, "stored", "wanted"), "left_semi").toArrow()
         return found.cast(schema)
 
-    def stamp_of(self, path: str, version: int) -> Stamp | None:
-        """The stamp of a version; None if it has none. Raises TableUnavailable if its entry is gone."""
-        return Stamp.parse(commit_info(read_entry(self._root / path, version)).get("userMetadata"))
-
-    def commits_above(self, path: str, above: int) -> list[TableCommit]:
-        """The versions above a given one, oldest first, as far as the log still has their entries."""
-        table = self._root / path
-        wanted = range(above + 1, newest_version(table) + 1)
-        return [
-            TableCommit.of(version, read_entry(table, version))
-            for version in wanted
-            if entry_file(table, version).exists()
-        ]
-
-    def unknown_commits(self, path: str, above: int, attempts: Container[int] | None = None) -> list[TableCommit]:
-        """The versions above a given one that change content and are not of ours.
-
-        Ours are those stamped with one of `attempts`, or with any if that is None. Versions that
-        only rearrange files (upkeep) are known.
-        """
-        return [
-            found
-            for found in self.commits_above(path, above)
-            if found.changes_content
-            and (found.stamp is None or (attempts is not None and found.stamp.attempt not in attempts))
-        ]
-
     def _app(self, spec: TableSpec) -> str:
         return spec.path if self._is_writer else f"{spec.path}/{uuid4()}"
 
@@ -422,64 +389,23 @@ class Warehouse:
                 self._tables[path] = DriverTable(self._root / path, self._indexes)
             return self._tables[path]
 
-    def _check_found(self, name: str, path: str, found: int, base: int, stamp: Stamp) -> None:
-        if found != base:
-            by_later = self._by_later_attempt(name, path, stamp, base)
-            raise by_later or self._foreign(name, f"found version {found}, wanted version {base}")
-
-    def _refuse_later_attempts(self, path: str, above: int, before: int, stamp: Stamp) -> None:
-        """Raise Fenced if a version in between is of a later attempt, or gone: only a later engine removes those."""
-        by_later = self._by_later_attempt(path, path, stamp, above)
-        if by_later is not None:
-            raise by_later
-        for version in range(above + 1, before):
-            if not entry_file(self._root / path, version).exists():
-                raise Fenced(f'table "{path}": version {version} was removed already', hint=_TAKEN_OVER)
-
     def _verified(self, name: str, path: str, base: int, stamp: Stamp) -> int:
         found = self.latest_version(path)
-        stamped = self.stamp_of(path, found) if found > base else None
+        stamped = self.history.stamp_of(path, found) if found > base else None
         if found == base + 1 and stamped == stamp:
             self._make_durable(path, found)
             return found
-        raise self._overtaken(name, path, stamp, base)
+        raise self.history.overtaken(name, path, stamp, base)
 
     def _make_durable(self, path: str, version: int) -> None:
         """Bring to the disk what Spark has written: it leaves that to the operating system."""
         table = self._root / path
         durable.sync_version(table, entry_file(table, version), read_entry(table, version))
 
-    def _overtaken(self, name: str, path: str, stamp: Stamp, base: int) -> StoreError:
-        newest = self.latest_version(path)
-        if newest == base:
-            stored = DeltaTable(str(self._root / path)).transaction_version(path)
-            return Fenced(
-                f'table "{name}": version {base + 1} was not written: found transaction {stored}, '
-                f"wanted one below attempt {stamp.attempt}",
-                hint="the attempt was used before; start the engine again, which takes a new one",
-            )
-        by_later = self._by_later_attempt(name, path, stamp, base)
-        wanted = f"wanted version {base + 1} with attempt {stamp.attempt}"
-        return by_later or self._foreign(name, f"found version {newest}, {wanted}")
-
-    def _by_later_attempt(self, name: str, path: str, stamp: Stamp, base: int) -> Fenced | None:
-        """The error if one of the versions above `base` is of an attempt after the stamp's."""
-        for other in self.commits_above(path, base):
-            if other.stamp is not None and other.stamp.attempt > stamp.attempt:
-                return Fenced(
-                    f'table "{name}": version {other.version} has attempt {other.stamp.attempt}, '
-                    f"wanted attempt {stamp.attempt}",
-                    hint=_TAKEN_OVER,
-                )
-        return None
-
     def _check_schema(self, spec: TableSpec, wanted: str) -> None:
         metadata = DeltaTable(str(self._root / spec.path)).schema().to_json()
         if _fields(metadata) != _fields(wanted):
-            raise self._foreign(spec.name, "found other columns than the wanted ones")
-
-    def _foreign(self, name: str, what: str) -> ForeignCommit:
-        return ForeignCommit(f'table "{name}": {what}', hint=_REMEDY)
+            raise foreign(spec.name, "found other columns than the wanted ones")
 
 
 def _looked_up(spec: TableSpec, by: Sequence[str], wanted: Sequence[str] | None) -> pa.Schema:

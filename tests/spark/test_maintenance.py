@@ -100,7 +100,7 @@ def test_engine_goes_on_after_upkeep_and_names_what_is_not_ours(spark: SparkSess
         before = harness.records[-1]
         assert any(record.kind == "upkeep" for record in harness.records)
         path = before.tables["public.accounts"].path
-        unpublished = Warehouse(tmp_path, spark).commits_above(path, before.tables["public.accounts"].version)
+        unpublished = Warehouse(tmp_path, spark).history.commits_above(path, before.tables["public.accounts"].version)
         harness.restart()
         accounts.epochs(3)
         accounts.assert_last_epochs_are_right(OFTEN.keep_epochs)

@@ -140,7 +140,7 @@ def test_direct_commit_makes_exactly_the_next_version_and_carries_the_attempt(wa
     base = warehouse.create(SPEC)
     stamp = Stamp(3, 7, "0/1")
     version = warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), stamp)
-    assert (version, warehouse.stamp_of("t", version)) == (base + 1, stamp)
+    assert (version, warehouse.history.stamp_of("t", version)) == (base + 1, stamp)
 
 
 def test_direct_commit_of_an_attempt_below_a_fence_is_fenced(warehouse: Warehouse) -> None:

@@ -99,4 +99,4 @@ def test_commit_after_a_fence_of_a_later_attempt_writes_nothing(warehouse: Wareh
 def test_fence_is_the_next_version_and_carries_the_attempt(warehouse: Warehouse) -> None:
     warehouse.create(SPEC)
     assert warehouse.fence(SPEC.path, Stamp(1, 5, "0/1")) == 1
-    assert warehouse.stamp_of(SPEC.path, 1) == Stamp(1, 5, "0/1")
+    assert warehouse.history.stamp_of(SPEC.path, 1) == Stamp(1, 5, "0/1")

@@ -67,7 +67,7 @@ def test_commit_of_a_delete_finds_null_keys(accounts: Warehouse, tmp_path: Path)
 
 def test_commit_of_a_delete_of_an_absent_key_is_still_a_version(accounts: Warehouse) -> None:
     assert accounts.commit(ACCOUNTS, 1, Changes(keys((9, "z")), rows()), stamp(2)) == 2
-    assert accounts.stamp_of(ACCOUNTS.path, 2) == stamp(2)
+    assert accounts.history.stamp_of(ACCOUNTS.path, 2) == stamp(2)
 
 
 def test_commit_of_a_row_and_a_delete_of_one_key_keeps_the_row(accounts: Warehouse, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_commit_from_two_threads_does_not_mix_their_stamps(warehouse: Warehouse)
         thread.start()
     for thread in threads:
         thread.join()
-    found = [[warehouse.stamp_of(spec.path, version) for version in (1, 2, 3)] for spec in specs]
+    found = [[warehouse.history.stamp_of(spec.path, version) for version in (1, 2, 3)] for spec in specs]
     assert found == [[stamp(first + base) for base in range(3)] for first in (100, 200)]
 
 
@@ -143,7 +143,7 @@ def test_restore_brings_back_the_content_as_a_new_stamped_version(accounts: Ware
     accounts.commit(ACCOUNTS, 1, Changes(keys((1, "a")), rows((2, None, 21))), stamp(2))
     assert accounts.restore(ACCOUNTS.path, 1, stamp(3)) == 3
     assert content(read_table(tmp_path, ACCOUNTS.path, 3)) == [(1, "a", 10), (2, None, 20)]
-    assert accounts.stamp_of(ACCOUNTS.path, 3) == stamp(3)
+    assert accounts.history.stamp_of(ACCOUNTS.path, 3) == stamp(3)
 
 
 def test_restore_of_the_newest_version_is_a_new_stamped_version(accounts: Warehouse, tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_unknown_commits_are_those_that_no_attempt_of_ours_wrote(accounts: Wareh
     DeltaTable(str(tmp_path / ACCOUNTS.path)).optimize.compact()
     write_deltalake(str(tmp_path / ACCOUNTS.path), rows((7, "x", 7)), mode="append")
     newest = accounts.latest_version(ACCOUNTS.path)
-    assert [found.version for found in accounts.unknown_commits(ACCOUNTS.path, 0)] == [newest]
-    assert [found.version for found in accounts.unknown_commits(ACCOUNTS.path, 0, attempts={5})] == [1, newest]
+    assert [found.version for found in accounts.history.unknown_commits(ACCOUNTS.path, 0)] == [newest]
+    assert [found.version for found in accounts.history.unknown_commits(ACCOUNTS.path, 0, attempts={5})] == [1, newest]
 
 
 NAMES: Sequence[str] = ('a"b', "c`d", "e.f", "Capital", "ünïcode", "select", "-", "x'y", "?", "100%")

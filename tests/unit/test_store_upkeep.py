@@ -93,8 +93,8 @@ def test_compaction_makes_a_version_of_the_same_rows_that_changes_none(history: 
     actions = read_entry(history.table, before + 1)
     files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
     assert {file["dataChange"] for file in files} == {False}
-    assert history.warehouse.stamp_of("t", before + 1) == UPKEEP
-    assert history.warehouse.unknown_commits("t", before) == []
+    assert history.warehouse.history.stamp_of("t", before + 1) == UPKEEP
+    assert history.warehouse.history.unknown_commits("t", before) == []
     history.assert_right(since=0)
 
 
