@@ -46,11 +46,14 @@ class Capture:
         self.start_connector(topic_settings)
         wait_snapshot(self.settings.log, lambda progress: None)
 
-    def start_connector(self, topic_settings: Mapping[str, str] | None = None) -> None:
+    def start_connector(
+        self, topic_settings: Mapping[str, str] | None = None, connector_settings: Mapping[str, str] | None = None
+    ) -> None:
         """Do as `start`, without the wait for the snapshot."""
         fix_source(self.settings, check_source(self.settings))
         ensure_topics(self.settings.log, self.settings.source.tables, topic_settings)
-        self.connect.put_connector(self.settings.log.connector, connector_config(self.settings))
+        config = connector_config(self.settings) | dict(connector_settings or {})
+        self.connect.put_connector(self.settings.log.connector, config)
         self.connect.wait_running(self.settings.log.connector)
 
     def tables(self) -> dict[TableName, SourceTable]:

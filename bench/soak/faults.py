@@ -91,17 +91,6 @@ def _killed(service: Callable[[World], Service], signum: signal.Signals = signal
     return fire
 
 
-def _stopped(service: Callable[[World], Service]) -> Fire:
-    def fire(world: World, random: Random) -> None:
-        found = service(world)
-        _running(found)
-        found.pause()
-        world.pause(random.uniform(*STOPPED_S))
-        found.resume()
-
-    return fire
-
-
 def _network(target: str, mode: Mode) -> Fault:
     def fire(world: World, random: Random) -> None:
         network = world.networks[target]
@@ -119,6 +108,11 @@ def _running(what: Program | Service) -> int:
     if pid is None:
         raise FaultNotReached(f"{what.name} was not running")
     return pid
+
+
+def _family(of: Callable[[World], Program | Service]) -> Callable[[World], Sequence[int]]:
+    """It, and all that it has started."""
+    return lambda world: process.family(_running(of(world)))
 
 
 def _jvms(world: World) -> list[int]:
@@ -161,12 +155,12 @@ FAULTS: Final = (
     Fault("postgres_killed", "kill", _killed(_postgres)),
     Fault("postgres_immediate", "kill", _killed(_postgres, signal.SIGQUIT)),
     Fault("postgres_fast", "kill", _killed(_postgres, signal.SIGINT)),
-    Fault("engine_stopped", "stop", _stop(lambda world: process.family(_running(world.engine)))),
+    Fault("engine_stopped", "stop", _stop(_family(lambda world: world.engine))),
     Fault("python_stopped", "stop", _stop(lambda world: [_running(world.engine)])),
     Fault("jvm_stopped", "stop", _stop(_jvms)),
-    Fault("connect_stopped", "stop", _stopped(_connect)),
-    Fault("kafka_stopped", "stop", _stopped(_kafka)),
-    Fault("postgres_stopped", "stop", _stopped(_postgres)),
+    Fault("connect_stopped", "stop", _stop(_family(_connect))),
+    Fault("kafka_stopped", "stop", _stop(_family(_kafka))),
+    Fault("postgres_stopped", "stop", _stop(_family(_postgres))),
     *(_network(target, mode) for target in NETWORKS for mode in MODES),
 )
 

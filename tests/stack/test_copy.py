@@ -15,14 +15,12 @@ from typing import Final
 
 import pytest
 
-from cdc_views.log.connector import connector_config
-from cdc_views.log.topics import admin_client, end_offsets, ensure_topics
+from cdc_views.log.topics import admin_client, end_offsets
 from cdc_views.names import TableName
-from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.stack import ivy
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
-from tests.fix_kafka import Capture, CaptureOf
+from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database, server_setting
 from tests.fix_services import second_worker
 from tests.waiting import wait_for
@@ -30,7 +28,7 @@ from tests.waiting import wait_for
 NAME: Final = TableName("public", "t")
 # Some hundred rows of a page are one record of the WAL.
 ROWS: Final = 20_000
-ROWS_AT_ONCE: Final = "10"
+SMALL_BATCHES: Final = {"max.batch.size": "10", "max.queue.size": "20"}
 KILLS: Final = 2
 LIMIT_S: Final = 120
 
@@ -60,15 +58,6 @@ def worker(
         yield old
 
 
-def start(captured: Capture) -> None:
-    """Run the connector with batches of a few rows, and nothing in the way of an old one."""
-    fix_source(captured.settings, check_source(captured.settings))
-    ensure_topics(captured.settings.log, captured.settings.source.tables)
-    small = {"max.batch.size": ROWS_AT_ONCE, "max.queue.size": str(2 * int(ROWS_AT_ONCE))}
-    captured.connect.put_connector(captured.settings.log.connector, connector_config(captured.settings) | small)
-    captured.connect.wait_running(captured.settings.log.connector)
-
-
 @pytest.fixture
 def little_memory(database: Database) -> Iterator[None]:
     """The server keeps a transaction that it decodes on its disk."""
@@ -87,7 +76,7 @@ def test_copy_of_which_connect_was_killed_is_whole_with_the_pinned_version_only(
 ) -> None:
     database.execute("CREATE TABLE t (id int PRIMARY KEY)")
     captured = capture(str(NAME), connect_url=worker.url)
-    start(captured)
+    captured.start_connector(connector_settings=SMALL_BATCHES)
     log = captured.log({name: table.fingerprint() for name, table in captured.tables().items()})
     first = log.cut(log.begin(), None)
     topic, admin = log.partitions_of([NAME]), admin_client(captured.settings.log)
