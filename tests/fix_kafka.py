@@ -66,6 +66,7 @@ class Capture:
         fingerprints: Mapping[TableName, str] | None = None,
         bulk: Collection[TableName] = (),
         *,
+        schema: str | None = None,
         watches_slot: bool = True,
         **log: object,
     ) -> Log:
@@ -81,7 +82,7 @@ class Capture:
             watch = self._resources.enter_context(closing(SlotWatch(self.settings.source.dsn.get_secret_value(), slot)))
         made = Log(
             self.settings.log.model_copy(update=log), self.settings.source.tables, marker,
-            fingerprints=fingerprints, bulk=bulk, slot=watch,
+            fingerprints=fingerprints, bulk=bulk, schema=schema, slot=watch,
         )  # fmt: skip
         return self._resources.enter_context(closing(made))
 

@@ -13,7 +13,7 @@ from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
-from cdc_views.source.connection import connect
+from cdc_views.source.connection import connect, require_primary
 from cdc_views.source.slot import drop_slot, read_slot
 
 # Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
@@ -26,7 +26,7 @@ _LET_GO_S: Final = 90.0
 def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], None]) -> None:
     """Register the connector, or update it, and wait until the initial snapshot is in the log.
 
-    Raises SlotChanged, ConnectorFailed, SnapshotInterrupted.
+    Raises SourceUnreachable, SlotChanged, ConnectorFailed, SnapshotInterrupted.
     """
     _run_connector(settings)
     wait_snapshot(settings.log, on_progress)
@@ -39,6 +39,8 @@ def resume_capture(settings: Settings) -> None:
 
 
 def _run_connector(settings: Settings) -> None:
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        require_primary(connection)  # a standby has other slots
     ensure_topics(settings.log, settings.source.tables)
     require_slot_matches(settings.log, confirmed_flush(settings))
     worker = Connect(settings.log.connect_url)

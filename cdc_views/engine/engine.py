@@ -15,7 +15,7 @@ from cdc_views.config import Settings
 from cdc_views.engine import quarantine
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
-from cdc_views.engine.epoch import Swap, run_epoch, run_retry
+from cdc_views.engine.epoch import SCHEMA, Swap, run_epoch, run_retry
 from cdc_views.engine.generation import (
     generation_facts,
     generation_name,
@@ -35,7 +35,7 @@ from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
 from cdc_views.log.watch import WatchedSlot
 from cdc_views.lsn import Lsn
-from cdc_views.source.connection import connect
+from cdc_views.source.connection import connect, require_primary
 from cdc_views.source.marker import Marker
 from cdc_views.source.position import wal_end
 from cdc_views.source.slot_watch import SlotWatch
@@ -100,13 +100,14 @@ class Engine:
         declared = declare(settings, self._source)
         control = ControlLog.open(settings.warehouse, writer, self._clock)
         known = last_takeover(control.records)
+        require_primary(self._source)
         marker = Marker(self._source, settings.source.slot, writer)
         require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot)
         self._resources.enter_context(closing(slot))
         self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, marker, known, self._clock, slot))
+            closing(open_log(settings, declared, marker, known, self._clock, slot, control.last_published))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         require_same_generation(known.detail["source"] if known else facts, facts)
@@ -242,6 +243,7 @@ def open_log(
     known: ControlRecord | None,
     clock: Clock = SYSTEM_CLOCK,
     slot: WatchedSlot | None = None,
+    published: ControlRecord | None = None,
 ) -> Log:
     """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
     looked_up = [
@@ -258,6 +260,7 @@ def open_log(
         toast_lookup=looked_up,
         # A piece of the log can be read alone only where every event holds the whole row.
         bulk=[table.name for table in declared.sources if table.name not in looked_up],
+        schema=published.detail.get(SCHEMA) if published else None,
         clock=clock,
         slot=slot,
     )

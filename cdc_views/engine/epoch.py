@@ -29,6 +29,7 @@ from cdc_views.store.warehouse import Stamp
 
 BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log
 MARKER: Final = "marker"  # in the detail of an intent and of a published record: the number of its cut's marker
+SCHEMA: Final = "schema"  # there, too, where event triggers are missing: what that marker says of all tables
 SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
 RETRIES: Final = "retries"  # in the detail of an intent: the parked event whose key is tried again; empty for all
 QUARANTINE: Final = "quarantine"  # in the detail of an intent: the version of the quarantine that it starts from
@@ -264,7 +265,8 @@ def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
     assert record.position is not None
     assert record.complete_to is not None
     assert record.committed_at is not None
-    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=record.detail.get(MARKER))
+    marker, schema = record.detail.get(MARKER), record.detail.get(SCHEMA)
+    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=marker, schema=schema)
 
 
 def publish(
@@ -312,8 +314,9 @@ def read_offsets(record: ControlRecord) -> Offsets:
     return offsets_by_partition(record.offsets)
 
 
-def _marker(cut: Cut) -> dict[str, int]:
-    return {} if cut.marker is None else {MARKER: cut.marker}
+def _marker(cut: Cut) -> dict[str, Any]:
+    told = {MARKER: cut.marker, SCHEMA: cut.schema}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _intended(base: TableVersion, done: int | None) -> TableVersion:

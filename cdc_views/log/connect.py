@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -118,9 +119,9 @@ class Connect:
             time.sleep(_POLL_S)
 
     def offsets(self, name: str) -> dict[str, Any] | None:
-        """Read what the connector has stored, or None; slow, so not for a loop."""
-        response = self._request("GET", f"connectors/{quote(name)}/offsets")
-        if response.status_code != 200:
+        """Read what the connector has stored, or None; slow, so not for a loop. Raises NotRunning."""
+        response = self._answered(f"connectors/{quote(name)}/offsets")
+        if response.status_code == 404:
             return None
         found = response.json().get("offsets", [])
         return dict(found[0]["offset"]) if found else None
@@ -132,7 +133,7 @@ class Connect:
 
     def plugin_version(self, connector_class: str) -> str | None:
         """Read the version of a connector plugin, or None where the worker has none."""
-        plugins = self._request("GET", "connector-plugins").json()
+        plugins = self._answered("connector-plugins").json()
         versions = [str(plugin["version"]) for plugin in plugins if plugin["class"] == connector_class]
         return versions[0] if versions else None
 
@@ -157,6 +158,18 @@ class Connect:
             return self.task_state(name)
         except NotRunning:
             return TaskState("STARTING")
+
+    def _answered(self, path: str) -> requests.Response:
+        """The answer to a question, once the worker can give one; 404 only if it knows of no such connector."""
+        deadline = time.monotonic() + _REBALANCE_LIMIT_S
+        while (response := self._request("GET", path)).status_code != 200 and not _is_unknown(response):
+            if time.monotonic() > deadline:
+                raise NotRunning(
+                    f"Kafka Connect at {self._url} answers {response.status_code} to a question about {path}",
+                    hint="see the log of Connect; it may be starting",
+                )
+            time.sleep(_POLL_S)
+        return response
 
     def _retried(self, method: str, path: str) -> None:
         def done() -> bool:
@@ -201,3 +214,10 @@ def _message(response: requests.Response, config: Mapping[str, str]) -> str:
 
 def _hide(text: str, secret: str | None) -> str:
     return text.replace(secret, "***") if secret else text
+
+
+def _is_unknown(response: requests.Response) -> bool:
+    """Whether the worker itself says 404: its HTTP server does so, too, until the worker has started."""
+    with suppress(ValueError):
+        return response.status_code == 404 and bool(response.json().get("error_code") == 404)
+    return False

@@ -28,7 +28,7 @@ class Cut:
 
     Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
     are tables whose part is too long to be held: whoever needs it reads it in pieces. `marker` is the number of the
-    marker that vouches for it.
+    marker that vouches for it, `schema` what that says of all tables where event triggers are missing.
     """
 
     position: Lsn
@@ -38,6 +38,7 @@ class Cut:
     end: Offsets
     bulk: frozenset[TableName] = frozenset()
     marker: int | None = None
+    schema: str | None = None
 
 
 class CutLog(Protocol):

@@ -62,6 +62,7 @@ class Log:
         fingerprints: Mapping[TableName, str] | None = None,
         toast_lookup: Collection[TableName] = (),
         bulk: Collection[TableName] = (),
+        schema: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
         slot: WatchedSlot | None = None,
     ) -> None:
@@ -71,7 +72,8 @@ class Log:
         of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
-        those of which a cut does not hold what is long (`Cut.bulk`). `clock` tells how old what we read
+        those of which a cut does not hold what is long (`Cut.bulk`). `schema` is that of the last published cut
+        (`Cut.schema`): a table may have been rewritten since. `clock` tells how old what we read
         is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it.
         """
         self._settings = settings
@@ -82,7 +84,7 @@ class Log:
         require_same_topics(known_topics or {}, self.topics())
         self._require_topics()
         self._fingerprints = {table: (fingerprints or {}).get(table) for table in tables}
-        self._schema: str | None = None
+        self._schema = schema
         mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._fingerprints]
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
@@ -133,12 +135,12 @@ class Log:
             self._hold(after, position, frozenset(), has_limit=False)
             return self.cut(after, position, caught_up_at)
         if stop is None:
-            return self._take(marker.position, marker.lsn, marker.committed_at, marker.number)
+            return self._take(marker.position, marker.lsn, marker.committed_at, marker)
         if stop.position is None or (position is not None and stop.position <= position):
             raise stop.error
         if self._holding.is_empty_below(stop.position):
             raise stop.error
-        return self._take(stop.position, stop.position, stop.committed_at, marker.number)
+        return self._take(stop.position, stop.position, stop.committed_at, marker)
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
@@ -168,6 +170,7 @@ class Log:
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
+        self.require_gapless(cut.committed_at)  # tombstones go by time alone, whatever comes after them
         ends = end_offsets(self._admin, cut.end)
         require_readable(begin_offsets(self._admin, cut.start), cut.start, ends, cut.end)
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
@@ -296,8 +299,6 @@ class Log:
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
         while not self._reader.reached(ends):
-            self._read(_WAIT_S)
-            self._watch.look()
             if time.monotonic() > deadline:
                 behind = next(each for each, end in ends.items() if self._reader.next[each] < end)
                 raise MarkerTimeout(
@@ -305,6 +306,8 @@ class Log:
                     f"{self._reader.next[behind]}",
                     hint="a transaction of a killed connector may be open until its timeout",
                 )
+            self._read(_WAIT_S)
+            self._watch.look()
 
     def _read(self, wait_s: float) -> None:
         for record in parse_records(self._read_raw(wait_s)):
@@ -358,11 +361,11 @@ class Log:
         ddl, truncates = self._holding.of(DDL), self._holding.of(TRUNCATES)
         return first_stop(ddl, truncates, position, self._fingerprints)
 
-    def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: int) -> Cut:
+    def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker) -> Cut:
         start, bulk = self._holding.start, self._holding.bulk
         end, records = self._holding.take(position)
         self._watch.forget(position)
-        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker)
+        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker.number, marker.fingerprint)
         self._taken = (cut, records)
         self._has_snapshot = True
         return cut

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Final
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import LogGap, OffsetCompacted, TopicChanged
+from cdc_views.errors import NotRunning, OffsetCompacted, TopicChanged
 from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
 from cdc_views.log.reader import Reader
@@ -16,6 +16,7 @@ from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, par
 
 _WAIT_S: Final = 0.05
 _SILENCE_LIMIT_S: Final = 60.0
+_SILENCE_HINT: Final = "see the log of the brokers, or of Connect: a transaction may be open until its timeout"
 # What was fetched of a partition beyond the end of a piece is fetched in vain.
 _PREFETCHED: Final = 5_000
 
@@ -53,7 +54,7 @@ def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: flo
 
 
 def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[list[RawRecord]]:
-    """Yield the records of one partition from `start` to before `end`, some at a time. Raises LogGap."""
+    """Yield the records of one partition from `start` to before `end`, some at a time. Raises NotRunning."""
     with closing(Reader(settings, prefetched=_PREFETCHED)) as reader:
         reader.assign({partition: start})
         heard_s = time.monotonic()
@@ -62,9 +63,9 @@ def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end
             if records:
                 heard_s = time.monotonic()
             elif time.monotonic() - heard_s > _SILENCE_LIMIT_S:
-                raise LogGap(
+                raise NotRunning(
                     f'partition "{partition}" could not be read to offset {end}, only to {reader.next[partition]}',
-                    hint="see the log of the brokers, or of Connect: a transaction may be open until its timeout",
+                    hint=_SILENCE_HINT,
                 )
             yield [record for record in records if record.offset() < end]
 
@@ -72,24 +73,30 @@ def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end
 def read_range(
     settings: LogSettings, cut: Cut, limit_s: float, leaving_out: Collection[str] = ()
 ) -> dict[TopicPartition, list[Record]]:
-    """Read what lies from `cut.start` to before `cut.end`, by partition, but for the topics in `leaving_out`."""
+    """Read what lies from `cut.start` to before `cut.end`, by partition, but for the topics in `leaving_out`.
+
+    Raises NotRunning if nothing comes for `limit_s`.
+    """
     records: dict[TopicPartition, list[Record]] = {
         partition: [] for partition in cut.end if partition.topic not in leaving_out
     }
     wanted = {partition: cut.end[partition] for partition in records if cut.start[partition] < cut.end[partition]}
     if not wanted:
         return records
-    deadline = time.monotonic() + limit_s
+    heard_s = time.monotonic()
     redeliveries = None if settings.exactly_once else Redeliveries()
     with closing(Reader(settings)) as reader:
         reader.assign({partition: cut.start[partition] for partition in wanted})
         while not reader.reached(wanted):
-            if time.monotonic() > deadline:
-                raise LogGap(
-                    f"the cut at position {cut.position} could not be read again in {limit_s:.0f} s",
-                    hint="a later cut holds all of it",
+            found = reader.read(_WAIT_S)
+            if found:
+                heard_s = time.monotonic()
+            elif time.monotonic() - heard_s > limit_s:
+                raise NotRunning(
+                    f"nothing of the cut at position {cut.position} could be read again for {limit_s:.0f} s",
+                    hint=_SILENCE_HINT,
                 )
-            for record in parse_records(reader.read(_WAIT_S)):
+            for record in parse_records(found):
                 partition = TopicPartition(record.topic, record.partition)
                 if redeliveries is not None and redeliveries.is_again(record):
                     continue

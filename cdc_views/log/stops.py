@@ -43,8 +43,8 @@ def _rows(held: Iterable[Held], position: Lsn, tables: Mapping[TableName, str | 
             if commit >= position:
                 break
             _require_row(record)
-            # Rows of before the snapshot ("r") speak of what the snapshot has seen already.
-            if record.value is not None and record.value["op"] == "c" and _table(record) in tables:
+            # Rows of before the snapshot ("r") speak of what it has seen already; updates are told by service_sql.
+            if record.value is not None and record.value["op"] in ("c", "u") and _table(record) in tables:
                 yield record
 
 

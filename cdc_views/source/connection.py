@@ -20,8 +20,8 @@ _SILENCE: Final = {
 }  # fmt: skip
 
 
-# The server is going down, or comes up; without a code it is the client that has lost it.
-_GOING_DOWN: Final = ("57P01", "57P02", "57P03", None)
+# Of codes that say that a connection is lost, or its server going down.
+_LOST: Final = ("08", "57P")
 
 
 class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
@@ -41,7 +41,8 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
         try:
             yield
         except psycopg.OperationalError as error:
-            if error.sqlstate not in _GOING_DOWN:
+            # Without a code it is the client that has lost it.
+            if error.sqlstate is not None and not error.sqlstate.startswith(_LOST):
                 raise
             raise SourceUnreachable(
                 f"lost the connection to the source: {_reason(error, self.connection.info.password)}",
@@ -69,6 +70,15 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
             f"cannot connect to {describe_dsn(dsn)}: {_reason(error, parameters.get('password'))}",
             hint="check host, port, database, user and password in source.dsn, and pg_hba.conf of the server",
         ) from None
+
+
+def require_primary(connection: Connection) -> None:
+    """Raise SourceUnreachable on a standby: it knows neither the primary's slots nor where its WAL ends."""
+    row: Any = connection.execute("SELECT pg_catalog.pg_is_in_recovery()").fetchone()
+    if row[0]:
+        raise SourceUnreachable(
+            f"{describe_dsn(connection.info.dsn)} is a standby, wanted a primary", hint="give the dsn of the primary"
+        )
 
 
 def describe_dsn(dsn: str) -> str:

@@ -29,9 +29,13 @@ CREATE TABLE IF NOT EXISTS cdc_views.captured (
     relation oid PRIMARY KEY, schema_name text NOT NULL, table_name text NOT NULL, publication text NOT NULL);
 """
 
+# A new label of an enum changes no row, and one with another name changes what every row prints; a trigger does not see
+# which it was, so that whatever is not plainly the first counts as the second.
+# Where a publication leaves inserts out, it still has the update of the row that tells so; a new one has neither the
+# changes of before it, if somebody was reading, nor says that there was another.
 # chr(31) and chr(30) are the separators of SourceTable.fingerprint. A partitioned table has no
 # fingerprint: rows come and go with its partitions, and no ALTER of it is known to be harmless.
-FUNCTIONS: Final = f"""
+FUNCTIONS: Final = rf"""
 CREATE OR REPLACE FUNCTION cdc_views.columns_of(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 SELECT jsonb_agg(jsonb_build_object('name', name, 'attnum', attnum, 'type_name', type_name, 'typmod', typmod,
@@ -56,20 +60,58 @@ $function$;
 CREATE OR REPLACE FUNCTION cdc_views.record_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
-    IF tg_tag = 'ALTER PUBLICATION' THEN
-        INSERT INTO cdc_views.ddl (schema_name, table_name, relation, command)
-        SELECT c.schema_name, c.table_name, c.relation::bigint, tg_tag FROM cdc_views.captured c
-        WHERE NOT EXISTS (SELECT FROM pg_publication_tables p WHERE p.pubname = c.publication
-                          AND p.schemaname = c.schema_name AND p.tablename = c.table_name);
-    ELSE
-        INSERT INTO cdc_views.ddl (schema_name, table_name, relation, command, columns, fingerprint)
-        SELECT c.schema_name, c.table_name, c.relation::bigint, tg_tag,
-               cdc_views.columns_of(c.relation), cdc_views.fingerprint_of(c.relation)
-        FROM cdc_views.captured c JOIN pg_class t ON t.oid = c.relation
-        WHERE EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d
-                      WHERE (d.classid = 'pg_class'::regclass AND d.objid = t.oid)
-                         OR (d.classid = 'pg_namespace'::regclass AND d.objid = t.relnamespace));
+    INSERT INTO cdc_views.ddl (schema_name, table_name, relation, command, columns, fingerprint)
+    SELECT c.schema_name, c.table_name, c.relation::bigint, tg_tag,
+           cdc_views.columns_of(c.relation), cdc_views.fingerprint_of(c.relation)
+    FROM cdc_views.captured c JOIN pg_class t ON t.oid = c.relation
+    WHERE EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d
+                  WHERE (d.classid = 'pg_class'::regclass AND d.objid = t.oid)
+                     OR (d.classid = 'pg_namespace'::regclass AND d.objid = t.relnamespace));
+END $function$;
+
+CREATE OR REPLACE FUNCTION cdc_views.record_type() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
+BEGIN
+    IF current_query() ~* '\madd\s+value\M' AND current_query() !~* '\mrename\M' THEN
+        RETURN;
     END IF;
+    INSERT INTO cdc_views.ddl (schema_name, table_name, relation, command)
+    SELECT c.schema_name, c.table_name, c.relation::bigint, tg_tag FROM cdc_views.captured c
+    WHERE EXISTS (
+        WITH RECURSIVE used(type) AS (
+            SELECT a.atttypid FROM pg_attribute a
+            WHERE a.attrelid = c.relation AND a.attnum > 0 AND NOT a.attisdropped
+            UNION
+            SELECT part.type FROM used JOIN pg_type t ON t.oid = used.type
+            CROSS JOIN LATERAL (VALUES (t.typelem), (t.typbasetype)) AS part(type) WHERE part.type <> 0)
+        SELECT FROM used JOIN pg_event_trigger_ddl_commands() d ON d.objid = used.type
+        WHERE d.classid = 'pg_type'::regclass);
+END $function$;
+
+CREATE OR REPLACE FUNCTION cdc_views.record_publication() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
+DECLARE
+    recorded bigint;
+BEGIN
+    FOR recorded IN
+        INSERT INTO cdc_views.ddl (schema_name, table_name, relation, command)
+        SELECT c.schema_name, c.table_name, c.relation::bigint, tg_tag
+        FROM cdc_views.captured c JOIN pg_publication p ON p.pubname = c.publication
+        WHERE CASE WHEN tg_tag = 'CREATE PUBLICATION' THEN
+                  EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d
+                          WHERE d.classid = 'pg_publication'::regclass AND d.objid = p.oid)
+                  AND EXISTS (SELECT FROM pg_replication_slots s WHERE s.database = current_database())
+              ELSE
+                  NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubviaroot)
+                  OR NOT EXISTS (SELECT FROM pg_publication_tables o WHERE o.pubname = p.pubname
+                                 AND o.schemaname = c.schema_name AND o.tablename = c.table_name)
+                  OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = c.relation
+                             AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL))
+              END
+        RETURNING id
+    LOOP
+        UPDATE cdc_views.ddl SET at = clock_timestamp() WHERE id = recorded;
+    END LOOP;
 END $function$;
 
 CREATE OR REPLACE FUNCTION cdc_views.record_drop() RETURNS event_trigger
@@ -104,8 +146,18 @@ END $function$;
 EVENT_TRIGGERS: Final = {
     "cdc_views_ddl": """
 CREATE EVENT TRIGGER cdc_views_ddl ON ddl_command_end
-    WHEN TAG IN ('ALTER TABLE', 'ALTER SCHEMA', 'ALTER PUBLICATION') EXECUTE FUNCTION cdc_views.record_ddl();
+    WHEN TAG IN ('ALTER TABLE', 'ALTER SCHEMA') EXECUTE FUNCTION cdc_views.record_ddl();
 ALTER EVENT TRIGGER cdc_views_ddl ENABLE ALWAYS;
+""",
+    "cdc_views_type": """
+CREATE EVENT TRIGGER cdc_views_type ON ddl_command_end
+    WHEN TAG IN ('ALTER TYPE') EXECUTE FUNCTION cdc_views.record_type();
+ALTER EVENT TRIGGER cdc_views_type ENABLE ALWAYS;
+""",
+    "cdc_views_publication": """
+CREATE EVENT TRIGGER cdc_views_publication ON ddl_command_end
+    WHEN TAG IN ('CREATE PUBLICATION', 'ALTER PUBLICATION') EXECUTE FUNCTION cdc_views.record_publication();
+ALTER EVENT TRIGGER cdc_views_publication ENABLE ALWAYS;
 """,
     "cdc_views_drop": """
 CREATE EVENT TRIGGER cdc_views_drop ON sql_drop EXECUTE FUNCTION cdc_views.record_drop();

@@ -4,7 +4,7 @@ DDL and TRUNCATE do not appear in the logical stream by themselves. Event trigge
 triggers write them, in their own transaction, to captured tables, so that each has an exact place
 in the order of changes. A row of `ddl` whose fingerprint equals the known one changes nothing for
 us (SET STATISTICS, REPLICA IDENTITY); one without a fingerprint (a table dropped or rewritten, an
-ALTER of a partitioned one, a table taken out of the publication) always does.
+ALTER of a partitioned one, of a type that a column has, a publication that is new or has less) always does.
 """
 
 from __future__ import annotations

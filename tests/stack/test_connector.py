@@ -319,12 +319,15 @@ def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: C
     log = log_of(captured)
     first = log.cut(log.begin(), None)
     database.execute("DELETE FROM orders WHERE id = 3")
+    second = log_of(captured).cut(first.end, first.position, first.committed_at)
 
     wait_for(lambda: left_of_3(captured, database, first), 30)
     wait_for(lambda: not left_of_3(captured, database, first), 90, every_s=0.3)
     for each in (log, log_of(captured)):
         with pytest.raises(LogGap, match="the log was last read to its end"):
             each.cut(first.end, first.position, first.committed_at)
+    with pytest.raises(LogGap):
+        log_of(captured).require_repeatable(second)
 
 
 @pytest.mark.proves(

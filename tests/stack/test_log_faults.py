@@ -17,6 +17,7 @@ from cdc_views.errors import (
     LogDiscontinuity,
     MarkerTimeout,
     OffsetCompacted,
+    SchemaChanged,
     SequenceRegressed,
     SlotChanged,
     SnapshotInterrupted,
@@ -31,6 +32,8 @@ from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensur
 from cdc_views.names import TableName
 from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.preflight import check_source
+from cdc_views.source.publication import FIRST_GENERATED, publication_sql
+from cdc_views.source.service_sql import EVENT_TRIGGERS
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
@@ -338,6 +341,55 @@ def test_slot_that_is_moved_under_a_running_engine_stops_the_next_cut(followed: 
     # Debezium looks whether the slot is behind its offset, and not whether it is ahead; a new slot may be either.
     with pytest.raises((SlotChanged, ConnectorFailed), match=r"is gone|the slot has confirmed|is no longer available"):
         go_on()
+
+
+PUBLICATION = publication_sql("{publication}", [NAME], FIRST_GENERATED, exists=False)
+
+
+@pytest.mark.proves(
+    wrong="the publication is narrowed, or dropped and made anew; a label of an enum gets another name",
+    seen="`SchemaChanged`; everything before it is published",
+    do="begin anew",
+)
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["ALTER PUBLICATION {publication} SET (publish = 'update, delete')"],
+        ["ALTER PUBLICATION {publication} SET (publish = 'insert, update')", "DELETE FROM orders WHERE id = 3"],
+        ["DROP PUBLICATION {publication}", "DELETE FROM orders WHERE id = 3", PUBLICATION],
+        ["ALTER TYPE kind RENAME VALUE 'a' TO 'b'"],
+    ],
+    ids=["no inserts", "no deletes", "made anew", "enum"],
+)
+def test_what_changes_rows_without_an_event_stops_the_next_cut(
+    database: Database, capture: CaptureOf, change: list[str]
+) -> None:
+    database.execute("CREATE TYPE kind AS ENUM ('a')", CREATE, "ALTER TABLE orders ADD kind kind", TEN_ROWS)
+    captured = capture("public.orders")
+    captured.start()
+    followed = Followed(captured, database)
+    database.execute(*(each.format(publication=captured.settings.source.publication) for each in change))
+    with pytest.raises(SchemaChanged):
+        followed.next_cut()
+
+
+@pytest.mark.proves(
+    wrong="a table is rewritten where event triggers are missing, while no engine runs",
+    seen="`SchemaChanged` at the first epoch",
+    do="begin anew; let a superuser make the event triggers, which tell it more exactly",
+)
+def test_rewrite_without_event_triggers_is_seen_by_the_next_engine(database: Database, capture: CaptureOf) -> None:
+    database.execute(CREATE, TEN_ROWS)
+    captured = capture("public.orders")
+    captured.start()
+    database.execute(*(f"DROP EVENT TRIGGER {name}" for name in EVENT_TRIGGERS))
+    first = Followed(captured, database).first
+    assert first.schema is not None
+    database.execute("ALTER TABLE orders ALTER amount TYPE int USING amount + 1")
+    fingerprints = {name: table.fingerprint() for name, table in captured.tables().items()}
+    log = captured.log(fingerprints, schema=first.schema)
+    with pytest.raises(SchemaChanged, match="changed or rewritten"):
+        log.cut(first.end, first.position, first.committed_at)
 
 
 @pytest.mark.proves(

@@ -17,6 +17,7 @@ from cdc_views.source.catalog import read_identity, read_tables
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.publication import publication_sql
 from cdc_views.source.service_tables import service_tables_sql
 from cdc_views.source.slot import drop_slot, read_slot
 from tests.fix_postgres import Database
@@ -247,6 +248,10 @@ def test_check_of_a_server_without_logical_wal_says_what_to_do(not_logical: str)
         ("ALTER SCHEMA public RENAME TO other", False),
         ("DROP TABLE orders", False),
         ("ALTER PUBLICATION cdc_views DROP TABLE orders", False),
+        ("ALTER PUBLICATION cdc_views SET (publish = 'update, delete')", False),
+        ("ALTER PUBLICATION cdc_views SET (publish_via_partition_root = false)", False),
+        ("ALTER PUBLICATION cdc_views SET TABLE orders WHERE (id > 1)", False),
+        ("ALTER PUBLICATION cdc_views SET TABLE orders (id)", False),
     ],
 )
 def test_ddl_is_recorded_with_whether_it_matters(prepared: Database, statement: str, same: bool) -> None:
@@ -256,6 +261,41 @@ def test_ddl_is_recorded_with_whether_it_matters(prepared: Database, statement: 
         rows = connection.execute("SELECT table_name, fingerprint FROM cdc_views.ddl").fetchall()
     assert {table for table, _ in rows} == {"orders"}
     assert all(fingerprint == known for _, fingerprint in rows) is same
+
+
+@pytest.mark.parametrize(
+    ("statement", "recorded_as"),
+    [
+        ("ALTER TYPE mood ADD VALUE 'calm'", []),
+        ("alter type mood add value if not exists 'rename' before 'sad'", [("ALTER TYPE", False)]),
+        ("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", [("ALTER TYPE", False)]),
+        ("ALTER TYPE mood RENAME TO humour", [("ALTER TYPE", False)]),
+        ("ALTER TYPE unused RENAME VALUE 'a' TO 'b'", []),
+    ],
+)
+@pytest.mark.parametrize("column", ["mood", "mood[]", "moods", "cheerful"])
+def test_change_of_a_type_is_recorded_unless_it_plainly_adds_a_value(
+    database: Database, column: str, statement: str, recorded_as: list[tuple[str, bool]]
+) -> None:
+    database.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')", "CREATE TYPE unused AS ENUM ('a')",
+        "CREATE DOMAIN moods AS mood[]", "CREATE DOMAIN any_mood AS mood", "CREATE DOMAIN cheerful AS any_mood",
+        f"CREATE TABLE orders (id int PRIMARY KEY, of {column})",
+    )  # fmt: skip
+    fix_source(settings(database.dsn), check_source(settings(database.dsn)))
+    database.execute(statement)
+    assert recorded(database) == recorded_as
+
+
+def test_publication_made_anew_is_recorded_once_somebody_may_have_read_the_last(prepared: Database) -> None:
+    again = publication_sql("cdc_views", [ORDERS], 180000, exists=False)
+    prepared.execute("DROP PUBLICATION cdc_views", again)
+    assert recorded(prepared) == []
+    prepared.execute(f"SELECT pg_create_logical_replication_slot('{prepared.name}', 'pgoutput')")
+    prepared.execute("CREATE PUBLICATION other FOR TABLE orders", "DROP PUBLICATION cdc_views", again)
+    assert recorded(prepared) == [("CREATE PUBLICATION", False)]
+    with prepared.connect() as connection:
+        drop_slot(connection, prepared.name)
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE other (id int)", "CREATE INDEX ON orders (note)"])

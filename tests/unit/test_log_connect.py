@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
 import pytest
 
 from cdc_views.errors import BadConfig, ConnectorFailed, NotRunning
@@ -30,6 +36,52 @@ def test_worker_that_does_not_answer_is_not_running() -> None:
     with pytest.raises(NotRunning, match="does not answer") as error:
         Connect("http://127.0.0.1:1").task_state("app")
     assert error.value.exit_status == 3
+
+
+@contextmanager
+def worker(*answers: tuple[int, object]) -> Iterator[str]:
+    """A server that gives these answers, one after the other, and then the last of them again; yields its address."""
+    left = list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = left.pop(0) if len(left) > 1 else left[0]
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+STARTING = (404, b"<html>not found</html>")
+STORED = (200, {"offsets": [{"partition": {}, "offset": {"lsn_commit": 17}}]})
+
+
+def test_offsets_are_asked_for_until_the_worker_has_started() -> None:
+    with worker(STARTING, (409, {"error_code": 409}), STORED) as url:
+        assert Connect(url).stored_commit("app") == 17
+
+
+def test_offsets_of_a_connector_that_the_worker_does_not_know_are_none() -> None:
+    with worker((404, {"error_code": 404, "message": "Connector app not found"})) as url:
+        assert Connect(url).stored_commit("app") is None
+
+
+def test_worker_that_never_answers_a_question_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_views.log.connect._REBALANCE_LIMIT_S", 0.2)
+    with worker(STARTING) as url, pytest.raises(NotRunning, match="answers 404 to a question about connector-plugins"):
+        Connect(url).plugin_version("x")
 
 
 def test_topic_of_an_odd_name_has_underscores() -> None:
