@@ -280,7 +280,7 @@ def test_change_of_a_type_is_recorded_unless_it_plainly_adds_a_value(
     database.execute(
         "CREATE TYPE mood AS ENUM ('sad', 'glad')", "CREATE TYPE unused AS ENUM ('a')",
         "CREATE DOMAIN moods AS mood[]", "CREATE DOMAIN any_mood AS mood", "CREATE DOMAIN cheerful AS any_mood",
-        f"CREATE TABLE orders (id int PRIMARY KEY, of {column})",
+        f"CREATE TABLE orders (id int PRIMARY KEY, of {column})", "ALTER TABLE orders REPLICA IDENTITY FULL",
     )  # fmt: skip
     fix_source(settings(database.dsn), check_source(settings(database.dsn)))
     database.execute(statement)
