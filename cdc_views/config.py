@@ -117,6 +117,10 @@ class LogSettings(_Section):
         return self.offsets_topic is None
 
 
+SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""`engine.spark_conf` of a driver that is over in minutes: the JVM's second compiler pays off after some ten."""
+
+
 class EngineSettings(_Section):
     """The PySpark driver."""
 

@@ -18,7 +18,7 @@ import pytest
 import requests
 import yaml
 
-from cdc_views.config import FILE_NAME
+from cdc_views.config import FILE_NAME, SHORT_LIVED
 from cdc_views.log.topics import admin_client
 from cdc_views.store.control import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
@@ -27,8 +27,6 @@ from tests.fix_postgres import Database
 from tests.waiting import wait_for
 
 RUN_LIMIT_S = 180
-# The second compiler of the JVM pays off after some ten minutes.
-SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 ACCOUNTS = (
     "CREATE TABLE accounts (id bigint PRIMARY KEY, holder varchar(20) NOT NULL, balance numeric(12,2) NOT NULL)",
     "ALTER TABLE accounts REPLICA IDENTITY FULL",

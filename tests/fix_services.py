@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -14,7 +15,9 @@ from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.ports import free_port
 
-AT_LEAST_ONCE = "at_least_once"
+AT_LEAST_ONCE: Mapping[str, str | int] = {
+    "exactly.once.source.support": "disabled", "offset.flush.interval.ms": 500,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +38,9 @@ def stack(enterable_folder: Path) -> Iterator[LocalStack]:
 
 
 @contextmanager
-def second_worker(stack: LocalStack, folder: Path, name: str, settings: Mapping[str, str | int]) -> Iterator[Connect]:
-    """A worker beside the stack's, of a group of this name; it is gone afterwards."""
+def second_worker(stack: LocalStack, folder: Path, settings: Mapping[str, str | int]) -> Iterator[Connect]:
+    """A worker beside the stack's, of a group of its own; it is gone afterwards."""
+    name = f"worker_{uuid4().hex[:8]}"
     own = {"group.id": name, **{f"{what}.storage.topic": f"{name}_{what}s" for what in ("config", "offset", "status")}}
     state = folder / name
     state.mkdir()
@@ -51,8 +55,7 @@ def second_worker(stack: LocalStack, folder: Path, name: str, settings: Mapping[
 @pytest.fixture
 def at_least_once(stack: LocalStack, enterable_folder: Path) -> Iterator[Connect]:
     """A second worker that delivers at least once."""
-    settings: dict[str, str | int] = {"exactly.once.source.support": "disabled", "offset.flush.interval.ms": 500}
-    with second_worker(stack, enterable_folder, AT_LEAST_ONCE, settings) as worker:
+    with second_worker(stack, enterable_folder, AT_LEAST_ONCE) as worker:
         yield worker
 
 
@@ -65,6 +68,7 @@ def worker(request: pytest.FixtureRequest, stack: LocalStack) -> Connect:
     return found
 
 
-def log_settings_for(worker: Connect, stack: LocalStack) -> dict[str, str]:
-    """What a project's `log` says of its worker, if that is not the stack's own."""
-    return {} if worker is stack.connect else {"connect_url": worker.url, "offsets_topic": worker.offsets_topic}
+def log_settings_for(worker: Connect) -> dict[str, str]:
+    """What a project's `log` says of its worker."""
+    fallback = {} if worker.exactly_once else {"offsets_topic": worker.offsets_topic}
+    return {"connect_url": worker.url, **fallback}

@@ -51,7 +51,7 @@ def measure(
             while not is_over(0):
                 until_s = time.monotonic() + round_minutes * 60
                 with leftovers(keep=keep) as made, ExitStack() as running:
-                    world = World(stack, networks, folder, memory, made, at_least_once)
+                    world = World(stack, networks, folder, memory, made)
                     running.callback(world.stop_engine)
                     Round(world, random, rate, pause_s, tally).run(is_over, until_s, next(damages))
         except CdcViewsError:

@@ -20,7 +20,7 @@ from bench.rig import create_database, drop_database, write_project
 from bench.soak.load import SHELVES, TABLES, Load
 from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
-from cdc_views.config import Settings, load_settings
+from cdc_views.config import SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.programs import Program, engine
 from cdc_views.engine.capture import forget_capture
 from cdc_views.engine.patience import AWAY
@@ -49,9 +49,6 @@ BANK_TOTAL: Final = 40_000
 # What an engine may end with while a service that it needs is away; its supervisor starts it again.
 PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, DriverLost))
 
-# A JVM that is killed every half minute is sooner ready without its second compiler.
-_SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-
 _POLL_S: Final = 0.2  # what we take of the processor, the engine lacks
 _ERROR: Final = re.compile(r"^(\w+): ", re.MULTILINE)
 _KNOWN: Final = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
@@ -61,16 +58,15 @@ class World:
     """A round's: database, slot, topics and warehouse of its own."""
 
     def __init__(
-        self, stack: LocalStack, networks: Mapping[str, Proxy], folder: Path, memory: str, leftovers: ExitStack,
-        at_least_once: bool = False,
-    ) -> None:  # fmt: skip
+        self, stack: LocalStack, networks: Mapping[str, Proxy], folder: Path, memory: str, leftovers: ExitStack
+    ) -> None:
         self.stack = stack
         self.networks = networks
         self.name = f"soak_{uuid4().hex[:10]}"
         self.folder = folder / self.name
         self.ended: Counter[str] = Counter()
         self._memory = memory
-        self._of_worker = {"offsets_topic": stack.connect.offsets_topic} if at_least_once else {}
+        self._of_worker = {} if stack.connect.exactly_once else {"offsets_topic": stack.connect.offsets_topic}
         self._started_at = 0
         self._pid: int | None = None
         self._is_supervised = False
@@ -96,7 +92,7 @@ class World:
         write_project(
             self.folder, dsn, self.stack.addresses, self.name, [f"public.{table}" for table in TABLES],
             log={"transaction_timeout_ms": 5000, **self._of_worker},
-            engine={"driver_memory": self._memory, "spark_conf": _SHORT_LIVED},
+            engine={"driver_memory": self._memory, "spark_conf": SHORT_LIVED},
             # Everything that upkeep removes is removed within the run.
             upkeep={"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
         )  # fmt: skip

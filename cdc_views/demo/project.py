@@ -14,7 +14,7 @@ import yaml
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from cdc_views.config import FILE_NAME, Settings, load_settings
+from cdc_views.config import FILE_NAME, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.data import SIZES
 from cdc_views.log.connect import Connect
 from cdc_views.source.connection import connect
@@ -58,8 +58,7 @@ def make_project(folder: Path, admin_dsn: str) -> DemoProject:
             "toast": "lookup",
         },
         "log": {"connector": name, "topic_prefix": name},
-        # The second compiler of the JVM pays off after some ten minutes; the demo is over by then.
-        "engine": {"spark_conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}},
+        "engine": {"spark_conf": SHORT_LIVED},
     }
     (folder / FILE_NAME).write_text(yaml.safe_dump(settings, sort_keys=False))
     return DemoProject(folder, name, dsn)

@@ -13,7 +13,7 @@ from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
-from cdc_views.source.connection import connect, require_primary
+from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.slot import drop_slot, read_slot
 
 # Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
@@ -41,8 +41,8 @@ def resume_capture(settings: Settings) -> None:
 def _run_connector(settings: Settings) -> None:
     with connect(settings.source.dsn.get_secret_value()) as connection:
         require_primary(connection)  # a standby has other slots
-    ensure_topics(settings.log, settings.source.tables)
-    require_slot_matches(settings.log, confirmed_flush(settings))
+        ensure_topics(settings.log, settings.source.tables)
+        require_slot_matches(settings.log, _confirmed_flush(connection, settings))
     worker = Connect(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings))
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
@@ -79,5 +79,9 @@ def forget_capture(settings: Settings) -> None:
 def confirmed_flush(settings: Settings) -> Lsn | None:
     """Up to where the slot's changes are with Kafka for good; None if there is no slot yet."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        slot = read_slot(connection, settings.source.slot)
+        return _confirmed_flush(connection, settings)
+
+
+def _confirmed_flush(connection: Connection, settings: Settings) -> Lsn | None:
+    slot = read_slot(connection, settings.source.slot)
     return slot.confirmed_flush_lsn if slot else None

@@ -16,7 +16,6 @@ from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, par
 
 _WAIT_S: Final = 0.05
 _SILENCE_LIMIT_S: Final = 60.0
-_SILENCE_HINT: Final = "see the log of the brokers, or of Connect: a transaction may be open until its timeout"
 # What was fetched of a partition beyond the end of a piece is fetched in vain.
 _PREFETCHED: Final = 5_000
 
@@ -57,16 +56,7 @@ def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end
     """Yield the records of one partition from `start` to before `end`, some at a time. Raises NotRunning."""
     with closing(Reader(settings, prefetched=_PREFETCHED)) as reader:
         reader.assign({partition: start})
-        heard_s = time.monotonic()
-        while not reader.reached({partition: end}):
-            records = reader.read(_WAIT_S)
-            if records:
-                heard_s = time.monotonic()
-            elif time.monotonic() - heard_s > _SILENCE_LIMIT_S:
-                raise NotRunning(
-                    f'partition "{partition}" could not be read to offset {end}, only to {reader.next[partition]}',
-                    hint=_SILENCE_HINT,
-                )
+        for records in _until(reader, {partition: end}, _SILENCE_LIMIT_S):
             yield [record for record in records if record.offset() < end]
 
 
@@ -83,19 +73,10 @@ def read_range(
     wanted = {partition: cut.end[partition] for partition in records if cut.start[partition] < cut.end[partition]}
     if not wanted:
         return records
-    heard_s = time.monotonic()
     redeliveries = None if settings.exactly_once else Redeliveries()
     with closing(Reader(settings)) as reader:
         reader.assign({partition: cut.start[partition] for partition in wanted})
-        while not reader.reached(wanted):
-            found = reader.read(_WAIT_S)
-            if found:
-                heard_s = time.monotonic()
-            elif time.monotonic() - heard_s > limit_s:
-                raise NotRunning(
-                    f"nothing of the cut at position {cut.position} could be read again for {limit_s:.0f} s",
-                    hint=_SILENCE_HINT,
-                )
+        for found in _until(reader, wanted, limit_s):
             for record in parse_records(found):
                 partition = TopicPartition(record.topic, record.partition)
                 if redeliveries is not None and redeliveries.is_again(record):
@@ -103,3 +84,19 @@ def read_range(
                 if record.offset < wanted[partition]:
                     records[partition].append(record)
     return records
+
+
+def _until(reader: Reader, ends: Offsets, limit_s: float) -> Iterator[list[RawRecord]]:
+    """Yield what a reader reads, some at a time, until it is at these offsets. Raises NotRunning after a silence."""
+    heard_s = time.monotonic()
+    while not reader.reached(ends):
+        if time.monotonic() - heard_s > limit_s:
+            behind = next(each for each, end in ends.items() if reader.next[each] < end)
+            raise NotRunning(
+                f'partition "{behind}" could not be read to offset {ends[behind]}, only to {reader.next[behind]}',
+                hint="see the log of the brokers, or of Connect: a transaction may be open until its timeout",
+            )
+        records = reader.read(_WAIT_S)
+        yield records
+        if records:
+            heard_s = time.monotonic()  # now: what was done with them is no silence

@@ -29,10 +29,10 @@ CREATE TABLE IF NOT EXISTS cdc_views.captured (
     relation oid PRIMARY KEY, schema_name text NOT NULL, table_name text NOT NULL, publication text NOT NULL);
 """
 
-# A new label of an enum changes no row, and one with another name changes what every row prints; a trigger does not see
-# which it was, so that whatever is not plainly the first counts as the second.
-# Where a publication leaves inserts out, it still has the update of the row that tells so; a new one has neither the
-# changes of before it, if somebody was reading, nor says that there was another.
+# record_type: an enum's new label changes no row, but a renamed one changes what every row prints. A trigger is not
+# told which of the two it was, so whatever is not plainly the first counts as the second.
+# record_publication: one without inserts still publishes the update of the row that tells so. One that is new lacks
+# what was changed before it; without a slot nobody was reading.
 # chr(31) and chr(30) are the separators of SourceTable.fingerprint. A partitioned table has no
 # fingerprint: rows come and go with its partitions, and no ALTER of it is known to be harmless.
 FUNCTIONS: Final = rf"""

@@ -60,6 +60,11 @@ class Connect(Service):
         return f"http://{HOST}:{self.port}"
 
     @property
+    def exactly_once(self) -> bool:
+        """Whether it delivers nothing twice."""
+        return self._settings["exactly.once.source.support"] == "enabled"
+
+    @property
     def offsets_topic(self) -> str:
         """Where it stores how far its connectors are."""
         return str(self._settings["offset.storage.topic"])

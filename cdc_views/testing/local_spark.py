@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from cdc_views.config import EngineSettings
+from cdc_views.config import SHORT_LIVED, EngineSettings
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.store.spark import start_session
-
-# The second compiler pays after ten minutes; tests are over by then.
-_SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 @contextmanager
@@ -27,7 +23,7 @@ def local_spark() -> Iterator[SparkSession]:
     if running is not None:
         yield SparkSession(running)
         return
-    session = start_session(EngineSettings(driver_memory="1g", spark_conf=_SHORT_LIVED), delta_jars())
+    session = start_session(EngineSettings(driver_memory="1g", spark_conf=SHORT_LIVED), delta_jars())
     try:
         yield session
     finally:

@@ -56,7 +56,7 @@ def worker(
     if request.param == "pinned":
         yield stack.connect
         return
-    with second_worker(stack, enterable_folder, "old", {"plugin.path": str(old_plugin(tmp_path))}) as old:
+    with second_worker(stack, enterable_folder, {"plugin.path": str(old_plugin(tmp_path))}) as old:
         yield old
 
 

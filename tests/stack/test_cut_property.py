@@ -307,7 +307,7 @@ def followed(
     bank = Bank(database)
     bank.create()
     lag_ms = int(FAST_COMPACTION["min.compaction.lag.ms"])
-    captured = capture(*TABLES, min_compaction_lag_ms=lag_ms, **log_settings_for(worker, stack))
+    captured = capture(*TABLES, min_compaction_lag_ms=lag_ms, **log_settings_for(worker))
     with closing(database.connect()) as connection:
         judge = WalSlot.create(connection, f"{database.name}_judge")
         bank.open_accounts()

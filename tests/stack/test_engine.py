@@ -73,12 +73,10 @@ def ready(project: Project) -> Project:
 
 
 @pytest.fixture
-def of_either_worker(
-    worker: Connect, stack: LocalStack, tmp_path: Path, database: Database, capture: CaptureOf
-) -> Iterator[Project]:
+def of_either_worker(worker: Connect, tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
     """A ready project on a worker that delivers exactly once, and on one that does not."""
     database.execute(*ACCOUNTS)
-    with projects(tmp_path, database, capture("public.accounts", **log_settings_for(worker, stack))) as made:
+    with projects(tmp_path, database, capture("public.accounts", **log_settings_for(worker))) as made:
         done = made.run("check", "--fix")
         assert done.returncode == 0, done.stdout + done.stderr
         yield made

@@ -39,7 +39,7 @@ from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database, server_setting
-from tests.fix_services import second_worker
+from tests.fix_services import AT_LEAST_ONCE, log_settings_for, second_worker
 from tests.waiting import wait_for
 
 NAME = TableName("public", "orders")
@@ -205,15 +205,11 @@ def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, kee
         wait_snapshot(unwatched.settings, lambda progress: None)
 
 
-@pytest.fixture(params=["enabled", "disabled"])
-def own_worker(
-    request: pytest.FixtureRequest, stack: LocalStack, enterable_folder: Path
-) -> Iterator[tuple[Connect, dict[str, str]]]:
-    """A worker that no other test has, with exactly-once support and without, and the settings of a log of it."""
-    settings: dict[str, str | int] = {"exactly.once.source.support": request.param, "offset.flush.interval.ms": 500}
-    with second_worker(stack, enterable_folder, f"own_{request.param}", settings) as worker:
-        fallback = {} if request.param == "enabled" else {"offsets_topic": worker.offsets_topic}
-        yield worker, {"connect_url": worker.url, **fallback}
+@pytest.fixture(params=[{}, AT_LEAST_ONCE], ids=["exactly once", "at least once"])
+def own_worker(request: pytest.FixtureRequest, stack: LocalStack, enterable_folder: Path) -> Iterator[Connect]:
+    """A worker that no other test has."""
+    with second_worker(stack, enterable_folder, request.param) as worker:
+        yield worker
 
 
 @pytest.mark.proves(
@@ -222,20 +218,19 @@ def own_worker(
     do="begin anew",
 )
 def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
-    own_worker: tuple[Connect, dict[str, str]], database: Database, capture: CaptureOf
+    own_worker: Connect, database: Database, capture: CaptureOf
 ) -> None:
-    worker, settings = own_worker
     database.execute(CREATE, TEN_ROWS)
-    captured = capture("public.orders", **settings)
+    captured = capture("public.orders", **log_settings_for(own_worker))
     captured.start()
     followed = Followed(captured, database)
     wait_for(lambda: captured.connect.stored_commit(followed.settings.connector), 30)
-    worker.kill()
+    own_worker.kill()
     database.execute("DELETE FROM orders WHERE id = 3", INSERT)
     admin = admin_client(followed.settings)
-    [deleted] = admin.delete_topics([worker.offsets_topic]).values()
+    [deleted] = admin.delete_topics([own_worker.offsets_topic]).values()
     deleted.result()
-    worker.start()
+    own_worker.start()
     with pytest.raises((LogDiscontinuity, SequenceRegressed)):
         followed.next_cut()
     with pytest.raises(SnapshotInterrupted):
