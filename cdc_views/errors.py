@@ -38,7 +38,8 @@ CdcViewsError
 │   ├── LogGap                records that were needed may be compacted away
 │   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
 │   ├── TopicChanged          another topic id, partition count or setting
-│   └── SlotChanged           the slot is gone, lost, or advanced beyond what Connect stored
+│   ├── SlotChanged           the slot is gone, lost, or advanced beyond what Connect stored
+│   └── RowsLost              the connector has left rows out where it began again
 ├── SchemaChanged             DDL on a captured table
 ├── TableTruncated            TRUNCATE of a captured table
 ├── UnresolvedToast           an unchanged TOAST value that neither log nor mirror holds
@@ -245,6 +246,10 @@ class TopicChanged(LogError):
 
 class SlotChanged(LogError):
     """The replication slot is gone, lost, or advanced beyond what Connect has stored."""
+
+
+class RowsLost(LogError):
+    """The source has rows whose events the connector has left out where it began again."""
 
 
 class SchemaChanged(CdcViewsError):

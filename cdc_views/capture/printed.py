@@ -15,8 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cdc_views.capture.inexact import InexactValueError
-from cdc_views.capture.types import ColumnType
-from cdc_views.source.catalog import Column
+from cdc_views.capture.types import ColumnType, arrow_schema, column_types
+from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.printing import TextRow
 
 Parse = Callable[[str], Any]
 
@@ -24,6 +25,14 @@ _OUT_OF_RANGE: Final = re.compile(r"BC$|infinity|^\d{5,}")
 _ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
 _POINT: Final = re.compile(r"\([^()]+\)")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[TextRow]) -> pa.Table:
+    """Rows of some of a table's columns as Arrow. Raises UnsupportedType."""
+    types, schema = column_types(table), arrow_schema(table)
+    values = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    arrays = [printed_array(column, types[column.name], texts) for column, texts in zip(columns, values, strict=True)]
+    return pa.table(arrays, schema=pa.schema([schema.field(column.name) for column in columns]))
 
 
 def printed_array(column: Column, kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:

@@ -23,6 +23,7 @@ from cdc_views.engine.generation import (
     require_same_generation,
     require_same_tables,
 )
+from cdc_views.engine.lost_rows import LostRows
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import QuarantineRequest, Request, Requests
@@ -125,6 +126,7 @@ class Engine:
             self._place(control),
         )
         self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress)
+        self._tables.lost_rows = LostRows(self._source)
         self._tables.parks = settings.log.on_bad_event == "park"
         quarantine.declare(self._tables)
         declare_views(self._spark, self._tables, [view for level in declared.levels for view in level])

@@ -133,6 +133,8 @@ def finish_epoch(
         log.require_read_in_time(began)
         if tables.committed_at is not None:
             log.require_gapless(tables.committed_at)
+    if tables.lost_rows is not None and not tables.lost_rows.is_sure(log, tables, intent.cut, commits):
+        return _cut_again(log, tables, views, control, intent)
     stages.done("mirrors")
     faults.point("epoch.after_mirrors")
     changed = tables.mirrors_standing_in() | commits
@@ -178,6 +180,16 @@ def _bad_in_bulk(
     abandon(tables, control, intent, intent.done, f"met {place}, which is parked")
     cut = replace(intent.cut, bulk=intent.cut.bulk - {log.table_of(place.topic)})
     return finish_epoch(log, tables, views, control, intend(control, cut, tables, swap=intent.swap), Stages())
+
+
+def _cut_again(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent) -> ControlRecord:
+    """Give the epoch up for one with a later cut."""
+    abandon(tables, control, intent, intent.done, "only a later cut can tell whether the connector has left rows out")
+    cut = next_cut(log, tables)
+    if intent.swap is not None:
+        cut = replace(cut, start={**cut.start, **intent.swap.start})
+    again = intend(control, cut, tables, swap=intent.swap, retry=intent.retry)
+    return finish_epoch(log, tables, views, control, again, Stages())
 
 
 def _entry_at(log: CutLog, place: Place, intent: Intent, error: CdcViewsError) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader
@@ -16,6 +16,9 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
 from cdc_views.store.rebuilds import SEPARATOR
 from cdc_views.store.warehouse import TableSpec, Warehouse
+
+if TYPE_CHECKING:
+    from cdc_views.engine.lost_rows import LostRows
 
 Place = Callable[[str, str], str]
 """Of a table's name and the path that its definition gives it, the path at which it is."""
@@ -45,7 +48,7 @@ class Tables:
     The versions are those of the last published epoch, moved up by fences only, so their content
     is what readers see. `standing_in` are tables that may have rows though no epoch was published with them at
     their path: the next one is. `bulk` reads what a first cut leaves out. `parks` says that bad events go into the
-    `quarantine` (None: there is none) and stop nothing.
+    `quarantine` (None: there is none) and stop nothing. `lost_rows` looks for rows that the log does not tell of.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Tables:
     ) -> None:
         self.warehouse = warehouse
         self.bulk: BulkReader | None = None
+        self.lost_rows: LostRows | None = None
         self.standing_in: frozenset[str] = frozenset()
         self.parks = False
         self.quarantine: Quarantine | None = None

@@ -56,6 +56,9 @@ class CutLog(Protocol):
     def record_at(self, place: Place) -> RawRecord | None:
         """Read one record of a table's topic again; None if it is gone."""
 
+    def changes_before_starts(self, cut: Cut) -> list[Record]:
+        """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
+
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
 

@@ -24,6 +24,7 @@ from cdc_views.log.ranges import is_end, read_piece, read_range, require_readabl
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.snapshot import require_one_snapshot
+from cdc_views.log.starts import Starts
 from cdc_views.log.stops import Stop, first_stop
 from cdc_views.log.topics import (
     Topic,
@@ -93,6 +94,7 @@ class Log:
         self._has_snapshot = False  # all of it is in a cut
         self._settings_due_s = time.monotonic() + _SETTINGS_INTERVAL_S
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
+        self._starts = Starts(settings, [*self._partitions, *self._heartbeat])
         self._watch = Watch(settings, self._require_same_topics, slot)
         self._barrier = Barrier(settings, marker, clock)
         self._reader = Reader(settings)
@@ -167,6 +169,11 @@ class Log:
         partition = TopicPartition(place.topic, place.partition)
         pieces = read_piece(self._settings, partition, place.offset, place.offset + 1)
         return next((record for piece in pieces for record in piece), None)
+
+    def changes_before_starts(self, cut: Cut) -> list[Record]:
+        """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
+        found = self._starts.changes_before(cut.start, cut.end)
+        return [record for record in found if self._tables[record.topic] in self._fingerprints]
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
@@ -271,7 +278,9 @@ class Log:
             marker = self._await_marker(deadline)
             # What was committed before the marker is in partitions that were there when it came.
             self._require_same_topics()
-            self._read_to(end_offsets(self._admin, self._partitions), deadline)
+            ends = end_offsets(self._admin, [*self._partitions, self._starts.partition])
+            self._starts.read_to(ends.pop(self._starts.partition))
+            self._read_to(ends, deadline)
             self._require_kept_as_long()
             self._freshness.caught_up(self._clock.now().timestamp())
             if self._clock.monotonic() - self._barrier.touched_s <= self._freshness.validity_s:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,6 +34,7 @@ DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 REQUEST_TIMEOUT_S: Final = 15
 _POLL_S: Final = 0.05
+_NONE_LATER: Final = -1  # what Kafka says of a time after the last record
 _KEEPING: Final = ("min.compaction.lag.ms", "delete.retention.ms")
 
 _AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
@@ -228,6 +229,16 @@ def end_offsets(
 def begin_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Give the first offset of each partition."""
     return _offsets(admin, partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]
+
+
+def offsets_at(
+    admin: AdminClient, partitions: Sequence[TopicPartition], timestamp_ms: int
+) -> dict[TopicPartition, int]:
+    """Give the offset of the first record of each partition that is not older than this, or that after the last one."""
+    ends = end_offsets(admin, partitions)
+    spec = OffsetSpec.for_timestamp(timestamp_ms)
+    found = _offsets(admin, partitions, spec, IsolationLevel.READ_UNCOMMITTED)
+    return {each: ends[each] if at == _NONE_LATER else at for each, at in found.items()}
 
 
 def unreachable(error: KafkaException) -> CdcViewsError:

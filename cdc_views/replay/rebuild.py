@@ -26,7 +26,7 @@ from cdc_views.engine.generation import require_same_tables
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.swap import Standby, SwapRequest, find_swap, published_epoch
 from cdc_views.engine.view_tables import view_path
-from cdc_views.errors import BadReplay, ForeignCommit, LogGap, UnresolvedToast, WarehouseLocked
+from cdc_views.errors import BadReplay, ForeignCommit, LogGap, RowsLost, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
@@ -300,7 +300,7 @@ class _Rebuild:
                     engine.run(until=position)
             except WarehouseLocked:
                 continue
-            except ForeignCommit as error:
+            except (ForeignCommit, RowsLost) as error:
                 self._note(f"nothing is compared: {error.message}")
                 return None
         return newest

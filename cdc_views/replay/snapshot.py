@@ -12,13 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from cdc_views.capture.printed import printed_array
-from cdc_views.capture.types import arrow_schema, column_types
+from cdc_views.capture.printed import printed_rows
+from cdc_views.capture.types import arrow_schema
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.exported import ExportedSnapshot
 
@@ -35,13 +34,7 @@ def snapshot_rows(snapshot: ExportedSnapshot, spark: SparkSession, table: Source
 
 
 def _write(snapshot: ExportedSnapshot, table: SourceTable, file: Path) -> None:
-    types, schema = column_types(table), arrow_schema(table)
     rows = snapshot.rows(table)
-    with pq.ParquetWriter(file, schema) as writer:
+    with pq.ParquetWriter(file, arrow_schema(table)) as writer:
         while batch := list(islice(rows, _BATCH_ROWS)):
-            values = zip(*batch, strict=True)
-            arrays = [
-                printed_array(column, types[column.name], texts)
-                for column, texts in zip(table.columns, values, strict=True)
-            ]
-            writer.write_table(pa.table(arrays, schema=schema))
+            writer.write_table(printed_rows(table, table.columns, batch))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -19,28 +19,10 @@ from psycopg.conninfo import make_conninfo
 
 from cdc_views.errors import SourceUnreachable
 from cdc_views.lsn import Lsn
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection, connect, describe_dsn
+from cdc_views.source.printing import TextRow, printed, set_forms
 from cdc_views.source.service_tables import identifier
-
-# Texts as every version of Postgres prints them, whatever the role's own settings.
-_FORMS: Final = (
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL IntervalStyle = 'postgres'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL bytea_output = 'hex'",
-)
-
-# Types whose text in a mirror is another than Postgres prints of them (docs/types.md).
-_FORMS_OF_TYPES: Final = {
-    "money": "{0}::numeric",
-    # Moved to UTC, 24:00 would become 00:00.
-    "timetz": "CASE WHEN extract(timezone FROM {0}) = 0 THEN {0} ELSE {0} AT TIME ZONE 'UTC' END",
-    "hstore": "hstore_to_json({0})",
-}
-
-TextRow = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -52,24 +34,10 @@ class ExportedSnapshot:
 
     def rows(self, table: SourceTable) -> Iterator[TextRow]:
         """Yield a table's rows in no particular order: its columns, as Postgres prints what the mirror holds."""
-        columns = sql.SQL(", ").join(map(_printed, table.columns))
+        columns = sql.SQL(", ").join(map(printed, table.columns))
         query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(columns, identifier(table.name))
         with self.connection.cursor().copy(query) as copy:
             yield from copy.rows()
-
-
-def _printed(column: Column) -> sql.Composable:
-    name = sql.Identifier(column.name)
-    if column.element is None:
-        return sql.SQL(_FORMS_OF_TYPES.get(column.type_name, "{0}")).format(name)
-    form = _FORMS_OF_TYPES.get(column.element)
-    if form is None:
-        return name
-    each = sql.SQL(form).format(sql.Identifier("x"))
-    # Of NULL, an array of nothing would come.
-    return sql.SQL(
-        "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT {1} FROM unnest({0}) WITH ORDINALITY AS e(x, n) ORDER BY n) END"
-    ).format(name, each)
 
 
 @contextmanager
@@ -84,8 +52,7 @@ def exported_snapshot(dsn: str) -> Iterator[ExportedSnapshot]:
         with connect(dsn) as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
-            for form in _FORMS:
-                connection.execute(form)
+            set_forms(connection)
             yield ExportedSnapshot(position, connection)
 
 

@@ -98,6 +98,10 @@ class MemoryLog:
         """All that was written to a partition."""
         return self._partitions[partition]
 
+    def changes_before_starts(self, cut: Cut) -> list[Record]:
+        """None: nothing is started here."""
+        return []
+
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap if the cut is older than what a log keeps uncompacted."""
         age_s = (self._clock.now() - cut.committed_at).total_seconds()

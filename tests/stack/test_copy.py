@@ -63,8 +63,8 @@ def worker(
 def require_known_loss(records: Sequence[Record]) -> None:
     """Rows are missing only where Debezium 3.7 still loses them: the rest of a record of the WAL, behind its first row.
 
-    That takes a kill in the moment when the first of some hundred rows is the last that Connect has stored. README.md
-    and docs/faults.md name it.
+    That takes a kill in the moment when the first of some hundred rows is the last that Connect has stored. The engine
+    sees it (test_lost_rows.py).
     """
     lsn_of = {record.key["id"]: record.order.lsn for record in records if record.order is not None}
     rows_of = Counter(lsn_of.values())
@@ -84,9 +84,9 @@ def little_memory(database: Database) -> Iterator[None]:
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.proves(
     wrong="Connect is killed in the middle of a COPY",
-    seen="nothing; `check` refuses Debezium before 3.7, which loses rows then. 3.7.0 still does, and **nobody tells**, "
-    "if the first row of a page (some hundred rows) was the last one that Connect had stored",
-    do="after such a kill compare: `rebuild TABLE --from snapshot`, with `--swap` where it differs",
+    seen="nothing; `check` refuses Debezium before 3.7, which loses rows then. 3.7.0 still does behind the first row "
+    "of a page: `RowsLost`",
+    do="nothing, or `rebuild TABLE --from snapshot --swap`",
 )
 def test_copy_of_which_connect_was_killed_is_whole_with_the_pinned_version_only(
     worker: Connect, stack: LocalStack, database: Database, capture: CaptureOf

@@ -1,0 +1,59 @@
+"""How the source is to print its values: as every version of Postgres does, and as the mirror holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from psycopg import sql
+
+from cdc_views.source.catalog import Column
+from cdc_views.source.connection import Connection
+
+_FORMS: Final = (
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO, YMD'",
+    "SET LOCAL IntervalStyle = 'postgres'",
+    "SET LOCAL extra_float_digits = 1",
+    "SET LOCAL bytea_output = 'hex'",
+)
+
+# Types whose text in a mirror is another than Postgres prints of them (docs/types.md).
+_FORMS_OF_TYPES: Final = {
+    "money": "{0}::numeric",
+    # Moved to UTC, 24:00 would become 00:00.
+    "timetz": "CASE WHEN extract(timezone FROM {0}) = 0 THEN {0} ELSE {0} AT TIME ZONE 'UTC' END",
+    "hstore": "hstore_to_json({0})",
+}
+
+TextRow = tuple[str | None, ...]
+
+
+def set_forms(connection: Connection) -> None:
+    """Have values printed so until the transaction ends, whatever the role's own settings."""
+    for form in _FORMS:
+        connection.execute(form)
+
+
+@contextmanager
+def printing(connection: Connection) -> Iterator[None]:
+    """A transaction in which values are printed so."""
+    with connection.transaction():
+        set_forms(connection)
+        yield
+
+
+def printed(column: Column) -> sql.Composable:
+    """The expression whose text is what the mirror holds."""
+    name = sql.Identifier(column.name)
+    if column.element is None:
+        return sql.SQL(_FORMS_OF_TYPES.get(column.type_name, "{0}")).format(name)
+    form = _FORMS_OF_TYPES.get(column.element)
+    if form is None:
+        return name
+    each = sql.SQL(form).format(sql.Identifier("x"))
+    # Of NULL, an array of nothing would come.
+    return sql.SQL(
+        "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT {1} FROM unnest({0}) WITH ORDINALITY AS e(x, n) ORDER BY n) END"
+    ).format(name, each)
