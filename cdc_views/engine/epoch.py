@@ -114,6 +114,8 @@ def finish_epoch(
     """Steps 3 to 6: the part that recovery repeats. Nothing is committed before `writing`, of the intent, has ended.
 
     At an event that cannot be applied the epoch is abandoned, and the event's error raised, unless events are parked.
+    Where the connector has left rows out of the log, RowsLost is raised; where only a later cut can tell, the epoch is
+    abandoned for one with that.
     """
     began = control.clock.now()
     with writing or nullcontext():
@@ -133,7 +135,8 @@ def finish_epoch(
         log.require_read_in_time(began)
         if tables.committed_at is not None:
             log.require_gapless(tables.committed_at)
-    if tables.lost_rows is not None and not tables.lost_rows.is_sure(log, tables, intent.cut, commits):
+    lost_rows, counts = tables.lost_rows, deltas.counts
+    if lost_rows is not None and not lost_rows.is_sure(log, tables, intent.cut, commits, counts):
         return _cut_again(log, tables, views, control, intent)
     stages.done("mirrors")
     faults.point("epoch.after_mirrors")

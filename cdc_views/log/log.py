@@ -94,7 +94,7 @@ class Log:
         self._has_snapshot = False  # all of it is in a cut
         self._settings_due_s = time.monotonic() + _SETTINGS_INTERVAL_S
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
-        self._starts = Starts(settings, [*self._partitions, *self._heartbeat])
+        self._starts = Starts(settings, self._admin)
         self._watch = Watch(settings, self._require_same_topics, slot)
         self._barrier = Barrier(settings, marker, clock)
         self._reader = Reader(settings)

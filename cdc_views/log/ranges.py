@@ -54,15 +54,15 @@ def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: flo
 
 def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[list[RawRecord]]:
     """Yield the records of one partition from `start` to before `end`, some at a time. Raises NotRunning."""
-    yield from read_pieces(settings, {partition: start}, {partition: end})
+    for records in read_pieces(settings, {partition: start}, {partition: end}):
+        yield [record for record in records if record.offset() < end]
 
 
 def read_pieces(settings: LogSettings, start: Offsets, end: Offsets) -> Iterator[list[RawRecord]]:
-    """Yield the records of some partitions from `start` to before `end`, some at a time. Raises NotRunning."""
+    """Yield the records of some partitions from `start` to `end` at least, some at a time. Raises NotRunning."""
     with closing(Reader(settings, prefetched=_PREFETCHED)) as reader:
         reader.assign(start)
-        for records in _until(reader, end, _SILENCE_LIMIT_S):
-            yield [each for each in records if each.offset() < end[TopicPartition(each.topic(), each.partition())]]
+        yield from _until(reader, end, _SILENCE_LIMIT_S)
 
 
 def read_range(

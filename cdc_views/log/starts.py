@@ -8,15 +8,17 @@ to its records: where workers share a connector their clocks must agree better t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import orjson
+from confluent_kafka.admin import AdminClient
 
 from cdc_views.config import LogSettings
+from cdc_views.errors import TopicChanged
 from cdc_views.log.ranges import read_piece, read_pieces
 from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
-from cdc_views.log.topics import admin_client, begin_offsets, end_offsets, notification_topic, offsets_at
+from cdc_views.log.topics import begin_offsets, end_offsets, notification_topic, offsets_at
 
 _SKIPPED: Final = "SKIPPED"
 # How far back one looks for a partition's last change, and how much farther each time. A killed worker leaves
@@ -28,55 +30,60 @@ _FARTHER: Final = 64
 class Starts:
     """The starts that `partition`, the notifications, tells of; forgets those that a cut has left behind."""
 
-    def __init__(self, settings: LogSettings, partitions: Sequence[TopicPartition]) -> None:
-        """`partitions` are those of all tables of the connector."""
+    def __init__(self, settings: LogSettings, admin: AdminClient) -> None:
         self.partition = TopicPartition(notification_topic(settings.topic_prefix), 0)
         self._settings = settings
-        self._partitions = partitions
-        self._admin = admin_client(settings)
-        self._next: int | None = None
+        self._admin = admin
+        self._next = 0
+        self._is_read = False
         self._times_ms: list[int] = []
 
     def read_to(self, end: int) -> None:
-        """Take in the notifications before this offset."""
-        if self._next is None:
-            self._next = begin_offsets(self._admin, [self.partition])[self.partition]
+        """Take in the notifications before this offset. Raises TopicChanged."""
+        if end < self._next:
+            raise TopicChanged(
+                f'topic "{self.partition.topic}" ends at offset {end}, wanted at least {self._next}',
+                hint="it was made anew, and whether the connector has left rows out where it began again is not known: "
+                "rebuild the tables from a snapshot if it did since the last epoch; then start the engine again",
+            )
         if self._next < end:
-            for found in read_piece(self._settings, self.partition, self._next, end):
+            begin = max(self._next, begin_offsets(self._admin, [self.partition])[self.partition])
+            for found in read_piece(self._settings, self.partition, begin, end):
                 self._times_ms += [notification.timestamp()[1] for notification in found if _is_start(notification)]
-            self._next = end
+        self._next, self._is_read = end, True
 
     def changes_before(self, start: Offsets, end: Offsets) -> list[Record]:
         """The last change before each start, of those that lie between these offsets."""
-        if self._next is None:
+        if not self._is_read:
             self.read_to(end_offsets(self._admin, [self.partition], committed=True)[self.partition])
         found: list[Record] = []
         for index in reversed(range(len(self._times_ms))):
-            before = offsets_at(self._admin, self._partitions, self._times_ms[index])
-            if all(before[each] <= start[each] for each in start):
+            last = self._last_change(start, offsets_at(self._admin, list(start), self._times_ms[index]))
+            if last is None:  # nothing since `start`, nor of what was before an earlier start
                 del self._times_ms[: index + 1]
                 break
-            last = max(self._last_changes(start, before), key=_order, default=None)
-            if last is not None and last.offset < end.get(TopicPartition(last.topic, last.partition), 0):
+            if last.offset < end[TopicPartition(last.topic, last.partition)]:
                 found.append(last)
         return found
 
+    def _last_change(self, start: Offsets, end: Offsets) -> Record | None:
+        """The last change between these offsets, by its place in the source's history."""
+        return max(self._last_changes(start, end), key=_order, default=None)
+
     def _last_changes(self, start: Offsets, end: Offsets) -> Iterator[Record]:
         """The last change of each partition between these offsets."""
-        wanted = {each: offset for each, offset in end.items() if offset > start.get(each, 0)}
+        wanted = {each: offset for each, offset in end.items() if offset > start[each]}
         span = _NEAR
         while wanted:
-            begin = {each: max(start.get(each, 0), offset - span) for each, offset in wanted.items()}
+            begin = {each: max(start[each], offset - span) for each, offset in wanted.items()}
             changes = {
                 TopicPartition(record.topic, record.partition): record
                 for found in read_pieces(self._settings, begin, wanted)
                 for record in parse_records(found)
-                if record.order is not None
+                if record.order is not None and record.offset < end[TopicPartition(record.topic, record.partition)]
             }
             yield from changes.values()
-            wanted = {
-                each: offset for each, offset in begin.items() if each not in changes and offset > start.get(each, 0)
-            }
+            wanted = {each: offset for each, offset in begin.items() if each not in changes and offset > start[each]}
             span *= _FARTHER
 
 

@@ -249,6 +249,14 @@ def unreachable(error: KafkaException) -> CdcViewsError:
     return LogError(f"Kafka refuses: {fact.str()}")
 
 
+def _gone(admin: AdminClient, names: Collection[str]) -> TopicChanged:
+    gone = sorted(set(names) - topic_facts(admin, names).keys())
+    return TopicChanged(
+        f'topic "{gone[0] if gone else min(names)}" is gone',
+        hint="if it is a table's, start with a new slot and new topics; one of notifications is made by the next start",
+    )
+
+
 def _settings(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     if not resources:
@@ -282,6 +290,8 @@ def _offsets(
         try:
             return {TopicPartition(key.topic, key.partition): future.result().offset for key, future in futures.items()}
         except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise _gone(admin, {each.topic for each in wanted}) from None
             if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
                 raise unreachable(error) from None
         with suppress(KafkaException):  # the client keeps the leaders that it knows, whatever a broker says

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 
+from cdc_views.errors import SourceUnreachable
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
-from cdc_views.source.printing import TextRow, printed, printing
+from cdc_views.source.printing import TextRow, printed, set_forms
 from cdc_views.source.service_tables import identifier
+
+# Nobody is to wait longer for us, nor we for whoever holds a table; whoever asked tries again.
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
+# Of a key that Postgres reads in another form than the mirror has it (hstore).
+_OTHER_FORM: Final = (psycopg.DataError, psycopg.InternalError, errors.SyntaxError)
 
 
 class StoredRow(NamedTuple):
@@ -26,19 +33,41 @@ def rows_beside(
 ) -> Iterator[StoredRow]:
     """The rows in the page of the row with this key, itself included, that the same transaction has written.
 
-    `transaction` is the one that wrote that row. If it was changed or removed since, nothing tells its page: then all
-    rows of the transaction, which reads the whole table.
+    `transaction` is the one that wrote that row. If another one has changed or removed it since, its page may be
+    another: then all rows of the transaction too, for which the whole table is read. A table that is no longer there,
+    or not with this key, has none. Raises SourceUnreachable, also for a table that is locked.
     """
-    found = _row_of(connection, table, key)
-    if found is not None:
-        partition, block, writer = found
-        # One page, by a scan of a range of tids (Postgres 14); of a partitioned table, one of each partition.
-        page = sql.SQL("tableoid = {} AND ctid >= {}::tid AND ctid < {}::tid AND xmin = {}::xid").format(
-            partition, f"({block},0)", f"({block + 1},0)", str(writer)
-        )
-        yield from _rows(connection, table, page)
-    if found is None or writer != transaction:
-        yield from _rows(connection, table, sql.SQL("xmin = {}::xid").format(str(transaction)))
+    with _asking(connection, table):
+        found = _row_of(connection, table, key)
+        if found is not None:
+            partition, block, writer = found
+            # One page, by a scan of a range of tids (Postgres 14); of a partitioned table, one of each partition.
+            page = sql.SQL("tableoid = {} AND ctid >= {}::tid AND ctid < {}::tid AND xmin = {}::xid").format(
+                partition, f"({block},0)", f"({block + 1},0)", str(writer)
+            )
+            yield from _rows(connection, table, page)
+        if found is None or writer != transaction:
+            yield from _rows(connection, table, sql.SQL("xmin = {}::xid").format(str(transaction)))
+
+
+@contextmanager
+def _asking(connection: Connection, table: SourceTable) -> Iterator[None]:
+    """A transaction that only reads."""
+    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+    try:
+        connection.execute(_LOCK_TIMEOUT)
+        set_forms(connection)
+        yield
+    except (errors.UndefinedTable, errors.UndefinedColumn):
+        pass  # the log tells of the change of schema
+    except psycopg.Error as error:
+        raise SourceUnreachable(
+            f'table "{table.name}" could not be looked at: {error.diag.message_primary or type(error).__name__}',
+            hint="the engine's role must be able to read it; a long lock or a short statement_timeout is in the way",
+        ) from None
+    finally:
+        if not connection.closed:
+            connection.execute("ROLLBACK")
 
 
 def _row_of(connection: Connection, table: SourceTable, key: Sequence[Any]) -> tuple[int, int, int] | None:
@@ -49,10 +78,12 @@ def _row_of(connection: Connection, table: SourceTable, key: Sequence[Any]) -> t
     query = sql.SQL(
         "SELECT tableoid::bigint, (ctid::text::point)[0]::bigint, xmin::text::bigint FROM {} WHERE {}"
     ).format(identifier(table.name), sql.SQL(" AND ").join(equal))
+    connection.execute("SAVEPOINT row")
     try:
         return connection.execute(query).fetchone()
-    except psycopg.DataError:
-        return None  # a key that Postgres reads in another form than the mirror holds it
+    except _OTHER_FORM:
+        connection.execute("ROLLBACK TO SAVEPOINT row")
+        return None
 
 
 def _text(value: Any) -> str:
@@ -64,6 +95,6 @@ def _rows(connection: Connection, table: SourceTable, condition: sql.Composable)
     query = sql.SQL("COPY (SELECT xmin, {} FROM {} WHERE {}) TO STDOUT").format(
         sql.SQL(", ").join(map(printed, key)), identifier(table.name), condition
     )
-    with printing(connection), connection.cursor().copy(query) as copy:
+    with connection.cursor().copy(query) as copy:
         for writer, *values in copy.rows():
             yield StoredRow(int(writer or 0), tuple(values))

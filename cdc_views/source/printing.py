@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from psycopg import sql
@@ -34,14 +32,6 @@ def set_forms(connection: Connection) -> None:
     """Have values printed so until the transaction ends, whatever the role's own settings."""
     for form in _FORMS:
         connection.execute(form)
-
-
-@contextmanager
-def printing(connection: Connection) -> Iterator[None]:
-    """A transaction in which values are printed so."""
-    with connection.transaction():
-        set_forms(connection)
-        yield
 
 
 def printed(column: Column) -> sql.Composable:

@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from psycopg.pq import TransactionStatus
 
+from cdc_views.errors import SourceUnreachable
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.pages import rows_beside
@@ -102,3 +104,29 @@ def test_rows_beside_one_are_found_by_the_key_as_the_mirror_has_it(
     database.execute(f"INSERT INTO t SELECT n, '{quoted}' FROM generate_series(1, 3) n")
     # A row alone in its page: the whole table would be read if it were not found by its key.
     assert beside(database, [value, 2], writer(database, 2)) == [(text, "2")]
+
+
+def test_rows_beside_one_of_a_key_in_another_form_are_all_of_its_transaction(database: Database) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    assert beside(database, ["no number"], writer(database, 1)) == [("1",), ("2",)]
+
+
+@pytest.mark.parametrize("change", ["DROP TABLE t", "ALTER TABLE t RENAME id TO number"])
+def test_rows_beside_one_of_a_table_that_was_changed_are_none(database: Database, change: str) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    table, transaction = described(database), writer(database, 1)
+    database.execute(change)
+    with closing(database.connect()) as connection:
+        assert list(rows_beside(connection, table, [1], transaction)) == []
+        assert connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def test_rows_beside_one_of_a_locked_table_are_not_waited_for(database: Database) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    table, transaction = described(database), writer(database, 1)
+    with closing(database.connect()) as holder, closing(database.connect()) as connection:
+        holder.execute("BEGIN; LOCK TABLE t")
+        with pytest.raises(SourceUnreachable, match=r'"public\.t" could not be looked at'):
+            list(rows_beside(connection, table, [1], transaction))
+        holder.execute("COMMIT")
+        assert [row.key for row in rows_beside(connection, table, [1], transaction)] == [("1",)]
