@@ -15,7 +15,7 @@ from psycopg import errors
 from cdc_views.testing.shadow import connect
 
 WRITERS: Final = 3
-SHELVES: Final = 16
+SHELVES: Final = 24
 SHELVES_AT_ONCE: Final = 6
 TABLES: Final = (
     "accounts", "savings", "items", "notes", "orders", "clock", *(f"shelf_{number + 1}" for number in range(SHELVES)),
