@@ -42,25 +42,17 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     # The engine can be killed anywhere, so a polite stop needs no more than leaving the loop where it is.
     signal.signal(signal.SIGTERM, _interrupt)
     settings = project.settings()
-    java_command()
-    jars = delta_jars()
-    is_first = not read_control(settings.warehouse)
     # What can be found wrong without a trace left behind is found first: no topic, slot or connector is made before.
-    # The JVM takes seconds, as does Debezium, and where there is something to go on with, a start is hardly wrong.
-    if is_first:
-        _require_startable(settings)
-    with session_beside(settings.engine, jars, _prepare(settings)) as session:
-        if not is_first:
-            _require_startable(settings)
-        _capture(settings)
-        until = current_target(settings) if until_caught_up else None
-        _publish(settings, session, once, until)
-
-
-def _require_startable(settings: Settings) -> None:
+    java_command()
     require_ready(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declare(settings, connection)
+    jars = delta_jars()
+    # The JVM takes seconds, and so does Debezium.
+    with session_beside(settings.engine, jars, _prepare(settings)) as session:
+        _capture(settings)
+        until = current_target(settings) if until_caught_up else None
+        _publish(settings, session, once, until)
 
 
 def _capture(settings: Settings) -> None:
