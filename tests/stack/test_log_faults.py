@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -28,7 +29,15 @@ from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import wait_snapshot
-from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics, topic_name
+from cdc_views.log.topics import (
+    admin_client,
+    delete_topics,
+    end_offsets,
+    ensure_topics,
+    notification_topic,
+    topic_facts,
+    topic_name,
+)
 from cdc_views.names import TableName
 from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.preflight import check_source
@@ -153,6 +162,23 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
     followed.database.execute(INSERT)
     with pytest.raises(TopicChanged):
         followed.next_cut()
+
+
+@pytest.mark.proves(
+    wrong="the topic of notifications is deleted under a running engine",
+    seen="`TopicChanged`: where the connector begins again is no longer told",
+    do="start the engine again, which makes it; rebuild from a snapshot if the connector began again meanwhile",
+)
+def test_topic_of_notifications_that_is_deleted_stops_the_next_cut(followed: Followed) -> None:
+    name = notification_topic(followed.settings.topic_prefix)
+    admin = admin_client(followed.settings)
+    [deleted] = admin.delete_topics([name], operation_timeout=30).values()
+    deleted.result()
+    wait_for(lambda: not topic_facts(admin, [name]), 30)
+    with pytest.raises(TopicChanged, match=re.escape(f'topic "{name}" is gone')):
+        followed.next_cut()
+    ensure_topics(followed.settings, followed.captured.settings.source.tables)
+    followed.next_cut(followed.new_log())
 
 
 @pytest.mark.proves(
