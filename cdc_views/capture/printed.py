@@ -28,9 +28,9 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[TextRow]) -> pa.Table:
-    """Rows of some of a table's columns as Arrow. Raises UnsupportedType."""
+    """Rows, at least one, of some of a table's columns as Arrow. Raises UnsupportedType."""
     types, schema = column_types(table), arrow_schema(table)
-    values = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    values = zip(*rows, strict=True)
     arrays = [printed_array(column, types[column.name], texts) for column, texts in zip(columns, values, strict=True)]
     return pa.table(arrays, schema=pa.schema([schema.field(column.name) for column in columns]))
 

@@ -98,7 +98,7 @@ def run_swap(
     log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, cut: Cut, swap: Swap
 ) -> ControlRecord:
     """Run the epoch of a cut that publishes `tables.standing_in`. After a crash it is abandoned, not repeated."""
-    intent = intend(control, replace(cut, start={**cut.start, **swap.start}), tables, swap=swap)
+    intent = intend(control, cut, tables, swap=swap)
     return finish_epoch(log, tables, views, control, intent, Stages())
 
 
@@ -188,10 +188,7 @@ def _bad_in_bulk(
 def _cut_again(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent) -> ControlRecord:
     """Give the epoch up for one with a later cut."""
     abandon(tables, control, intent, intent.done, "only a later cut can tell whether the connector has left rows out")
-    cut = next_cut(log, tables)
-    if intent.swap is not None:
-        cut = replace(cut, start={**cut.start, **intent.swap.start})
-    again = intend(control, cut, tables, swap=intent.swap, retry=intent.retry)
+    again = intend(control, next_cut(log, tables), tables, swap=intent.swap, retry=intent.retry)
     return finish_epoch(log, tables, views, control, again, Stages())
 
 
@@ -235,6 +232,8 @@ def intend(control: ControlLog, cut: Cut, tables: Tables, done: dict[str, int] |
            retry: Retry | None = None) -> Intent:  # fmt: skip
     """Write down what the next attempt will do. A recovery keeps the `epoch` and names what is `done`."""
     start = version_of(tables) if quarantine is None else quarantine
+    if swap is not None:
+        cut = replace(cut, start={**cut.start, **swap.start})
     intent = Intent(epoch or control.new_epoch(), control.new_attempt(), cut, tables.versions(), done or {}, swap,
                     start, retry)  # fmt: skip
     _write_down(control, intent, tables)

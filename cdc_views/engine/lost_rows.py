@@ -98,13 +98,14 @@ class LostRows:
 
     def _missing(self, written: _Written, tables: Tables, commits: Mapping[str, int]) -> Iterator[StoredRow]:
         """The rows beside the written one that the mirror does not have."""
-        table, name = written.table, str(written.table.name)
-        key = [column for part in table.key for column in table.columns if column.name == part]
-        decoded = [column_types(table)[part].value(raw) for part, raw in zip(table.key, written.key, strict=True)]
-        rows = rows_beside(self._source, table, decoded, written.transaction)
+        table, name, types = written.table, str(written.table.name), column_types(written.table)
+        key = [types[part].value(raw) for part, raw in zip(table.key, written.key, strict=True)]
+        rows, version = (
+            rows_beside(self._source, table, key, written.transaction),
+            commits.get(name, tables.version(name)),
+        )
         while batch := list(islice(rows, _BATCH_ROWS)):
-            keys = printed_rows(table, key, [row.key for row in batch])
-            version = commits.get(name, tables.version(name))
+            keys = printed_rows(table, table.key_columns, [row.key for row in batch])
             found = tables.warehouse.lookup(tables.specs[name], version, keys, table.key).select(keys.column_names)
             known = {tuple(each.values()) for each in found.to_pylist()}
             yield from (

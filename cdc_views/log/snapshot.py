@@ -12,14 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import orjson
-
 from cdc_views.config import LogSettings
 from cdc_views.errors import CdcViewsError, ConnectorFailed, NotRunning, SnapshotInterrupted
 from cdc_views.log.connect import Connect, require_not_failed
+from cdc_views.log.notifications import notification_partition, told
 from cdc_views.log.reader import Reader
-from cdc_views.log.record import TopicPartition
-from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets, notification_topic
+from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets
 
 _WAIT_S: Final = 0.2
 _WATCH_INTERVAL_S: Final = 2.0
@@ -68,7 +66,7 @@ def wait_snapshot(settings: LogSettings, on_progress: Callable[[SnapshotProgress
     watch_s = time.monotonic() + _WATCH_INTERVAL_S
     progress = SnapshotProgress()
     with closing(Reader(settings)) as reader:
-        reader.assign(begin_offsets(admin_client(settings), [_partition(settings)]))
+        reader.assign(begin_offsets(admin_client(settings), [notification_partition(settings)]))
         while True:
             for notification in _notifications(reader):
                 progress = progress.after(notification)
@@ -87,7 +85,7 @@ def require_one_snapshot(settings: LogSettings) -> None:
 
     Where its topic was made anew nothing is told, but then the tables' topics were, too, or what was read is known.
     """
-    admin, partition, progress = admin_client(settings), _partition(settings), SnapshotProgress()
+    admin, partition, progress = admin_client(settings), notification_partition(settings), SnapshotProgress()
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
     with closing(Reader(settings)) as reader:
         reader.assign(begin_offsets(admin, [partition]))
@@ -102,16 +100,10 @@ def require_one_snapshot(settings: LogSettings) -> None:
                 )
 
 
-def _partition(settings: LogSettings) -> TopicPartition:
-    return TopicPartition(notification_topic(settings.topic_prefix), 0)
-
-
 def _notifications(reader: Reader) -> Iterator[dict[str, Any]]:
     for message in reader.read(_WAIT_S):
-        if (value := message.value()) is not None:
-            notification = orjson.loads(value)
-            # With a schema around it where somebody else's converter writes one.
-            yield notification.get("payload", notification)
+        if notification := told(message):
+            yield notification
 
 
 def _watch(connect: Connect, name: str) -> None:

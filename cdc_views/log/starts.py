@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import orjson
 from confluent_kafka.admin import AdminClient
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import TopicChanged
+from cdc_views.log.notifications import notification_partition, told
 from cdc_views.log.ranges import read_piece, read_pieces
-from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
-from cdc_views.log.topics import begin_offsets, end_offsets, notification_topic, offsets_at
+from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
+from cdc_views.log.topics import begin_offsets, end_offsets, offsets_at
 
 _SKIPPED: Final = "SKIPPED"
 # How far back one looks for a partition's last change, and how much farther each time. A killed worker leaves
@@ -31,30 +31,30 @@ class Starts:
     """The starts that `partition`, the notifications, tells of; forgets those that a cut has left behind."""
 
     def __init__(self, settings: LogSettings, admin: AdminClient) -> None:
-        self.partition = TopicPartition(notification_topic(settings.topic_prefix), 0)
+        self.partition = notification_partition(settings)
         self._settings = settings
         self._admin = admin
-        self._next = 0
-        self._is_read = False
+        self._next: int | None = None
         self._times_ms: list[int] = []
 
     def read_to(self, end: int) -> None:
         """Take in the notifications before this offset. Raises TopicChanged."""
-        if end < self._next:
+        known = self._next or 0
+        if end < known:
             raise TopicChanged(
-                f'topic "{self.partition.topic}" ends at offset {end}, wanted at least {self._next}',
+                f'topic "{self.partition.topic}" ends at offset {end}, wanted at least {known}',
                 hint="it was made anew, and whether the connector has left rows out where it began again is not known: "
                 "rebuild the tables from a snapshot if it did since the last epoch; then start the engine again",
             )
-        if self._next < end:
-            begin = max(self._next, begin_offsets(self._admin, [self.partition])[self.partition])
+        if known < end:
+            begin = max(known, begin_offsets(self._admin, [self.partition])[self.partition])
             for found in read_piece(self._settings, self.partition, begin, end):
-                self._times_ms += [notification.timestamp()[1] for notification in found if _is_start(notification)]
-        self._next, self._is_read = end, True
+                self._times_ms += [each.timestamp()[1] for each in found if told(each).get("type") == _SKIPPED]
+        self._next = end
 
     def changes_before(self, start: Offsets, end: Offsets) -> list[Record]:
         """The last change before each start, of those that lie between these offsets."""
-        if not self._is_read:
+        if self._next is None:
             self.read_to(end_offsets(self._admin, [self.partition], committed=True)[self.partition])
         found: list[Record] = []
         for index in reversed(range(len(self._times_ms))):
@@ -85,11 +85,6 @@ class Starts:
             yield from changes.values()
             wanted = {each: offset for each, offset in begin.items() if each not in changes and offset > start[each]}
             span *= _FARTHER
-
-
-def _is_start(notification: RawRecord) -> bool:
-    told = orjson.loads(notification.value() or b"{}")
-    return bool(told.get("payload", told).get("type") == _SKIPPED)
 
 
 def _order(record: Record) -> tuple[int, int, int]:

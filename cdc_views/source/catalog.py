@@ -99,6 +99,12 @@ class SourceTable:
     key_deferrable: bool
     replica_identity: ReplicaIdentity
 
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The columns of the key, in its order."""
+        by_name = {column.name: column for column in self.columns}
+        return tuple(by_name[name] for name in self.key)
+
     def fingerprint(self) -> str:
         """Hash what decides how events of this table are decoded; cdc_views.fingerprint_of computes the same."""
         lines = [FIELD_SEPARATOR.join((self.name.schema, self.name.table))]

@@ -91,9 +91,8 @@ def _text(value: Any) -> str:
 
 
 def _rows(connection: Connection, table: SourceTable, condition: sql.Composable) -> Iterator[StoredRow]:
-    key = [column for name in table.key for column in table.columns if column.name == name]
     query = sql.SQL("COPY (SELECT xmin, {} FROM {} WHERE {}) TO STDOUT").format(
-        sql.SQL(", ").join(map(printed, key)), identifier(table.name), condition
+        sql.SQL(", ").join(map(printed, table.key_columns)), identifier(table.name), condition
     )
     with connection.cursor().copy(query) as copy:
         for writer, *values in copy.rows():

@@ -88,7 +88,7 @@ class World:
     def is_sure(self, lost: LostRows, position: int = 100, counts: Counts = LIVE) -> bool:
         """Ask about a cut that has committed version 8 of every mirror."""
         commits = dict.fromkeys(self.tables.sources, 8)
-        return lost.is_sure(self, self.tables, cut_to(position), commits, counts)  # type: ignore[arg-type]
+        return lost.is_sure(self, self.tables, cut_to(position), commits, counts)  # type: ignore[arg-type]  # the log, too, is us
 
 
 def rows(transaction: int, *keys: int) -> list[StoredRow]:
