@@ -237,16 +237,18 @@ def offsets_at(
     """Give the offset of the first record of each partition that is not older than this, or that after the last one."""
     ends = end_offsets(admin, partitions)
     spec = OffsetSpec.for_timestamp(timestamp_ms)
-    found = _offsets(admin, partitions, spec, IsolationLevel.READ_UNCOMMITTED)
+    found = _offsets(admin, partitions, spec, IsolationLevel.READ_UNCOMMITTED, least=_NONE_LATER)
     return {each: ends[each] if at == _NONE_LATER else at for each, at in found.items()}
 
 
 def unreachable(error: KafkaException) -> CdcViewsError:
     """Turn an error of the client into ours."""
     fact = error.args[0]
-    if fact.code() in PASSING:
-        return NotRunning(f"Kafka does not answer: {fact.str()}", hint="check log.bootstrap_servers")
-    return LogError(f"Kafka refuses: {fact.str()}")
+    return _away(fact.str()) if fact.code() in PASSING else LogError(f"Kafka refuses: {fact.str()}")
+
+
+def _away(problem: str) -> NotRunning:
+    return NotRunning(f"Kafka does not answer: {problem}", hint="check log.bootstrap_servers")
 
 
 def _gone(admin: AdminClient, names: Collection[str]) -> TopicChanged:
@@ -281,19 +283,27 @@ def _create(admin: AdminClient, new: list[NewTopic]) -> None:
 
 
 def _offsets(
-    admin: AdminClient, partitions: Iterable[TopicPartition], spec: OffsetSpec, level: IsolationLevel
+    admin: AdminClient, partitions: Iterable[TopicPartition], spec: OffsetSpec, level: IsolationLevel, least: int = 0
 ) -> dict[TopicPartition, int]:
     wanted = {KafkaPartition(each.topic, each.partition): spec for each in partitions}
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
     while True:
         futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
+        problem = "it gives no offsets"
         try:
-            return {TopicPartition(key.topic, key.partition): future.result().offset for key, future in futures.items()}
+            found = {TopicPartition(key.topic, key.partition): each.result().offset for key, each in futures.items()}
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise _gone(admin, {each.topic for each in wanted}) from None
-            if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
+            if error.args[0].code() not in _UNSETTLED:
                 raise unreachable(error) from None
+            problem = error.args[0].str()
+        else:
+            # To what was asked when the connection was lost librdkafka 2.16 answers -1001, and no error.
+            if all(offset >= least for offset in found.values()):
+                return found
+        if time.monotonic() > deadline:
+            raise _away(problem)
         with suppress(KafkaException):  # the client keeps the leaders that it knows, whatever a broker says
             admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         time.sleep(_POLL_S)

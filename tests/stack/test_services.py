@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from cdc_views.cli.down import down
 from cdc_views.cli.up import up
-from cdc_views.errors import BadConfig
+from cdc_views.errors import BadConfig, NotRunning
 from cdc_views.log.record import TopicPartition
 from cdc_views.log.topics import end_offsets
 from cdc_views.stack.local import LocalStack
@@ -30,6 +31,7 @@ from cdc_views.stack.service import Service
 from tests.waiting import wait_for
 
 LIMIT_S = 60
+SILENCE_S = 0.5  # in which a broker on this machine would have answered
 INTERRUPTED_UP = """
 import sys
 from pathlib import Path
@@ -147,6 +149,46 @@ def write_transactions(producer: Producer, partitions: list[TopicPartition], end
             with suppress(KafkaException):  # as long as the broker takes; one that was killed never answers
                 producer.commit_transaction(1)
                 is_committed = True
+
+
+@pytest.mark.proves(
+    wrong="the broker is killed while it is asked where the topics end",
+    seen="it is asked again; what librdkafka answers then, -1001 and no error, is never taken for an end that is read",
+    do="nothing",
+)
+def test_end_offsets_of_a_broker_that_is_killed_meanwhile_are_asked_for_again(whole: LocalStack) -> None:
+    server = {"bootstrap.servers": whole.kafka.bootstrap_servers, "log_level": 0}
+    admin, topic = AdminClient(server), f"t_{uuid4().hex}"
+    partitions = [TopicPartition(topic, number) for number in range(3)]
+    admin.create_topics([NewTopic(topic, len(partitions))])[topic].result()
+    producer = Producer(server)
+    for each in partitions:
+        producer.produce(each.topic, b"x", partition=each.partition)
+    producer.flush(LIMIT_S)
+    answers: list[dict[TopicPartition, int]] = []
+    heard_s, ended = [time.monotonic()], threading.Event()
+    asking = threading.Thread(target=ask_for_ends, args=(admin, partitions, answers, heard_s, ended))
+    asking.start()
+    wait_for(lambda: answers, LIMIT_S)
+    whole.kafka.pause()
+    wait_for(lambda: time.monotonic() - heard_s[0] > SILENCE_S, LIMIT_S)  # a question is with the broker
+    before = len(answers)
+    whole.kafka.kill()
+    whole.kafka.start()
+    wait_for(lambda: len(answers) > before, LIMIT_S)
+    ended.set()
+    asking.join()
+    assert [each for each in answers if each != dict.fromkeys(partitions, 1)] == []
+
+
+def ask_for_ends(
+    admin: AdminClient, partitions: list[TopicPartition], answers: list[dict[TopicPartition, int]],
+    heard_s: list[float], ended: threading.Event,
+) -> None:  # fmt: skip
+    while not ended.is_set():
+        with suppress(NotRunning):
+            answers.append(end_offsets(admin, partitions))
+        heard_s[0] = time.monotonic()
 
 
 def test_start_postgres_after_kill_has_what_was_committed(whole: LocalStack) -> None:
