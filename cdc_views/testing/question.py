@@ -1,21 +1,21 @@
 """Postgres is asked about a published table: SQL, and the answer compared with what is published.
 
 Values that Delta has no type for are texts in mirrors and views; Postgres prints them here. Two ways to compare:
-a quick one by Arrow and DuckDB, and where that does not find the two equal, the exact one, which also names rows.
+a quick one by Arrow, and where that does not find the two equal, the exact one, which also names rows.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 from psycopg import sql
 
@@ -175,24 +175,19 @@ def _read_csv(data: bytes, schema: pa.Schema) -> pa.Table:
 
 def _is_same(wanted: pa.Table, published: pa.Table) -> bool:
     """Whether both have the same rows, each as often."""
-    names = [_quoted(field.name) for field in published.schema]
-    columns = [
-        f"to_json({name})::VARCHAR" if pa.types.is_list(field.type) else name
-        for name, field in zip(names, published.schema, strict=True)
-    ]
-    both = f"SELECT *, 1 FROM wanted UNION ALL SELECT {', '.join(columns)}, -1 FROM published"
-    places = ", ".join(map(str, range(1, len(names) + 1)))
-    counted = f"SELECT * FROM ({both}) sides({', '.join(names)}, _cv_side)"
-    with _duckdb().cursor() as judge:
-        judge.register("wanted", wanted).register("published", published)
-        odd = f"SELECT EXISTS (SELECT {', '.join(names)} FROM ({counted}) GROUP BY {places} HAVING sum(_cv_side) <> 0)"
-        return judge.execute(odd).fetchone() == (False,)
+    places = [str(place) for place in range(published.num_columns)]  # a query may name two columns alike
+    both = pa.concat_tables([
+        pa.table([*map(_grouped, side.columns), pa.repeat(count, side.num_rows)], [*places, "count"])
+        for side, count in ((wanted, 1), (published, -1))
+    ])  # fmt: skip
+    counts = both.group_by(places, use_threads=False).aggregate([("count", "sum")])["count_sum"]
+    return pc.all(pc.equal(counts, 0)).as_py() is True
 
 
-@cache
-def _duckdb() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _grouped(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column that Arrow can group by: it cannot by lists. As JSON they are written as Postgres does it."""
+    if not pa.types.is_list(column.type):
+        return column
+    lists = (None if each is None else json.dumps(each, ensure_ascii=False, separators=(",", ":"))
+             for each in column.to_pylist())  # fmt: skip
+    return pa.chunked_array([pa.array(lists, pa.string())])
