@@ -32,7 +32,7 @@ def enterable_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def stack(enterable_folder: Path) -> Iterator[LocalStack]:
     """Postgres, Kafka and Connect on free ports; their data are gone afterwards."""
-    stack = LocalStack(enterable_folder / "stack", durable=False)
+    stack = LocalStack(enterable_folder / "stack", durable=False, short_lived=True)
     with stack:
         yield stack
 
@@ -44,7 +44,9 @@ def second_worker(stack: LocalStack, folder: Path, settings: Mapping[str, str | 
     own = {"group.id": name, **{f"{what}.storage.topic": f"{name}_{what}s" for what in ("config", "offset", "status")}}
     state = folder / name
     state.mkdir()
-    worker = Connect(state, free_port(exclude=()), stack.addresses.bootstrap_servers, {**own, **settings})
+    worker = Connect(
+        state, free_port(exclude=()), stack.addresses.bootstrap_servers, {**own, **settings}, short_lived=True
+    )
     worker.start()
     try:
         yield worker

@@ -70,9 +70,10 @@ def _stack(state: Path, at_least_once: bool) -> Iterator[tuple[LocalStack, Mappi
         Proxy(ports["postgres"]) as postgres,
         Proxy(target) as kafka,
         LocalStack(
-            state, ports, durable=False, kafka_relay=Relay(kafka.port, target), connect_settings=of_worker
+            state, ports, durable=False, short_lived=True, kafka_relay=Relay(kafka.port, target),
+            connect_settings=of_worker,
         ) as stack,
-    ):
+    ):  # fmt: skip
         yield stack, {"postgres": postgres, "kafka": kafka}
 
 

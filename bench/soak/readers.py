@@ -16,7 +16,7 @@ from cdc_views.store.control import PUBLISHING, ControlRecord, last_published, r
 from cdc_views.store.reading import read_table
 
 OLDER: Final = 100  # how many epochs back; upkeep keeps more
-_REST: Final = 4  # times as long as a reading took: more readers would take the processor from the engine
+_REST: Final = 9  # times as long as a reading took: more readers would take the processor from the engine
 _LEAST_REST_S: Final = 0.1
 
 

@@ -83,7 +83,7 @@ class Demo:
         show.result(line)
 
     def _start_stack(self) -> LocalStack:
-        stack = LocalStack(self._state, durable=False)
+        stack = LocalStack(self._state, durable=False, short_lived=True)
         engine(self._state / "demo").stop()  # of an earlier run with --keep
         was_running, had_data = stack.is_running(), stack.postgres.folder.exists()
         if was_running:

@@ -41,14 +41,16 @@ SETTINGS: Final[dict[str, str | int]] = {
 
 
 class Connect(Service):
-    """The worker of one broker; `settings` are further ones of the worker."""
+    """The worker of one broker; `settings` are further ones of the worker, `short_lived` as for `jvm.java`."""
 
     name = "connect"
 
     def __init__(
-        self, state: Path, port: int, bootstrap_servers: str, settings: Mapping[str, str | int] | None = None
-    ) -> None:
+        self, state: Path, port: int, bootstrap_servers: str, settings: Mapping[str, str | int] | None = None, *,
+        short_lived: bool,
+    ) -> None:  # fmt: skip
         super().__init__(state, port)
+        self._short_lived = short_lived
         self._settings = {**SETTINGS, **(settings or {})}
         self.bootstrap_servers = bootstrap_servers
         self._properties = self.folder / "worker.properties"
@@ -95,7 +97,7 @@ class Connect(Service):
 
     def _command(self) -> Sequence[str]:
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        return jvm.java(main, str(self._properties), logging=self._logging)
+        return jvm.java(main, str(self._properties), logging=self._logging, short_lived=self._short_lived)
 
     def _environment(self) -> Mapping[str, str]:
         return jvm.environment()

@@ -14,6 +14,9 @@ from cdc_views.stack.java import java_command
 # the times in arrays by way of Java's zone, in which some of them may not exist.
 FLAGS: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Duser.timezone=UTC")
 
+# In the first minutes the second compiler takes half of the processor that Kafka and Connect take under a small load.
+_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1"
+
 # Everything to the console, which is the service's log file. What is quieter here repeats itself for
 # ever in a stack that works.
 _LOGGING = """rootLogger.level = INFO
@@ -35,9 +38,10 @@ _QUIETER: Final = (
 )
 
 
-def java(main: str, *arguments: str, logging: Path) -> list[str]:
-    """A command that runs a class of Kafka's; `environment` goes with it."""
-    return [java_command(), *FLAGS, f"-Dlog4j2.configurationFile={logging}", main, *arguments]
+def java(main: str, *arguments: str, logging: Path, short_lived: bool) -> list[str]:
+    """A command that runs a class of Kafka's, for minutes if it is `short_lived`; `environment` goes with it."""
+    flags = [*FLAGS, _SHORT_LIVED] if short_lived else FLAGS
+    return [java_command(), *flags, f"-Dlog4j2.configurationFile={logging}", main, *arguments]
 
 
 def environment() -> dict[str, str]:

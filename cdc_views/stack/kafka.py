@@ -63,12 +63,16 @@ class Kafka(Service):
     """One broker. The controller's port is part of what is stored: it must not change afterwards.
 
     Where there is a `relay`, clients are sent there, and what the broker has to tell itself goes around it.
+    `short_lived` as for `jvm.java`.
     """
 
     name = "kafka"
 
-    def __init__(self, state: Path, port: int, controller_port: int, relay: Relay | None = None) -> None:
+    def __init__(
+        self, state: Path, port: int, controller_port: int, relay: Relay | None = None, *, short_lived: bool
+    ) -> None:
         super().__init__(state, port)
+        self._short_lived = short_lived
         self._relay = relay
         self.controller_port = controller_port
         self.data = self.folder / "data"
@@ -103,7 +107,7 @@ class Kafka(Service):
         if not self._formatted.exists():
             shutil.rmtree(self.data, ignore_errors=True)
             what = ["format", "--standalone", "-t", _cluster_id(), "-c", str(self._properties)]
-            tool = jvm.java("kafka.tools.StorageTool", *what, logging=self._logging)
+            tool = jvm.java("kafka.tools.StorageTool", *what, logging=self._logging, short_lived=True)
             yield from self._run("format", tool, jvm.environment())
             self._formatted.touch()
         elif not (self.data / ".kafka_cleanshutdown").exists():
@@ -118,7 +122,7 @@ class Kafka(Service):
         """
         properties = self.folder / "fence.properties"
         jvm.write_properties(properties, fencing(f"{HOST}:{self.controller_port}") | {"log.dirs": str(self.data)})
-        command = jvm.java("kafka.Kafka", str(properties), logging=self._logging)
+        command = jvm.java("kafka.Kafka", str(properties), logging=self._logging, short_lived=True)
         seen_s: dict[str, float] = {}
 
         def is_fenced(log: str) -> bool:
@@ -146,7 +150,7 @@ class Kafka(Service):
         return [self.port, self.controller_port]
 
     def _command(self) -> Sequence[str]:
-        return jvm.java("kafka.Kafka", str(self._properties), logging=self._logging)
+        return jvm.java("kafka.Kafka", str(self._properties), logging=self._logging, short_lived=self._short_lived)
 
     def _environment(self) -> Mapping[str, str]:
         return jvm.environment()

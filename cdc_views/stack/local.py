@@ -42,9 +42,9 @@ class LocalStack:
     """Postgres, Kafka and Connect of one state folder, whichever process started them.
 
     `ports` gives some of ports.NAMES; others are free ones, chosen once and remembered in the folder.
-    `durable=False` lets Postgres run without fsync; with `kafka_relay` Kafka's clients are sent there;
-    `connect_settings` are further ones of the worker. As a context manager it is up inside, and what was not running
-    before is stopped at the end.
+    `durable=False` lets Postgres run without fsync; one that is `short_lived` takes less of the processor in its first
+    minutes; with `kafka_relay` Kafka's clients are sent there; `connect_settings` are further ones of the worker. As a
+    context manager it is up inside, and what was not running before is stopped at the end.
     """
 
     def __init__(
@@ -52,20 +52,24 @@ class LocalStack:
         state: Path,
         ports: Mapping[str, int] | None = None,
         durable: bool = True,
+        short_lived: bool = False,
         kafka_relay: Relay | None = None,
         connect_settings: Mapping[str, str | int] | None = None,
     ) -> None:
         self.state = state.absolute()
         self._wanted_ports = dict(ports or {})
         self._durable = durable
+        self._short_lived = short_lived
         self._kafka_relay = kafka_relay
         self._connect_settings = connect_settings
         self._use(choose_ports(self.state, self._wanted_ports))
 
     def _use(self, ports: Mapping[str, int]) -> None:
         self.postgres = Postgres(self.state, ports["postgres"], durable=self._durable)
-        self.kafka = Kafka(self.state, ports["kafka"], ports["controller"], self._kafka_relay)
-        self.connect = Connect(self.state, ports["connect"], self.kafka.bootstrap_servers, self._connect_settings)
+        is_short = self._short_lived
+        self.kafka = Kafka(self.state, ports["kafka"], ports["controller"], self._kafka_relay, short_lived=is_short)
+        address = self.kafka.bootstrap_servers
+        self.connect = Connect(self.state, ports["connect"], address, self._connect_settings, short_lived=is_short)
 
     @property
     def services(self) -> tuple[Service, ...]:

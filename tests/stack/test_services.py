@@ -37,7 +37,7 @@ import sys
 from pathlib import Path
 from cdc_views.stack.local import LocalStack
 try:
-    LocalStack(Path(sys.argv[1]), durable=False).up(progress_bar=False)
+    LocalStack(Path(sys.argv[1]), durable=False, short_lived=True).up(progress_bar=False)
 except KeyboardInterrupt:
     sys.exit(130)
 """
