@@ -182,7 +182,8 @@ def _bad_in_bulk(
         raise _stopped(tables, control, intent, [(error, _entry_at(log, place, intent, error))])
     abandon(tables, control, intent, intent.done, f"met {place}, which is parked")
     cut = replace(intent.cut, bulk=intent.cut.bulk - {log.table_of(place.topic)})
-    return finish_epoch(log, tables, views, control, intend(control, cut, tables, swap=intent.swap), Stages())
+    again = intend(control, cut, tables, swap=intent.swap, retry=intent.retry)
+    return finish_epoch(log, tables, views, control, again, Stages())
 
 
 def _cut_again(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent) -> ControlRecord:

@@ -7,24 +7,29 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
+import orjson
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine import bulk_files
+from cdc_views.engine import bulk_files, quarantine
 from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.bulk_files import FilesOfRange, Range
+from cdc_views.engine.epoch import run_retry
 from cdc_views.engine.recovery import UNREADABLE
 from cdc_views.errors import FaultNotReached
 from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition
+from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
 from cdc_views.store.commit import Written
 from cdc_views.store.control import read_control
+from cdc_views.store.data_files import space_for
+from cdc_views.store.reading import read_table
 from cdc_views.testing import crash_at
 from cdc_views.testing.memory_log import MemoryLog
-from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, assert_right, published
+from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, NoViews, assert_right, published
 from tests.unit.log_records import log_settings
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -130,3 +135,40 @@ def test_recovery_that_finds_the_log_compacted_after_reading_it_takes_all_back(t
     assert_right(tmp_path, ledger, 4)
     assert len(published(tmp_path)) == 4
     assert all(engine.tables.version(f"public.{name}") for name in NAMES)
+
+
+def test_retry_that_meets_a_bad_event_of_a_long_table_is_done_all_the_same(tmp_path: Path, ledger: Ledger) -> None:
+    engine, log = engine_of(tmp_path, ledger), long_log(ledger)
+    engine.tables.parks = True
+    quarantine.declare(engine.tables)
+    engine.epochs(1, upkeep=False)
+    bad = put(ledger, "accounts", 99, "no number")
+    engine.epoch()
+    put(ledger, "accounts", 99, 5)
+    engine.epoch()
+    log.chance = Always()
+    in_long_table = put(ledger, "savings", 98, "no number")
+    with engine.control.writing(), space_for(tmp_path):
+        record = run_retry(log, engine.tables, NoViews(), engine.control, quarantine.Retry(bad))
+    table = record.tables["public.accounts"]
+    rows = read_table(tmp_path, table.path, table.version).to_pylist()
+    assert {"id": 99, "balance": 5} in rows
+    assert record.detail["parked"] == {"public.savings": 1}
+    assert read_control(tmp_path)[-3].detail["reason"] == f"met {in_long_table}, which is parked"
+
+
+class Always(Random):
+    """Whatever may happen does."""
+
+    def random(self) -> float:
+        """Less than any probability."""
+        return 0.0
+
+
+def put(ledger: Ledger, table: str, number: int, balance: Any) -> Place:
+    """An event of another source of the table: a new row."""
+    commit = int(ledger.log.end)
+    source = {"sequence": f'["{commit}","{commit + 1}"]', "ts_ms": 0, "ts_us": 0}
+    row = {"id": number, "balance": balance}
+    event = orjson.dumps({"op": "c", "before": None, "after": row, "source": source})
+    return ledger.log.put(TableName("public", table), orjson.dumps({"id": number}), event)
