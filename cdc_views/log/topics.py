@@ -41,7 +41,9 @@ _AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError.
 # What a broker says of a partition that it was just given, as that of a new topic, or gets back after a restart.
 _UNSETTLED: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.OFFSET_NOT_AVAILABLE,  # of a new leader that does not know yet how far the others are (KIP-207)
     KafkaError._NOENT,  # no leaders at all, as right after a start
 )  # fmt: skip
 PASSING: Final = frozenset({*_AWAY, *_UNSETTLED})
