@@ -8,7 +8,7 @@ ci:
 
 # Tests that need neither a JVM nor services
 unit:
-    ./scripts/test tests/unit
+    ./scripts/test -n 2 tests/unit
 
 # The whole system on this machine, on a demo database
 demo *options:
