@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader, OnProgress, Progress
 from cdc_views.engine.bulk_files import PIECE_OFFSETS
-from cdc_views.errors import LogDiscontinuity, UnresolvedToast
+from cdc_views.errors import DiskFull, LogDiscontinuity, UnresolvedToast
 from cdc_views.log.cut import Cut
 from cdc_views.log.topics import admin_client, end_offsets
 from cdc_views.lsn import Lsn
@@ -20,6 +23,7 @@ from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, TableSpec, Warehouse
+from tests.fix_disk import SmallDisk
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
@@ -158,3 +162,24 @@ def test_value_that_the_log_does_not_hold_is_the_error_of_the_decoder(
     bulk = Bulk(spark, tmp_path, captured, table)
     with pytest.raises(UnresolvedToast, match=r'"b" was left unchanged.*\nhint: run "ALTER TABLE'):
         bulk.rows(cut)
+
+
+def test_full_disk_under_a_task_is_disk_full_and_freed_all_is_read(
+    spark: SparkSession, database: Database, capture: CaptureOf, small_disk: SmallDisk
+) -> None:
+    database.execute(
+        "CREATE TABLE t (a int PRIMARY KEY, b int)", "INSERT INTO t SELECT n, n FROM generate_series(1, 20) n"
+    )
+    captured = capture("public.t", partitions=1)
+    captured.start()
+    log = captured.log()
+    cut = log.cut(log.begin(), None)
+    [table] = captured.tables().values()
+    bulk = Bulk(spark, small_disk.folder, captured, table)
+    bulk.rows(replace(cut, end=cut.start))  # the table is there
+    small_disk.fill(0)
+    with pytest.raises(DiskFull, match="no space left") as full:
+        bulk.rows(cut)
+    assert isinstance(full.value.__cause__, PySparkException | Py4JJavaError), "not of a task"
+    small_disk.free()
+    assert bulk.rows(cut) == sorted(database.execute("SELECT a, b FROM t"))

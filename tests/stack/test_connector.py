@@ -350,7 +350,8 @@ def test_row_that_is_larger_than_a_message_is_told(database: Database, capture: 
 
 
 def test_check_of_a_good_log_finds_nothing(started: Capture) -> None:
-    assert check_log(started.settings, started.connect.stored_commit(started.settings.log.connector)) == []
+    stored = wait_for(lambda: started.connect.stored_commit(started.settings.log.connector), 30)
+    assert check_log(started.settings, stored) == []
 
 
 def test_check_of_what_connect_cannot_use_names_the_setting(database: Database, capture: CaptureOf) -> None:
