@@ -96,9 +96,13 @@ class BulkReader:
         name, total, context = task.table.name, sum(each.offsets for each in ranges), self._spark.sparkContext
         with self._watched(str(name), total, task.told), job_group(self._spark, f"bulk of {name}"):
             try:
-                return context.parallelize(ranges, len(ranges)).map(task).collect()
+                parts = context.parallelize(ranges, len(ranges)).map(task).collect()
             except (PySparkException, Py4JJavaError) as error:
                 raise _named(error) from error
+        if len(parts) != len(ranges):
+            # What PySpark has of a JVM that ends while it sends the results.
+            raise errors.DriverLost(f'table "{name}": {len(parts)} of {len(ranges)} parts came back from Spark')
+        return parts
 
     @contextmanager
     def _watched(self, table: str, total: int, told: Path) -> Iterator[None]:

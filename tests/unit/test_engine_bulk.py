@@ -8,17 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import orjson
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.capture.types import arrow_schema
 from cdc_views.engine import bulk_files, quarantine
 from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.bulk_files import FilesOfRange, Range
 from cdc_views.engine.epoch import run_retry
 from cdc_views.engine.recovery import UNREADABLE
-from cdc_views.errors import FaultNotReached
+from cdc_views.errors import DriverLost, FaultNotReached
 from cdc_views.log.cut import Cut
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
@@ -27,7 +29,9 @@ from cdc_views.store.commit import Written
 from cdc_views.store.control import read_control
 from cdc_views.store.data_files import space_for
 from cdc_views.store.reading import read_table
+from cdc_views.store.schema import TableSpec, key_schema
 from cdc_views.testing import crash_at
+from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.memory_log import MemoryLog
 from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, NoViews, assert_right, published
 from tests.unit.log_records import log_settings
@@ -172,3 +176,14 @@ def put(ledger: Ledger, table: str, number: int, balance: Any) -> Place:
     row = {"id": number, "balance": balance}
     event = orjson.dumps({"op": "c", "before": None, "after": row, "source": source})
     return ledger.log.put(TableName("public", table), orjson.dumps({"id": number}), event)
+
+
+def test_results_of_which_some_are_missing_are_those_of_a_jvm_that_has_ended(tmp_path: Path) -> None:
+    [table] = read_tables("CREATE TABLE t (id bigint PRIMARY KEY)")
+    spec = TableSpec("t", "t", arrow_schema(table.source), ("id",))
+    spark = MagicMock()
+    spark.sparkContext.parallelize().map().collect.return_value = [Written([], key_schema(spec).empty_table())]
+    reader = BulkReader(spark, log_settings(), lambda progress: None)
+    start, end = ({TopicPartition("t", number): offset for number in (0, 1)} for offset in (0, 9))
+    with pytest.raises(DriverLost, match="1 of 2 parts came back"):
+        reader.rows(table.source, start, end).write(spec, tmp_path)
