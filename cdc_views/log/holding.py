@@ -62,6 +62,10 @@ class Holding:
         self._has_limit = has_limit
         self.start, self.bulk = dict(after), bulk
 
+    def forget(self) -> None:
+        """Hold nothing; the next thing to be called is `begin`."""
+        self._held = {}
+
     def goes_on_from(self, after: Offsets) -> bool:
         """Whether what is held begins there."""
         return bool(self._held) and self.start == after

@@ -119,6 +119,13 @@ class Log:
         Raises MarkerTimeout, ConnectorFailed, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
         TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted.
         """
+        try:
+            return self._cut(after, position, caught_up_at)
+        except BaseException:
+            self._holding.forget()  # what was met may have been passed by: whoever goes on reads it again
+            raise
+
+    def _cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> Cut:
         self._resume(after, position, caught_up_at)
         marker = self._held_past_a_marker(after, position)
         assert marker.position is not None
@@ -135,7 +142,7 @@ class Log:
         if stop is not None and self._holding.bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
             self._hold(after, position, frozenset(), has_limit=False)
-            return self.cut(after, position, caught_up_at)
+            return self._cut(after, position, caught_up_at)
         if stop is None:
             return self._take(marker.position, marker.lsn, marker.committed_at, marker)
         if stop.position is None or (position is not None and stop.position <= position):
@@ -180,6 +187,7 @@ class Log:
         self.require_gapless(cut.committed_at)  # tombstones go by time alone, whatever comes after them
         ends = end_offsets(self._admin, cut.end)
         require_readable(begin_offsets(self._admin, cut.start), cut.start, ends, cut.end)
+        self._require_same_topics()
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
         # Only a later version of a row makes the cleaner remove an earlier one.
         if age_s > self._freshness.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
@@ -276,11 +284,11 @@ class Log:
         self._watch.begin()
         while True:
             marker = self._await_marker(deadline)
-            # What was committed before the marker is in partitions that were there when it came.
-            self._require_same_topics()
             ends = end_offsets(self._admin, [*self._partitions, self._starts.partition])
             self._starts.read_to(ends.pop(self._starts.partition))
             self._read_to(ends, deadline)
+            # The ends were those of these topics, and what was committed before the marker is in these partitions.
+            self._require_same_topics()
             self._require_kept_as_long()
             self._freshness.caught_up(self._clock.now().timestamp())
             if self._clock.monotonic() - self._barrier.touched_s <= self._freshness.validity_s:

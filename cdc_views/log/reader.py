@@ -13,11 +13,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import OffsetCompacted, TopicChanged
+from cdc_views.errors import OffsetCompacted
 from cdc_views.log.record import Offsets, RawRecord, TopicPartition
-from cdc_views.log.topics import PASSING, unreachable
+from cdc_views.log.topics import PASSING, admin_client, require_partitions, unreachable
 
 _BATCH: Final = 5000
+_UNKNOWN: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
 
 class Reader:
@@ -26,6 +27,7 @@ class Reader:
     def __init__(self, settings: LogSettings, prefetched: int = 100_000) -> None:
         """Of each partition about so many records are `prefetched`."""
         self.next: dict[TopicPartition, int] = {}
+        self._settings = settings
         self._consumer = Consumer(
             {
                 "bootstrap.servers": settings.bootstrap_servers,
@@ -98,6 +100,7 @@ class Reader:
                 f"{where}: the wanted offset {message.offset()} is not there any more",
                 hint="the log no longer holds the changes that the mirrors need; start with a new snapshot",
             )
-        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC):
-            raise TopicChanged(f"{where} is gone", hint="start with a new slot and new topics")
+        if error.code() in _UNKNOWN:
+            require_partitions(admin_client(self._settings), [TopicPartition(message.topic(), message.partition())])  # type: ignore[arg-type]
+            return
         raise unreachable(KafkaException(error))

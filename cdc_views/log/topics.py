@@ -37,12 +37,18 @@ _POLL_S: Final = 0.05
 _NONE_LATER: Final = -1  # what Kafka says of a time after the last record
 _KEEPING: Final = ("min.compaction.lag.ms", "delete.retention.ms")
 
-_AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
+_AWAY: Final = (
+    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._RESOLVE, KafkaError._DESTROY_BROKER, KafkaError._WAIT_COORD, KafkaError.NETWORK_EXCEPTION,
+    KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED,
+)  # fmt: skip
 # What a broker says of a partition that it was just given, as that of a new topic, or gets back after a restart.
 _UNSETTLED: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.BROKER_NOT_AVAILABLE,
-    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.NOT_CONTROLLER, KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.UNKNOWN_TOPIC_ID,  # of a topic that not every broker knows of yet; what was made anew has another id
     KafkaError.OFFSET_NOT_AVAILABLE,  # of a new leader that does not know yet how far the others are (KIP-207)
     KafkaError._NOENT,  # no leaders at all, as right after a start
 )  # fmt: skip
@@ -253,12 +259,18 @@ def _away(problem: str) -> NotRunning:
     return NotRunning(f"Kafka does not answer: {problem}", hint="check log.bootstrap_servers")
 
 
-def _gone(admin: AdminClient, names: Collection[str]) -> TopicChanged:
-    gone = sorted(set(names) - topic_facts(admin, names).keys())
-    return TopicChanged(
-        f'topic "{gone[0] if gone else min(names)}" is gone',
-        hint="if it is a table's, start with a new slot and new topics; one of notifications is made by the next start",
-    )
+def require_partitions(admin: AdminClient, partitions: Iterable[TopicPartition]) -> None:
+    """Look whether what a broker does not know of is gone, or only news to it. Raises TopicChanged, NotRunning."""
+    wanted = list(partitions)
+    facts = topic_facts(admin, {each.topic for each in wanted})
+    for each in sorted(wanted):
+        if each.topic not in facts or facts[each.topic]["partitions"] <= each.partition:
+            state = f"has no partition {each.partition}" if each.topic in facts else "is gone"
+            raise TopicChanged(
+                f'topic "{each.topic}" {state}',
+                hint="if it is a table's, start with a new slot and new topics; one of notifications is made by the "
+                "next start",
+            )
 
 
 def _settings(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -296,8 +308,8 @@ def _offsets(
             found = {TopicPartition(key.topic, key.partition): each.result().offset for key, each in futures.items()}
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise _gone(admin, {each.topic for each in wanted}) from None
-            if error.args[0].code() not in _UNSETTLED:
+                require_partitions(admin, [TopicPartition(each.topic, each.partition) for each in wanted])
+            elif error.args[0].code() not in _UNSETTLED:
                 raise unreachable(error) from None
             problem = error.args[0].str()
         else:

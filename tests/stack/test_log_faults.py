@@ -28,6 +28,8 @@ from cdc_views.log.connector import connector_config
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.preflight import require_slot_matches
+from cdc_views.log.reader import Reader
+from cdc_views.log.record import RawRecord
 from cdc_views.log.snapshot import wait_snapshot
 from cdc_views.log.topics import (
     admin_client,
@@ -199,6 +201,24 @@ def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(f
     with pytest.raises(OffsetCompacted, match="wanted"):
         followed.next_cut(followed.new_log())
     assert followed.log.cut(second.end, second.position).start == second.end  # it had read them
+
+
+def test_log_that_goes_on_after_an_error_reads_again_what_it_had_met(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Reader.read
+
+    def read_and_lose(reader: Reader, wait_s: float) -> list[RawRecord]:
+        if any(record.topic() == followed.topic for record in read(reader, wait_s)):
+            raise OffsetCompacted("some of it was there")
+        return []
+
+    followed.database.execute(INSERT)
+    with monkeypatch.context() as patched:
+        patched.setattr(Reader, "read", read_and_lose)
+        with pytest.raises(OffsetCompacted, match="some of it"):
+            followed.next_cut()
+    assert sorted(record.key["id"] for record in followed.log.records(followed.next_cut())) == list(range(11, 61))
 
 
 @pytest.mark.proves(
