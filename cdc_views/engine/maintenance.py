@@ -160,8 +160,15 @@ class Maintenance:
 
     def _is_old(self, table: Path, now: float) -> bool:
         """Whether nothing was written to a table for so long that nobody is about to publish it."""
-        log = table / LOG_FOLDER
-        # A copy has the time of its original for when it was modified, not for when it was made.
-        written = max(max(status.st_mtime, status.st_ctime)
-                      for status in (folder.stat() for folder in (table, log) if folder.exists()))  # fmt: skip
+        written = max(_written(table), _written(table / LOG_FOLDER))
         return now - written >= self._settings.keep_tables_hours * _HOUR_S
+
+
+def _written(folder: Path) -> float:
+    """When something was last put into a folder; never, if it is not there, or was removed just now."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return -math.inf
+    # A copy has the time of its original for when it was modified, not for when it was made.
+    return max(status.st_mtime, status.st_ctime)

@@ -10,17 +10,22 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import orjson
 
 from cdc_views.engine.requests import Requests
 from cdc_views.errors import RebuildRunning
+from cdc_views.store import durable
 from cdc_views.store.control import read_control
 from cdc_views.store.lock import holder
 from cdc_views.store.rebuilds import FOLDER, SEPARATOR, Unfinished, locked, read_rebuild, rebuild_files
+
+_NOT_COMPARED: Final = b'"compared":false'
+_COMPARED: Final = b'"compared":true'
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,11 @@ def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator
 
 def mark_compared(root: Path, rebuild: Unfinished) -> None:
     """Remember that the report was given."""
-    # In place: the lock is on this file, not on its name.
-    _file(root, rebuild.id).write_bytes(orjson.dumps(asdict(replace(rebuild, compared=True))))
+    # In place, since the lock is on this file and not on its name; and never shorter, since others read it meanwhile.
+    file = _file(root, rebuild.id)
+    with file.open("r+b") as stream:
+        stream.seek(file.read_bytes().index(_NOT_COMPARED))
+        stream.write(_COMPARED.ljust(len(_NOT_COMPARED)))
 
 
 def finish(root: Path, rebuild: str) -> None:
@@ -88,7 +96,7 @@ def remove(root: Path, rebuild: str) -> None:
     kept = {table.path for record in read_control(root) if record.published_at for table in record.tables.values()}
     for table in [*root.glob(f"mirrors/*/*/*{SEPARATOR}{rebuild}"), *root.glob(f"views/*/*{SEPARATOR}{rebuild}")]:
         if str(table.relative_to(root)) not in kept:
-            shutil.rmtree(table)
+            shutil.rmtree(table, ignore_errors=True)  # an engine may be removing it too
     finish(root, rebuild)
 
 
@@ -105,10 +113,11 @@ def _refuse_same(file: Path, wanted: Wanted) -> None:
 
 def _made(folder: Path, rebuild: Unfinished) -> int:
     draft = folder / f".{rebuild.id}.draft"
-    draft.write_bytes(orjson.dumps(asdict(rebuild)))
+    durable.write(draft, orjson.dumps(asdict(rebuild)))
     descriptor = locked(draft)
     assert descriptor is not None
     draft.rename(_file(folder.parent, rebuild.id))
+    durable.sync(folder)
     return descriptor
 
 

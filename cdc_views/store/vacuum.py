@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -61,8 +62,9 @@ def remove_tables(root: Path, paths: Iterable[str], require_writer: Callable[[],
     for path in paths:
         require_writer()
         trash.mkdir(exist_ok=True)
-        (root / path).rename(trash / uuid4().hex)
-        removed += 1
+        with suppress(FileNotFoundError):  # a rebuild has removed what was its own
+            (root / path).rename(trash / uuid4().hex)
+            removed += 1
         faults.point("upkeep.after_leftover_moved")
     shutil.rmtree(trash, ignore_errors=True)
     return removed

@@ -114,7 +114,7 @@ def test_removal_of_old_tables_asks_before_each(first: MirrorEngine, second: Mir
         first.control.require_writer()
 
     with pytest.raises(Fenced):
-        remove_tables(first.root, ["views/old/0", "views/old/1"], take_over_after_the_first)
+        remove_tables(first.root, ["views/old/0", "views/gone/0", "views/old/1"], take_over_after_the_first)
     assert (first.root / "views/old/1").exists()
 
 
