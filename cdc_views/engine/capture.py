@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from cdc_views.config import Settings
+from cdc_views.engine.broken import remembering
+from cdc_views.engine.generation import require_same_source
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
@@ -13,8 +15,10 @@ from cdc_views.log.preflight import require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
+from cdc_views.source.catalog import read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.store.control import last_takeover, read_control
 
 # Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
 SETTLE_S: Final = 1.0
@@ -33,9 +37,32 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
 
 
 def resume_capture(settings: Settings) -> None:
-    """The same where the initial snapshot was complete once: it is not waited for, whatever became of its topics."""
-    _run_connector(settings)
+    """The same where the initial snapshot was complete once: it is not waited for, whatever became of its topics.
+
+    Raises LogDiscontinuity too, and SlotChanged again once it was raised.
+    """
+    _require_same_source(settings)
+    with remembering(settings.warehouse):
+        _run_connector(settings)
     require_one_snapshot(settings.log)
+
+
+def require_slot(settings: Settings) -> None:
+    """Look whether the slot is where the log of this warehouse ends; what is wrong with it is remembered.
+
+    Raises SlotChanged; LogDiscontinuity if that is not where the warehouse was made from.
+    """
+    _require_same_source(settings)
+    with remembering(settings.warehouse):
+        require_slot_matches(settings.log, confirmed_flush(settings))
+
+
+def _require_same_source(settings: Settings) -> None:
+    known = last_takeover(read_control(settings.warehouse))
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        require_primary(connection)
+        if known is not None:
+            require_same_source(known.detail["source"], read_identity(connection), settings.source.slot)
 
 
 def _run_connector(settings: Settings) -> None:

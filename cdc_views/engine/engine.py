@@ -13,6 +13,7 @@ from cdc_views.capture.fold import UNAPPLICABLE
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine import quarantine
+from cdc_views.engine.broken import remembering, require_unbroken
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import SCHEMA, Swap, run_epoch, run_retry
@@ -20,7 +21,7 @@ from cdc_views.engine.generation import (
     generation_facts,
     generation_name,
     require_not_behind,
-    require_same_generation,
+    require_same_source,
     require_same_tables,
 )
 from cdc_views.engine.lost_rows import LostRows
@@ -31,7 +32,7 @@ from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, pu
 from cdc_views.engine.tables import Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
-from cdc_views.errors import CdcViewsError, UnknownEvent
+from cdc_views.errors import BadReplay, CdcViewsError, UnknownEvent
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
 from cdc_views.log.watch import WatchedSlot
@@ -49,6 +50,23 @@ from cdc_views.store.warehouse import Warehouse
 IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing happens
 
 OnEpoch = Callable[[ControlRecord], None]
+
+
+class _Refused(Exception):
+    """A request that cannot be done, and of which nothing was done."""
+
+    def __init__(self, error: CdcViewsError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@contextmanager
+def _refusing(kind: type[CdcViewsError]) -> Iterator[None]:
+    """Around what raises these errors only before anything was done."""
+    try:
+        yield
+    except kind as error:
+        raise _Refused(error) from error
 
 
 class Engine:
@@ -86,7 +104,8 @@ class Engine:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._control.writing(), space_for(self._settings.warehouse):
+        warehouse = self._settings.warehouse
+        with remembering(warehouse), self._control.writing(), space_for(warehouse):
             yield
 
     def __exit__(self, *error: object) -> None:
@@ -97,11 +116,14 @@ class Engine:
         lock = WarehouseLock(settings.warehouse, settings.engine.lock_timeout_s)
         lock.acquire()
         self._resources.callback(lock.release)
+        require_unbroken(settings.warehouse)
         self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, self._source)
         control = ControlLog.open(settings.warehouse, writer, self._clock)
         known = last_takeover(control.records)
         require_primary(self._source)
+        if known is not None:
+            require_same_source(known.detail["source"], declared.identity, settings.source.slot)
         marker = Marker(self._source, settings.source.slot, writer)
         require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
@@ -111,7 +133,6 @@ class Engine:
             closing(open_log(settings, declared, marker, known, self._clock, slot, control.last_published))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
-        require_same_generation(known.detail["source"] if known else facts, facts)
         lock.hold_in_jvm(self._spark)
         warehouse = Warehouse(
             settings.warehouse, self._spark, settings.store, commits_by_spark=settings.engine.parallel_commits
@@ -212,18 +233,20 @@ class Engine:
                     if record.published_at is not None:
                         on_epoch(record)
                 self._requests.answer(request)
+            except _Refused as refused:
+                self._requests.answer(request, refused.error)
             except CdcViewsError as error:
                 self._requests.answer(request, error)
-                # An epoch that has failed, and was not refused before it began, is the end of the engine too.
-                is_refused = isinstance(error, UnknownEvent) or isinstance(request, SwapRequest)
-                if self._tables.standing_in or not is_refused:
-                    raise
+                raise  # an epoch that has failed is the end of the engine too
 
     def _serve(self, request: Request) -> ControlRecord:
         if isinstance(request, QuarantineRequest):
-            return self._amend(request)
-        swap = plan_swap(self._log, self._tables, self._control, request)
-        return self._publish_swap(request, swap)
+            with _refusing(UnknownEvent):
+                return self._amend(request)
+        with _refusing(CdcViewsError):
+            swap = plan_swap(self._log, self._tables, self._control, request)
+        with _refusing(BadReplay):
+            return self._publish_swap(request, swap)
 
     def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:
         return publish_swap(self._log, self._tables, self._views, self._control, request, swap)

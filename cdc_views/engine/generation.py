@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from cdc_views.engine.epoch import MARKER
-from cdc_views.errors import BadConfig, LogDiscontinuity, SchemaChanged, TopicChanged
+from cdc_views.errors import BadConfig, LogDiscontinuity, SchemaChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
 from cdc_views.store.control import ControlRecord
@@ -26,12 +26,14 @@ def generation_facts(
 ) -> dict[str, Any]:
     """What tells this generation from another, and the columns that its mirrors were made with, as JSON."""
     return {
-        "system_identifier": identity.system_identifier,
-        "timeline": identity.timeline,
-        "slot": slot,
+        **_source_facts(identity, slot),
         "topics": topics,
         "tables": {str(source.name): source.mirror_fingerprint() for source in sources},
     }
+
+
+def _source_facts(identity: SourceIdentity, slot: str) -> dict[str, Any]:
+    return {"system_identifier": identity.system_identifier, "timeline": identity.timeline, "slot": slot}
 
 
 def generation_name(facts: dict[str, Any]) -> str:
@@ -39,19 +41,13 @@ def generation_name(facts: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def require_same_generation(known: dict[str, Any], found: dict[str, Any]) -> None:
-    """Raises LogDiscontinuity or TopicChanged, naming the fact that is another one now."""
-    for fact in ("system_identifier", "timeline", "slot"):
-        if known[fact] != found[fact]:
+def require_same_source(known: dict[str, Any], identity: SourceIdentity, slot: str) -> None:
+    """Raises LogDiscontinuity, naming the fact that is another one now."""
+    for fact, found in _source_facts(identity, slot).items():
+        if known[fact] != found:
             raise LogDiscontinuity(
-                f'source has {fact.replace("_", " ")} "{found[fact]}", wanted "{known[fact]}"',
+                f'source has {fact.replace("_", " ")} "{found}", wanted "{known[fact]}"',
                 hint=f"this is not the database that the warehouse was made from; {REBUILD}",
-            )
-    for topic, facts in known["topics"].items():
-        if topic in found["topics"] and facts != found["topics"][topic]:
-            raise TopicChanged(
-                f'topic "{topic}" is {found["topics"][topic]}, wanted {facts}',
-                hint=f"it was made anew or got more partitions; {REBUILD}",
             )
 
 

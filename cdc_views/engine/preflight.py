@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from cdc_views.config import Settings
-from cdc_views.engine.capture import confirmed_flush
+from cdc_views.engine.broken import LASTING, require_unbroken
+from cdc_views.engine.capture import confirmed_flush, require_slot
 from cdc_views.engine.self_contained import check_self_contained
-from cdc_views.errors import PreflightFailed, UnknownTable, UnsupportedType
+from cdc_views.errors import NotRunning, PreflightFailed, SourceUnreachable, UnknownTable, UnsupportedType
 from cdc_views.findings import Finding
 from cdc_views.log.preflight import check_log
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect
 from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.store.control import read_control
 from cdc_views.store.schema import require_column_names
 
 
@@ -28,7 +31,19 @@ def findings(settings: Settings) -> list[Finding]:
 
 def _requirements(settings: Settings) -> list[Finding]:
     """What a run needs: all that a start looks at."""
-    return [*check_source(settings), *_check_names(settings), *check_log(settings, confirmed_flush(settings))]
+    return [
+        *_check_history(settings),
+        *check_source(settings),
+        *_check_names(settings),
+        *check_log(settings, confirmed_flush(settings)),
+    ]
+
+
+def _check_history(settings: Settings) -> Iterator[Finding]:
+    try:
+        require_unbroken(settings.warehouse)
+    except LASTING as error:
+        yield Finding("error", f'warehouse "{settings.warehouse}"', error.message, error.hint or "begin anew")
 
 
 def _check_names(settings: Settings) -> Iterator[Finding]:
@@ -54,9 +69,13 @@ def fix(settings: Settings) -> list[Finding]:
 
 
 def require_ready(settings: Settings) -> None:
-    """Raises PreflightFailed with every error that `check` finds."""
+    """Raises PreflightFailed with every error that `check` finds; SlotChanged and LogDiscontinuity by their names."""
+    require_unbroken(settings.warehouse)
     errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
     if errors:
+        with suppress(NotRunning, SourceUnreachable):
+            if read_control(settings.warehouse):
+                require_slot(settings)  # the connector may have moved on by the next start, and nothing would be seen
         raise PreflightFailed(
             "; ".join(f"{finding.subject}: {finding.problem}" for finding in errors),
             hint="; ".join(dict.fromkeys(finding.remedy for finding in errors))

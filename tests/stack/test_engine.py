@@ -14,9 +14,11 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
+from cdc_views.engine.capture import confirmed_flush
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.position import wal_end
+from cdc_views.source.slot import read_slot
 from cdc_views.stack import process
 from cdc_views.stack.connect import SETTINGS, Connect
 from cdc_views.stack.local import LocalStack
@@ -39,6 +41,22 @@ def wal_end_of(project: Project) -> Lsn:
     """Where the source's WAL ends."""
     with project.database.connect() as connection:
         return wal_end(connection)
+
+
+def active_pid(project: Project) -> int | None:
+    """The process that reads from the connector's slot."""
+    with project.database.connect() as connection:
+        slot = read_slot(connection, project.capture.settings.source.slot)
+    assert slot is not None
+    return slot.active_pid
+
+
+def is_stored_up_to_the_slot(project: Project) -> bool:
+    """Whether Connect has stored all that the slot has confirmed, after some more changes."""
+    project.database.execute(TRANSFER)
+    confirmed = confirmed_flush(project.capture.settings)
+    stored = project.capture.connect.stored_commit(project.capture.settings.log.connector)
+    return confirmed is not None and stored is not None and stored >= confirmed
 
 
 @contextmanager
@@ -222,6 +240,32 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
         assert 'source has timeline "2", wanted "1"' in err
         found = assert_refused(ready, "LogDiscontinuity", 1, "not the database", "run", "--until-caught-up")
         assert 'source has timeline "2", wanted "1"' in found
+    assert ready.published() == published
+
+
+@pytest.mark.proves(
+    wrong="an engine that the slot was moved under is started again, by when slot and stored offsets agree again",
+    seen="`SlotChanged` as before, and when it was seen; `check` shows it too",
+    do="begin anew",
+)
+def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: Project) -> None:
+    engine, log, slot = ready.start("run"), ready.capture.settings.log, ready.capture.settings.source.slot
+    wait_for(ready.has_published, LIMIT_S)
+    wait_for(lambda: ready.capture.connect.stored_commit(log.connector), LIMIT_S)
+    ready.capture.connect.stop_connector(log.connector)
+    wait_for(lambda: active_pid(ready) is None, LIMIT_S)
+    ready.database.execute(TRANSFER, f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
+    ready.capture.connect.resume_connector(log.connector)
+    _, err = engine.communicate(timeout=LIMIT_S)
+    assert (engine.returncode, "\nSlotChanged: " in err) == (1, True), err
+    published = ready.published()
+
+    # By now nothing tells of what was lost but what was written down.
+    wait_for(lambda: is_stored_up_to_the_slot(ready), LIMIT_S)
+    refused = ready.run("run", "--until-caught-up")
+    assert (refused.returncode, "SlotChanged: " in refused.stderr) == (1, True), refused.stderr
+    assert "(seen at 2" in refused.stderr
+    assert "(seen at 2" in ready.run("check").stdout
     assert ready.published() == published
 
 
