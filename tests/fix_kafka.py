@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
+from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.snapshot import wait_snapshot
 from cdc_views.log.topics import delete_topics, ensure_topics, topic_names
@@ -66,7 +67,7 @@ class Capture:
         fingerprints: Mapping[TableName, str] | None = None,
         bulk: Collection[TableName] = (),
         *,
-        schema: str | None = None,
+        published: Cut | None = None,
         watches_slot: bool = True,
         **log: object,
     ) -> Log:
@@ -82,7 +83,7 @@ class Capture:
             watch = self._resources.enter_context(closing(SlotWatch(self.settings.source.dsn.get_secret_value(), slot)))
         made = Log(
             self.settings.log.model_copy(update=log), self.settings.source.tables, marker,
-            fingerprints=fingerprints, bulk=bulk, schema=schema, slot=watch,
+            fingerprints=fingerprints, bulk=bulk, published=published, slot=watch,
         )  # fmt: skip
         return self._resources.enter_context(closing(made))
 

@@ -16,7 +16,7 @@ from cdc_views.engine import quarantine
 from cdc_views.engine.broken import remembering, require_unbroken
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
-from cdc_views.engine.epoch import SCHEMA, Swap, run_epoch, run_retry
+from cdc_views.engine.epoch import Swap, cut_of, read_offsets, run_epoch, run_retry
 from cdc_views.engine.generation import (
     generation_facts,
     generation_name,
@@ -285,7 +285,7 @@ def open_log(
         toast_lookup=looked_up,
         # A piece of the log can be read alone only where every event holds the whole row.
         bulk=[table.name for table in declared.sources if table.name not in looked_up],
-        schema=published.detail.get(SCHEMA) if published else None,
+        published=cut_of(published, {}, read_offsets(published)) if published else None,
         clock=clock,
         slot=slot,
     )

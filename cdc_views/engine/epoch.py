@@ -30,6 +30,7 @@ from cdc_views.store.warehouse import Stamp
 BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log
 MARKER: Final = "marker"  # in the detail of an intent and of a published record: the number of its cut's marker
 SCHEMA: Final = "schema"  # there, too, where event triggers are missing: what that marker says of all tables
+LEADER_EPOCHS: Final = "leader_epochs"  # there, too: of each partition, as it was when the cut ended
 SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
 RETRIES: Final = "retries"  # in the detail of an intent: the parked event whose key is tried again; empty for all
 QUARANTINE: Final = "quarantine"  # in the detail of an intent: the version of the quarantine that it starts from
@@ -222,7 +223,7 @@ def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s
             name: replace(table, status=last.tables[name].status if name in last.tables else "live")
             for name, table in tables.versions().items()
         },
-        detail={name: last.detail[name] for name in _STANDING if name in last.detail} | _marker(cut),
+        detail={name: last.detail[name] for name in _STANDING if name in last.detail} | _told(cut),
     )
     tables.advance(record)
     return record
@@ -255,7 +256,7 @@ def _write_down(control: ControlLog, intent: Intent, tables: Tables) -> None:
         tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
         detail={
             "start": offsets_by_name(cut.start),
-            **_marker(cut),
+            **_told(cut),
             **({BULK: sorted(map(str, cut.bulk))} if cut.bulk else {}),
             **({SWAPS: swap.kind} if swap else {}),
             **({} if intent.quarantine is None else {QUARANTINE: intent.quarantine}),
@@ -281,7 +282,9 @@ def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
     assert record.complete_to is not None
     assert record.committed_at is not None
     marker, schema = record.detail.get(MARKER), record.detail.get(SCHEMA)
-    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=marker, schema=schema)
+    epochs = offsets_by_partition(record.detail.get(LEADER_EPOCHS, {}))
+    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=marker, schema=schema,
+               leader_epochs={each: epoch for each, epoch in epochs.items() if each in end})  # fmt: skip
 
 
 def publish(
@@ -316,7 +319,7 @@ def publish(
             "failures": {name: result.failure for name, result in results.items() if result.failure},
             "stage_ms": stages.milliseconds(),
             "ways": tables.warehouse.ways.taken(),
-            **_marker(intent.cut),
+            **_told(intent.cut),
             **counts.detail(),
             **(intent.swap.detail if intent.swap else {}),
             **(intent.retry.detail if intent.retry else {}),
@@ -329,8 +332,8 @@ def read_offsets(record: ControlRecord) -> Offsets:
     return offsets_by_partition(record.offsets)
 
 
-def _marker(cut: Cut) -> dict[str, Any]:
-    told = {MARKER: cut.marker, SCHEMA: cut.schema}
+def _told(cut: Cut) -> dict[str, Any]:
+    told = {MARKER: cut.marker, SCHEMA: cut.schema, LEADER_EPOCHS: offsets_by_name(cut.leader_epochs) or None}
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -10,8 +10,8 @@ starts there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Protocol
@@ -28,7 +28,8 @@ class Cut:
 
     Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
     are tables whose part is too long to be held: whoever needs it reads it in pieces. `marker` is the number of the
-    marker that vouches for it, `schema` what that says of all tables where event triggers are missing.
+    marker that vouches for it, `schema` what that says of all tables where event triggers are missing. `leader_epochs`
+    are those of the last records before `end`, or later ones, where they are known.
     """
 
     position: Lsn
@@ -39,6 +40,7 @@ class Cut:
     bulk: frozenset[TableName] = frozenset()
     marker: int | None = None
     schema: str | None = None
+    leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 class CutLog(Protocol):

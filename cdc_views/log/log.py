@@ -20,7 +20,7 @@ from cdc_views.log.cut import Cut
 from cdc_views.log.freshness import Freshness
 from cdc_views.log.holding import Holding, TooLong
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter
-from cdc_views.log.ranges import is_end, read_piece, read_range, require_readable
+from cdc_views.log.ranges import is_end, read_piece, read_range, require_kept, require_readable
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.snapshot import require_one_snapshot
@@ -44,6 +44,7 @@ from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
 
 _WAIT_S: Final = 0.05
 _BEYOND_LIMIT_S: Final = 30.0
+_SHRUNK_LIMIT_S: Final = 10.0
 # The settings of thirty topics take a broker 30 ms, and its cleaner rests for 15 s.
 _SETTINGS_INTERVAL_S: Final = 2.0
 # What these say is for the log as a whole: without it no cut is right.
@@ -63,7 +64,7 @@ class Log:
         fingerprints: Mapping[TableName, str] | None = None,
         toast_lookup: Collection[TableName] = (),
         bulk: Collection[TableName] = (),
-        schema: str | None = None,
+        published: Cut | None = None,
         clock: Clock = SYSTEM_CLOCK,
         slot: WatchedSlot | None = None,
     ) -> None:
@@ -73,8 +74,8 @@ class Log:
         of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
         schema that happened while nobody looked would pass for no change. `toast_lookup` are the
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
-        those of which a cut does not hold what is long (`Cut.bulk`). `schema` is that of the last published cut
-        (`Cut.schema`): a table may have been rewritten since. `clock` tells how old what we read
+        those of which a cut does not hold what is long (`Cut.bulk`). `published` is the last published cut: a table may
+        have been rewritten since, or brokers have lost some of it. `clock` tells how old what we read
         is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it.
         """
         self._settings = settings
@@ -85,7 +86,8 @@ class Log:
         require_same_topics(known_topics or {}, self.topics())
         self._require_topics()
         self._fingerprints = {table: (fingerprints or {}).get(table) for table in tables}
-        self._schema = schema
+        self._schema = published.schema if published else None
+        self._epochs = _epochs_at_end(published) if published else {}
         mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._fingerprints]
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
@@ -268,7 +270,15 @@ class Log:
         self._holding.begin(after, position, bulk, now, has_limit=has_limit)
         self._has_snapshot = position is not None
         self._barrier.forget()
-        self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)})
+        epochs = {each: epoch for each, (at, epoch) in self._epochs.items() if after[each] == at}
+        passed = {each: after[each] for each, at in now.items() if each in epochs and at > after[each]}
+        if passed:
+            try:
+                require_kept(self._settings, passed, epochs)
+            except OffsetCompacted as error:
+                raise self._lost(error, passed) from None
+        held = {each: epoch for each, epoch in epochs.items() if each not in passed}
+        self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)}, held)
 
     def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
         """Read past a marker, and hold only what is not too long."""
@@ -284,7 +294,7 @@ class Log:
         self._watch.begin()
         while True:
             marker = self._await_marker(deadline)
-            ends = end_offsets(self._admin, [*self._partitions, self._starts.partition])
+            ends = self._ends()
             self._starts.read_to(ends.pop(self._starts.partition))
             self._read_to(ends, deadline)
             # The ends were those of these topics, and what was committed before the marker is in these partitions.
@@ -313,6 +323,19 @@ class Log:
                 self._note_caught_up()
             self._read(_WAIT_S)
         return marker
+
+    def _ends(self) -> dict[TopicPartition, int]:
+        """Where the partitions end, and the notifications. Raises LogDiscontinuity if that is before what was read."""
+        deadline = time.monotonic() + _SHRUNK_LIMIT_S
+        while True:
+            ends = end_offsets(self._admin, [*self._partitions, self._starts.partition])
+            shrunk = next((each for each in self._partitions if ends[each] < self._reader.next[each]), None)
+            if shrunk is None:
+                return ends
+            if time.monotonic() > deadline:
+                read = self._reader.next[shrunk]
+                raise _records_lost(f'partition "{shrunk}" ends at offset {ends[shrunk]}, and was read to {read}')
+            time.sleep(_WAIT_S)  # a broker that was deposed may have answered
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
         while not self._reader.reached(ends):
@@ -346,9 +369,15 @@ class Log:
     def _read_raw(self, wait_s: float) -> list[RawRecord]:
         try:
             return self._reader.read(wait_s)
-        except OffsetCompacted:
-            self._require_same_topics()  # in one that was made anew our offsets are not there either
-            raise
+        except OffsetCompacted as error:
+            raise self._lost(error, self._reader.next) from None
+
+    def _lost(self, error: OffsetCompacted, wanted: Offsets) -> Exception:
+        """What the error means that a Reader has raised, which cannot tell. Raises TopicChanged."""
+        self._require_same_topics()  # in one that was made anew our offsets are not there either
+        begin = begin_offsets(self._admin, wanted)
+        is_compacted = any(begin[each] > at for each, at in wanted.items())
+        return error if is_compacted else _records_lost(error.message)
 
     def _require_same_topics(self) -> None:
         require_same_topics(self.topics(), topic_facts(self._admin, self._tables))
@@ -382,7 +411,22 @@ class Log:
         start, bulk = self._holding.start, self._holding.bulk
         end, records = self._holding.take(position)
         self._watch.forget(position)
-        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker.number, marker.fingerprint)
+        epochs = {each: epoch for each, epoch in self._reader.leader_epochs.items() if each in end}
+        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker.number, marker.fingerprint, epochs)
+        self._epochs = _epochs_at_end(cut)
         self._taken = (cut, records)
         self._has_snapshot = True
         return cut
+
+
+def _epochs_at_end(cut: Cut) -> dict[TopicPartition, tuple[int, int]]:
+    """Where each partition of a cut ends, and what is known to be the leader epoch there."""
+    return {each: (cut.end[each], epoch) for each, epoch in cut.leader_epochs.items()}
+
+
+def _records_lost(problem: str) -> LogDiscontinuity:
+    return LogDiscontinuity(
+        f"{problem}: the log has lost records that it had",
+        hint="a broker's machine has lost power, or a replica that was behind was made the leader; "
+        "start with a new slot and new topics",
+    )

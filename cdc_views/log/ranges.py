@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
@@ -36,6 +36,17 @@ def require_readable(begin: Offsets, start: Offsets, available: Offsets, end: Of
                 f"wanted {wanted}",
                 hint="the topic lost records or was made anew; start with a new slot and new topics",
             )
+
+
+def require_kept(settings: LogSettings, start: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
+    """Read something behind these offsets, to learn that what was before them is there. Raises what a Reader raises."""
+    deadline = time.monotonic() + _SILENCE_LIMIT_S
+    with closing(Reader(settings, prefetched=1)) as reader:
+        reader.assign(start, leader_epochs)
+        while not reader.reached({each: at + 1 for each, at in start.items()}):
+            reader.read(_WAIT_S)
+            if time.monotonic() > deadline:
+                raise NotRunning(f"partitions could not be read for {_SILENCE_LIMIT_S:.0f} s", hint="see the brokers")
 
 
 def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: float) -> bool:

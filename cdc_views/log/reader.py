@@ -6,6 +6,7 @@ transactions, and aborted ones, take up offsets too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from uuid import uuid4
 
@@ -18,6 +19,8 @@ from cdc_views.log.record import Offsets, RawRecord, TopicPartition
 from cdc_views.log.topics import PASSING, admin_client, require_partitions, unreachable
 
 _BATCH: Final = 5000
+_NO_EPOCH: Final = -1  # says the client
+_NONE: Final[Mapping[TopicPartition, int]] = {}
 _UNKNOWN: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
 
@@ -27,6 +30,8 @@ class Reader:
     def __init__(self, settings: LogSettings, prefetched: int = 100_000) -> None:
         """Of each partition about so many records are `prefetched`."""
         self.next: dict[TopicPartition, int] = {}
+        self.leader_epochs: dict[TopicPartition, int] = {}
+        """Of the last record that was read of each partition, or of before what is read."""
         self._settings = settings
         self._consumer = Consumer(
             {
@@ -47,10 +52,19 @@ class Reader:
             }
         )
 
-    def assign(self, offsets: Offsets) -> None:
-        """Read these partitions from these offsets on, and no others."""
-        self.next = dict(offsets)
-        self._consumer.assign([KafkaPartition(each.topic, each.partition, at) for each, at in offsets.items()])
+    def assign(self, offsets: Offsets, leader_epochs: Mapping[TopicPartition, int] = _NONE) -> None:
+        """Read these partitions from these offsets on, and no others.
+
+        `leader_epochs` are those of the last record before these offsets, where it is known, or later ones: if brokers
+        have lost what was there, reading raises OffsetCompacted, whatever was written in its place (KIP-320).
+        """
+        self.next, self.leader_epochs = dict(offsets), dict(leader_epochs)
+        self._consumer.assign(
+            [
+                KafkaPartition(each.topic, each.partition, at, leader_epoch=leader_epochs.get(each, _NO_EPOCH))
+                for each, at in offsets.items()
+            ]
+        )
 
     def read(self, wait_s: float) -> list[RawRecord]:
         """Take what has arrived, waiting for the first message at most `wait_s`.
@@ -70,8 +84,10 @@ class Reader:
                 last[message.topic(), message.partition()] = message
             else:
                 self._take_error(message, error)
-        for message in last.values():
+        for (topic, partition), message in last.items():
             self._reach(message, message.offset() + 1)  # type: ignore[operator]
+            if (epoch := message.leader_epoch()) is not None:
+                self.leader_epochs[TopicPartition(topic, partition)] = epoch  # type: ignore[arg-type]
         return records
 
     def reached(self, ends: Offsets) -> bool:
