@@ -1,13 +1,15 @@
 """Step 5: bring every view whose inputs changed to the epoch; children after parents.
 
 A view whose query fails does not stop the rest: it is tried once more, then published as failed
-with its last good version, and the views above it with it.
+with its last good version, and the views above it with it. It is tried again when its inputs change,
+and by the next engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from cdc_views.engine.strategies import STRATEGIES, Recompute
 from cdc_views.engine.tables import Tables
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.commit import naming_full_disk
 from cdc_views.store.spark import require_alive
 from cdc_views.store.spark_work import job_group
 
@@ -55,6 +58,7 @@ class ViewRunner:
         self._spark = spark
         self._levels = levels
         self._relations: Relations | None = None
+        self._has_begun = False
         self.work: dict[str, ViewWork] = {}
 
     @property
@@ -63,11 +67,12 @@ class ViewRunner:
         return [view for level in self._levels for view in level]
 
     def are_built(self, tables: Tables) -> bool:
-        """Whether the last epoch has every view, in its present definition, and none besides."""
+        """Whether the last epoch has every view, in its present definition, and none besides or to be tried again."""
         names = {view.definition.name for view in self.views}
         published = tables.published.tables if tables.published is not None else ()
         dropped = {name for name in published if "." not in name and name != QUARANTINE} - names
-        return not dropped and all(tables.is_published(name) for name in names)
+        again = not self._has_begun and any(tables.is_failed(name) for name in names)
+        return not dropped and not again and all(tables.is_published(name) for name in names)
 
     def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
         """Bring the views to the epoch of `commits`, the new versions of the changed mirrors.
@@ -75,13 +80,14 @@ class ViewRunner:
         Returns the result of every view that was touched, or that has failed and still stands so.
         """
         self._relations = self._relations or Relations(self._spark, tables.warehouse)
-        epoch = _EpochOfViews(self._relations, tables, intent, dict(commits))
+        epoch = _EpochOfViews(self._relations, tables, intent, dict(commits), tries_failed=not self._has_begun)
         try:
             for level in self._levels:
                 due = [view for view in level if epoch.is_due(view)]
                 epoch.keep_others(level)
                 brought = in_parallel(epoch.bring, due, tables.parallel_commits)
                 epoch.add({view.definition.name: result for view, result in zip(due, brought, strict=True)})
+            self._has_begun = True
         finally:
             self.work = epoch.work
             self._relations.forget()
@@ -91,7 +97,10 @@ class ViewRunner:
 class _EpochOfViews:
     """The views' part of one epoch; `changed` are the tables that have a new version in it."""
 
-    def __init__(self, relations: Relations, tables: Tables, intent: Intent, changed: dict[str, int]) -> None:
+    def __init__(
+        self, relations: Relations, tables: Tables, intent: Intent, changed: dict[str, int], *, tries_failed: bool
+    ) -> None:
+        self._tries_failed = tries_failed
         self._relations = relations
         self._tables = tables
         self._intent = intent
@@ -108,7 +117,7 @@ class _EpochOfViews:
         if name in self._intent.done:
             return False
         moved = any(source in self._changed or source in self.results for source in view.inputs)
-        return moved or not self._tables.is_published(name)
+        return moved or not self._tables.is_published(name) or (self._tries_failed and self._tables.is_failed(name))
 
     def keep_others(self, level: Sequence[CompiledView]) -> None:
         """Results of the views that need no work: done by an earlier attempt, or failed before."""
@@ -127,7 +136,7 @@ class _EpochOfViews:
             work = self.work[view.definition.name] = ViewWork(Work(), group)
             for attempt in range(1, TRIES + 1):
                 try:
-                    with metrics.counting(work.driver):
+                    with metrics.counting(work.driver), naming_full_disk(Path(view.definition.name)):
                         version = self._recompute_and_commit(view, base)
                     faults.point("views.after_first_commit")
                     return ViewResult(version, "live")

@@ -189,9 +189,17 @@ def _hashable(value: Any) -> Any:
 def translated(table: Path) -> Iterator[None]:
     """Turn what the JVM throws into Conflict and DiskFull; everything else passes as it is."""
     try:
-        yield
+        with naming_full_disk(table):
+            yield
     except _CONFLICTS as error:
         raise Conflict(type(error).__name__) from error
+
+
+@contextmanager
+def naming_full_disk(table: Path) -> Iterator[None]:
+    """Turn what the JVM throws where there is no space, for the table or for what Spark spills, into DiskFull."""
+    try:
+        yield
     except (PySparkException, Py4JJavaError) as error:
         if _NO_SPACE in _with_causes(error):
             raise disk_full(table) from error

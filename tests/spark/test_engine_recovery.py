@@ -10,10 +10,12 @@ from typing import Any
 import orjson
 import pytest
 from deltalake import write_deltalake
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.recovery import TORN
-from cdc_views.errors import Fenced, ForeignCommit
+from cdc_views.engine.strategies import STRATEGIES, Recompute
+from cdc_views.errors import DiskFull, Fenced, ForeignCommit
 from cdc_views.store.control import FOLDER, ControlRecord, last_published, read_control
 from cdc_views.store.entries import entry_file, newest_version
 from cdc_views.store.reading import read_table
@@ -252,7 +254,7 @@ def test_view_that_was_dropped_and_declared_again_has_its_rows_once(spark: Spark
 @pytest.mark.proves(
     wrong="a view's query fails on its rows",
     seen="the view is `failed` in `status`, reading it is `ViewFailed`; all else goes on",
-    do="mend the rows or the query",
+    do="mend the rows or the query; if neither is to blame, start the engine again, which tries it again",
 )
 def test_view_that_fails_is_published_as_failed_and_comes_back(bank: Bank) -> None:
     bank.harness.create_view(RATIO)
@@ -268,3 +270,33 @@ def test_view_that_fails_is_published_as_failed_and_comes_back(bank: Bank) -> No
     assert bank.published()[-1].tables["above"].status == "live"
     assert bank.harness.rows("above") == [(35.0,)]
     bank.assert_every_epoch_is_right()
+
+
+def test_view_that_failed_for_a_passing_reason_is_tried_again_by_the_next_engine(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(problem: str) -> None:
+        def lost(recompute: Recompute) -> None:
+            raise PySparkException(problem)
+
+        monkeypatch.setitem(STRATEGIES, "FULL", lost)
+
+    bank.harness.create_view(RATIO)
+    full = STRATEGIES["FULL"]
+    fails("an executor was lost")
+    bank.write(("accounts", 1, 10), ("accounts", 2, 20))
+    assert bank.published()[-1].tables["ratio"].status == "failed"
+    fails("java.io.IOException: No space left on device")
+    with pytest.raises(DiskFull):
+        bank.write(("accounts", 3, 30))
+    monkeypatch.setitem(STRATEGIES, "FULL", full)
+    bank.harness.restart()
+    bank.harness.run_epoch()
+    assert bank.published()[-1].tables["ratio"].status == "live"
+    fails("an executor was lost")
+    bank.write(("accounts", 4, 40))
+    monkeypatch.setitem(STRATEGIES, "FULL", full)
+    bank.harness.restart()
+    assert bank.harness.run_epoch() is not None
+    assert {table.status for table in bank.published()[-1].tables.values()} == {"live"}
+    bank.assert_every_epoch_is_right(since=-1)  # in those before it the total had failed too
