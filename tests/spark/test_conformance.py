@@ -70,6 +70,8 @@ class History:
         self.spec = TableSpec("t", "t", SCHEMA, ("id",), "plain" if seed % 5 == 4 else "vectors")
         self.session = spark.newSession()
         self.session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        # VACUUM lists files in so many tasks, ten thousand unless one says so.
+        self.session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
         self.duckdb = duckdb.connect(config={"threads": 1})
         self.attempt = 1
         self.start()
