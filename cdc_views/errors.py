@@ -34,7 +34,7 @@ CdcViewsError
 │   ├── SnapshotInterrupted   the initial snapshot was cut off
 │   ├── MarkerTimeout         a marker did not come through the log
 │   ├── SequenceRegressed     an order below its partition's maximum
-│   ├── LogDiscontinuity      an event from before the last published position
+│   ├── LogDiscontinuity      the source, or the log, does not go on from what is published
 │   ├── LogGap                records that were needed may be compacted away
 │   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
 │   ├── TopicChanged          another topic id, partition count or setting
@@ -229,7 +229,7 @@ class SequenceRegressed(LogError):
 
 
 class LogDiscontinuity(LogError):
-    """An event from before the last published position."""
+    """The source, or the log, does not go on from what is published: an earlier state of it, or another one."""
 
 
 class LogGap(LogError):

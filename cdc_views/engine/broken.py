@@ -6,20 +6,21 @@ offsets and topics agree again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import orjson
 
 from cdc_views import errors
 from cdc_views.store import durable
 from cdc_views.store.control import FOLDER
-from cdc_views.store.data_files import space_for
 
-# All others are found again by who looks again.
+# Others are found again by who looks again, or pass.
 LASTING: Final = (errors.SlotChanged, errors.LogDiscontinuity)
 
 _FILE: Final = "_broken.json"
@@ -32,20 +33,23 @@ def remembering(warehouse: Path) -> Iterator[None]:
     try:
         yield
     except LASTING as error:
-        _write_down(warehouse, error)
-        raise
+        raise _written_down(warehouse, error) from None
 
 
 def require_unbroken(warehouse: Path) -> None:
     """Raise the error that was written down, if there is one."""
+    file = _file(warehouse)
     try:
-        found = orjson.loads(_file(warehouse).read_bytes())
+        found = orjson.loads(file.read_bytes())
     except FileNotFoundError:
         return
-    raise getattr(errors, found["error"])(f"{found['message']} (seen at {found['at']})", hint=found["hint"])
+    raise getattr(errors, found["error"])(
+        f"{found['message']} (seen at {found['at']})", hint=f'{found["hint"]}; remembered in "{file}"'
+    )
 
 
-def _write_down(warehouse: Path, error: errors.CdcViewsError) -> None:
+def _written_down(warehouse: Path, error: errors.CdcViewsError) -> errors.CdcViewsError:
+    """The error, with where it is written down, or why it is not."""
     file = _file(warehouse)
     told = {
         "error": type(error).__name__,
@@ -53,11 +57,18 @@ def _write_down(warehouse: Path, error: errors.CdcViewsError) -> None:
         "hint": error.hint,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    draft = file.with_suffix(".draft")
-    with space_for(warehouse):
+    draft = file.with_suffix(f".{uuid4().hex}")
+    try:
         durable.write(draft, orjson.dumps(told))
-        draft.rename(file)
+        with suppress(FileExistsError):  # another process was faster
+            os.link(draft, file)
+        draft.unlink()
         durable.sync(file.parent)
+    except OSError as problem:
+        # The error says more than that a disk is full.
+        unwritten = f'this could not be remembered in "{file}" ({problem}): a later start may find nothing of it'
+        return type(error)(error.message, hint=f"{error.hint}; {unwritten}")
+    return error
 
 
 def _file(warehouse: Path) -> Path:

@@ -11,9 +11,9 @@ from cdc_views.engine.generation import require_same_source
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
-from cdc_views.log.preflight import require_slot_matches
+from cdc_views.log.preflight import require_same_cluster, require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
-from cdc_views.log.topics import delete_topics, ensure_topics
+from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
@@ -39,9 +39,9 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
 def resume_capture(settings: Settings) -> None:
     """The same where the initial snapshot was complete once: it is not waited for, whatever became of its topics.
 
-    Raises LogDiscontinuity too, and SlotChanged again once it was raised.
+    Raises LogDiscontinuity, TopicChanged and BadConfig too, and SlotChanged again once it was raised.
     """
-    _require_same_source(settings)
+    _require_same_services(settings)
     with remembering(settings.warehouse):
         _run_connector(settings)
     require_one_snapshot(settings.log)
@@ -50,19 +50,24 @@ def resume_capture(settings: Settings) -> None:
 def require_slot(settings: Settings) -> None:
     """Look whether the slot is where the log of this warehouse ends; what is wrong with it is remembered.
 
-    Raises SlotChanged; LogDiscontinuity if that is not where the warehouse was made from.
+    Raises SlotChanged; LogDiscontinuity, TopicChanged and BadConfig for services that the warehouse was not made from.
     """
-    _require_same_source(settings)
+    _require_same_services(settings)
     with remembering(settings.warehouse):
         require_slot_matches(settings.log, confirmed_flush(settings))
 
 
-def _require_same_source(settings: Settings) -> None:
+def _require_same_services(settings: Settings) -> None:
+    """What another slot, or another Connect, has stored says nothing of ours."""
     known = last_takeover(read_control(settings.warehouse))
     with connect(settings.source.dsn.get_secret_value()) as connection:
         require_primary(connection)
         if known is not None:
             require_same_source(known.detail["source"], read_identity(connection), settings.source.slot)
+    if known is not None:
+        topics = known.detail["source"]["topics"]
+        require_same_topics(topics, topic_facts(admin_client(settings.log), topics))
+    require_same_cluster(settings.log)
 
 
 def _run_connector(settings: Settings) -> None:

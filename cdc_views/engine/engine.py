@@ -127,7 +127,7 @@ class Engine:
         marker = Marker(self._source, settings.source.slot, writer)
         require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
-        slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot)
+        slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot, declared.identity)
         self._resources.enter_context(closing(slot))
         self._log = self._resources.enter_context(
             closing(open_log(settings, declared, marker, known, self._clock, slot, control.last_published))

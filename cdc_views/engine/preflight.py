@@ -21,7 +21,7 @@ from cdc_views.store.schema import require_column_names
 
 def findings(settings: Settings) -> list[Finding]:
     """What is missing or unwise, errors first; then of which tables the log is self-contained."""
-    found = _requirements(settings)
+    found = [*_check_history(settings), *_requirements(settings)]
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
             tables = read_tables(connection, settings.source.tables)
@@ -31,12 +31,7 @@ def findings(settings: Settings) -> list[Finding]:
 
 def _requirements(settings: Settings) -> list[Finding]:
     """What a run needs: all that a start looks at."""
-    return [
-        *_check_history(settings),
-        *check_source(settings),
-        *_check_names(settings),
-        *check_log(settings, confirmed_flush(settings)),
-    ]
+    return [*check_source(settings), *_check_names(settings), *check_log(settings, confirmed_flush(settings))]
 
 
 def _check_history(settings: Settings) -> Iterator[Finding]:

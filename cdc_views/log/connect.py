@@ -118,18 +118,17 @@ class Connect:
                 )
             time.sleep(_POLL_S)
 
-    def offsets(self, name: str) -> dict[str, Any] | None:
-        """Read what the connector has stored, or None; slow, so not for a loop. Raises NotRunning."""
+    def stored_commit(self, name: str, topic_prefix: str) -> Lsn | None:
+        """Read the stored `lsn_commit`: the last commit whose changes are all in Kafka. Slow. Raises NotRunning."""
         response = self._answered(f"connectors/{quote(name)}/offsets")
-        if response.status_code == 404:
-            return None
-        found = response.json().get("offsets", [])
-        return dict(found[0]["offset"]) if found else None
+        found = response.json().get("offsets", []) if response.status_code == 200 else []
+        # A connector that has had other prefixes has an entry for each.
+        commits = [each["offset"].get("lsn_commit") for each in found if each["partition"] == {"server": topic_prefix}]
+        return None if not commits or commits[0] is None else Lsn(commits[0])
 
-    def stored_commit(self, name: str) -> Lsn | None:
-        """Read the stored `lsn_commit`: the last commit whose changes are all in Kafka."""
-        commit = (self.offsets(name) or {}).get("lsn_commit")
-        return None if commit is None else Lsn(commit)
+    def kafka_cluster(self) -> str:
+        """Read the id of the Kafka cluster that the worker writes to. Raises NotRunning."""
+        return str(self._answered("").json()["kafka_cluster_id"])
 
     def plugin_version(self, connector_class: str) -> str | None:
         """Read the version of a connector plugin, or None where the worker has none."""

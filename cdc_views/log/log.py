@@ -30,6 +30,7 @@ from cdc_views.log.topics import (
     Topic,
     admin_client,
     begin_offsets,
+    committed_ends,
     describe_topics,
     end_offsets,
     require_kept_as_long,
@@ -185,11 +186,12 @@ class Log:
         return [record for record in found if self._tables[record.topic] in self._fingerprints]
 
     def require_repeatable(self, cut: Cut) -> None:
-        """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
+        """Raise LogGap, OffsetCompacted or LogDiscontinuity if the cut may not be read again as it was."""
         self.require_gapless(cut.committed_at)  # tombstones go by time alone, whatever comes after them
-        ends = end_offsets(self._admin, cut.end)
-        require_readable(begin_offsets(self._admin, cut.start), cut.start, ends, cut.end)
+        ends = self._ends(cut.end)
+        require_readable(begin_offsets(self._admin, cut.start), cut.start)
         self._require_same_topics()
+        self._require_kept(cut.end, cut.leader_epochs)
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
         # Only a later version of a row makes the cleaner remove an earlier one.
         if age_s > self._freshness.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
@@ -253,8 +255,8 @@ class Log:
         if set(after) != set(self._partitions):
             odd = min(set(after) ^ set(self._partitions))
             raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
-        ends = end_offsets(self._admin, after)
-        require_readable(begin_offsets(self._admin, after), after, ends, after)
+        ends = self._ends(after)
+        require_readable(begin_offsets(self._admin, after), after)
         self._freshness.start(caught_up_at)
         self._hold(after, position, self.too_long(after, ends))
 
@@ -266,19 +268,13 @@ class Log:
         All that can be read of them now was committed before the next marker is touched, so it is in the cut,
         whatever its order is.
         """
-        now = end_offsets(self._admin, self.partitions_of(bulk), committed=True) if bulk else {}
+        epochs = {each: epoch for each, (at, epoch) in self._epochs.items() if after[each] == at}
+        self._require_kept(after, {each: epoch for each, epoch in epochs.items() if self._tables[each.topic] in bulk})
+        now, epochs_now = committed_ends(self._admin, self.partitions_of(bulk)) if bulk else ({}, {})
         self._holding.begin(after, position, bulk, now, has_limit=has_limit)
         self._has_snapshot = position is not None
         self._barrier.forget()
-        epochs = {each: epoch for each, (at, epoch) in self._epochs.items() if after[each] == at}
-        passed = {each: after[each] for each, at in now.items() if each in epochs and at > after[each]}
-        if passed:
-            try:
-                require_kept(self._settings, passed, epochs)
-            except OffsetCompacted as error:
-                raise self._lost(error, passed) from None
-        held = {each: epoch for each, epoch in epochs.items() if each not in passed}
-        self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)}, held)
+        self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)}, {**epochs, **epochs_now})
 
     def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
         """Read past a marker, and hold only what is not too long."""
@@ -294,7 +290,8 @@ class Log:
         self._watch.begin()
         while True:
             marker = self._await_marker(deadline)
-            ends = self._ends()
+            read = {each: self._reader.next[each] for each in self._partitions}
+            ends = self._ends({**read, self._starts.partition: 0})
             self._starts.read_to(ends.pop(self._starts.partition))
             self._read_to(ends, deadline)
             # The ends were those of these topics, and what was committed before the marker is in these partitions.
@@ -324,17 +321,17 @@ class Log:
             self._read(_WAIT_S)
         return marker
 
-    def _ends(self) -> dict[TopicPartition, int]:
-        """Where the partitions end, and the notifications. Raises LogDiscontinuity if that is before what was read."""
+    def _ends(self, wanted: Offsets) -> dict[TopicPartition, int]:
+        """Where these partitions end. Raises LogDiscontinuity if that is before the wanted offsets, TopicChanged."""
         deadline = time.monotonic() + _SHRUNK_LIMIT_S
         while True:
-            ends = end_offsets(self._admin, [*self._partitions, self._starts.partition])
-            shrunk = next((each for each in self._partitions if ends[each] < self._reader.next[each]), None)
+            ends = end_offsets(self._admin, wanted)
+            shrunk = next((each for each, at in wanted.items() if ends[each] < at), None)
             if shrunk is None:
                 return ends
+            self._require_same_topics()
             if time.monotonic() > deadline:
-                read = self._reader.next[shrunk]
-                raise _records_lost(f'partition "{shrunk}" ends at offset {ends[shrunk]}, and was read to {read}')
+                raise _records_lost(f'partition "{shrunk}" ends at offset {ends[shrunk]}, wanted {wanted[shrunk]}')
             time.sleep(_WAIT_S)  # a broker that was deposed may have answered
 
     def _read_to(self, ends: Offsets, deadline: float) -> None:
@@ -371,6 +368,14 @@ class Log:
             return self._reader.read(wait_s)
         except OffsetCompacted as error:
             raise self._lost(error, self._reader.next) from None
+
+    def _require_kept(self, end: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
+        """Raise LogDiscontinuity if what was before these offsets, of these epochs or earlier ones, was lost since."""
+        if known := {each: end[each] for each in leader_epochs}:
+            try:
+                require_kept(self._settings, known, leader_epochs)
+            except OffsetCompacted as error:
+                raise self._lost(error, known) from None
 
     def _lost(self, error: OffsetCompacted, wanted: Offsets) -> Exception:
         """What the error means that a Reader has raised, which cannot tell. Raises TopicChanged."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cdc_views.config import LogSettings, Settings
-from cdc_views.errors import NotRunning, SlotChanged
+from cdc_views.errors import BadConfig, NotRunning, SlotChanged
 from cdc_views.findings import Finding
 from cdc_views.log.at_least_once import HINT
 from cdc_views.log.connect import Connect
@@ -15,6 +15,7 @@ from cdc_views.log.topics import (
     LEAST_COMPACTION_LAG_MS,
     admin_client,
     check_topic,
+    cluster_of,
     describe_topics,
     topic_facts,
     topic_names,
@@ -57,7 +58,22 @@ def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None)
         )
 
 
+def require_same_cluster(settings: LogSettings) -> None:
+    """Raise BadConfig if Connect writes to other brokers than those that we read from."""
+    found, wanted = Connect(settings.connect_url).kafka_cluster(), cluster_of(admin_client(settings))
+    if found != wanted:
+        raise BadConfig(
+            f'Kafka Connect at {settings.connect_url} writes to the cluster "{found}", wanted "{wanted}"',
+            hint="log.connect_url and log.bootstrap_servers are of two systems",
+        )
+
+
 def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Iterator[Finding]:
+    try:
+        require_same_cluster(settings.log)
+    except BadConfig as error:
+        yield Finding("error", "Kafka Connect", error.message, error.hint or "")
+        return
     connect = Connect(settings.log.connect_url)
     version = connect.plugin_version(CONNECTOR_CLASS)
     wanted = ".".join(str(part) for part in LEAST_VERSION)
@@ -80,7 +96,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
 
 
 def _slot_problem(connect: Connect, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
-    stored = connect.stored_commit(settings.connector)
+    stored = connect.stored_commit(settings.connector, settings.topic_prefix)
     if stored is None:
         return None
     if confirmed_flush_lsn is None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Final
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import NotRunning, OffsetCompacted, TopicChanged
+from cdc_views.errors import NotRunning, OffsetCompacted
 from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
 from cdc_views.log.reader import Reader
@@ -20,8 +20,8 @@ _SILENCE_LIMIT_S: Final = 60.0
 _PREFETCHED: Final = 5_000
 
 
-def require_readable(begin: Offsets, start: Offsets, available: Offsets, end: Offsets) -> None:
-    """Raise OffsetCompacted if offsets from `start` on are gone, TopicChanged if those before `end` never were."""
+def require_readable(begin: Offsets, start: Offsets) -> None:
+    """Raise OffsetCompacted if offsets from `start` on are gone."""
     for partition, wanted in start.items():
         if begin[partition] > wanted:
             raise OffsetCompacted(
@@ -29,24 +29,18 @@ def require_readable(begin: Offsets, start: Offsets, available: Offsets, end: Of
                 f"wanted {wanted}",
                 hint="the log no longer holds the changes that the mirrors need; start with a new snapshot",
             )
-    for partition, wanted in end.items():
-        if available[partition] < wanted:
-            raise TopicChanged(
-                f'topic "{partition.topic}" partition {partition.partition} ends at offset {available[partition]}, '
-                f"wanted {wanted}",
-                hint="the topic lost records or was made anew; start with a new slot and new topics",
-            )
 
 
-def require_kept(settings: LogSettings, start: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
-    """Read something behind these offsets, to learn that what was before them is there. Raises what a Reader raises."""
+def require_kept(settings: LogSettings, end: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
+    """Have the brokers compare the epochs of what was before these offsets. Raises OffsetCompacted, NotRunning."""
     deadline = time.monotonic() + _SILENCE_LIMIT_S
     with closing(Reader(settings, prefetched=1)) as reader:
-        reader.assign(start, leader_epochs)
-        while not reader.reached({each: at + 1 for each, at in start.items()}):
+        reader.assign(end, leader_epochs)
+        while not reader.answered >= end.keys():
             reader.read(_WAIT_S)
             if time.monotonic() > deadline:
-                raise NotRunning(f"partitions could not be read for {_SILENCE_LIMIT_S:.0f} s", hint="see the brokers")
+                silent = min(end.keys() - reader.answered)
+                raise NotRunning(f'partition "{silent}" could not be read', hint="see the log of the brokers")
 
 
 def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: float) -> bool:

@@ -32,6 +32,8 @@ class Reader:
         self.next: dict[TopicPartition, int] = {}
         self.leader_epochs: dict[TopicPartition, int] = {}
         """Of the last record that was read of each partition, or of before what is read."""
+        self.answered: set[TopicPartition] = set()
+        """Partitions of which a record, or the end, was read."""
         self._settings = settings
         self._consumer = Consumer(
             {
@@ -58,7 +60,7 @@ class Reader:
         `leader_epochs` are those of the last record before these offsets, where it is known, or later ones: if brokers
         have lost what was there, reading raises OffsetCompacted, whatever was written in its place (KIP-320).
         """
-        self.next, self.leader_epochs = dict(offsets), dict(leader_epochs)
+        self.next, self.leader_epochs, self.answered = dict(offsets), dict(leader_epochs), set()
         self._consumer.assign(
             [
                 KafkaPartition(each.topic, each.partition, at, leader_epoch=leader_epochs.get(each, _NO_EPOCH))
@@ -101,6 +103,7 @@ class Reader:
     def _reach(self, message: Message, offset: int) -> None:
         partition = TopicPartition(message.topic(), message.partition())  # type: ignore[arg-type]
         if partition in self.next:
+            self.answered.add(partition)
             self.next[partition] = max(self.next[partition], offset)
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
@@ -110,13 +113,13 @@ class Reader:
             return
         if error.code() in PASSING:
             return
-        where = f'topic "{message.topic()}" partition {message.partition()}'
+        partition = TopicPartition(message.topic(), message.partition())  # type: ignore[arg-type]
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise OffsetCompacted(
-                f"{where}: the wanted offset {message.offset()} is not there any more",
+                f'partition "{partition}": the wanted offset {self.next.get(partition)} is not there any more',
                 hint="the log no longer holds the changes that the mirrors need; start with a new snapshot",
             )
         if error.code() in _UNKNOWN:
-            require_partitions(admin_client(self._settings), [TopicPartition(message.topic(), message.partition())])  # type: ignore[arg-type]
+            require_partitions(admin_client(self._settings), [partition])
             return
         raise unreachable(KafkaException(error))

@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
+    ListOffsetsResultInfo,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -25,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import BadConfig, CdcViewsError, LogError, NotRunning, TopicChanged
-from cdc_views.log.record import TopicPartition
+from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
 
@@ -34,6 +35,7 @@ DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 REQUEST_TIMEOUT_S: Final = 15
 _POLL_S: Final = 0.05
+_NEWS_S: Final = 2.0  # in which a broker that has just started hears of topics
 _NONE_LATER: Final = -1  # what Kafka says of a time after the last record
 _KEEPING: Final = ("min.compaction.lag.ms", "delete.retention.ms")
 
@@ -231,12 +233,20 @@ def end_offsets(
 ) -> dict[TopicPartition, int]:
     """Give the offset after the last record of each partition; `committed`: that transactions do not hide."""
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    return _offsets(admin, partitions, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+    return _plain(_offsets(admin, partitions, OffsetSpec.latest(), level))  # type: ignore[no-untyped-call]
+
+
+def committed_ends(admin: AdminClient, partitions: Iterable[TopicPartition]) -> tuple[Offsets, Offsets]:
+    """Give the offset after the last committed record of each partition, and the epochs of the leaders that say so."""
+    found = _offsets(admin, partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+    epochs = {each: end.leader_epoch for each, end in found.items()}
+    return _plain(found), {each: epoch for each, epoch in epochs.items() if epoch is not None and epoch >= 0}
 
 
 def begin_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Give the first offset of each partition."""
-    return _offsets(admin, partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]
+    level = IsolationLevel.READ_UNCOMMITTED
+    return _plain(_offsets(admin, partitions, OffsetSpec.earliest(), level))  # type: ignore[no-untyped-call]
 
 
 def offsets_at(
@@ -245,8 +255,16 @@ def offsets_at(
     """Give the offset of the first record of each partition that is not older than this, or that after the last one."""
     ends = end_offsets(admin, partitions)
     spec = OffsetSpec.for_timestamp(timestamp_ms)
-    found = _offsets(admin, partitions, spec, IsolationLevel.READ_UNCOMMITTED, least=_NONE_LATER)
+    found = _plain(_offsets(admin, partitions, spec, IsolationLevel.READ_UNCOMMITTED, least=_NONE_LATER))
     return {each: ends[each] if at == _NONE_LATER else at for each, at in found.items()}
+
+
+def cluster_of(admin: AdminClient) -> str:
+    """Give the id of the brokers' cluster. Raises NotRunning."""
+    try:
+        return str(admin.describe_cluster(request_timeout=REQUEST_TIMEOUT_S).result().cluster_id)
+    except KafkaException as error:
+        raise unreachable(error) from None
 
 
 def unreachable(error: KafkaException) -> CdcViewsError:
@@ -298,26 +316,30 @@ def _create(admin: AdminClient, new: list[NewTopic]) -> None:
 
 def _offsets(
     admin: AdminClient, partitions: Iterable[TopicPartition], spec: OffsetSpec, level: IsolationLevel, least: int = 0
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, ListOffsetsResultInfo]:
     wanted = {KafkaPartition(each.topic, each.partition): spec for each in partitions}
-    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    began = time.monotonic()
     while True:
         futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
         problem = "it gives no offsets"
         try:
-            found = {TopicPartition(key.topic, key.partition): each.result().offset for key, each in futures.items()}
+            found = {TopicPartition(key.topic, key.partition): each.result() for key, each in futures.items()}
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART and time.monotonic() - began > _NEWS_S:
                 require_partitions(admin, [TopicPartition(each.topic, each.partition) for each in wanted])
-            elif error.args[0].code() not in _UNSETTLED:
+            elif error.args[0].code() not in (*_UNSETTLED, KafkaError.UNKNOWN_TOPIC_OR_PART):
                 raise unreachable(error) from None
             problem = error.args[0].str()
         else:
             # To what was asked when the connection was lost librdkafka 2.16 answers -1001, and no error.
-            if all(offset >= least for offset in found.values()):
+            if all(each.offset >= least for each in found.values()):
                 return found
-        if time.monotonic() > deadline:
+        if time.monotonic() - began > REQUEST_TIMEOUT_S:
             raise _away(problem)
         with suppress(KafkaException):  # the client keeps the leaders that it knows, whatever a broker says
             admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         time.sleep(_POLL_S)
+
+
+def _plain(found: Mapping[TopicPartition, ListOffsetsResultInfo]) -> dict[TopicPartition, int]:
+    return {each: info.offset for each, info in found.items()}

@@ -17,6 +17,7 @@ import psycopg
 
 from cdc_views.errors import SlotChanged, SourceUnreachable
 from cdc_views.lsn import Lsn
+from cdc_views.source.catalog import SourceIdentity, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.slot import finding, read_slot
 
@@ -29,9 +30,14 @@ _BLIND_LIMIT_S: Final = 30.0
 
 
 class SlotWatch:
-    """Reads the slot some times a second in a thread of its own, until it is closed. A server may be away."""
+    """Reads the slot some times a second in a thread of its own, until it is closed. A server may be away.
 
-    def __init__(self, dsn: str, name: str) -> None:
+    What another server says that the DSN leads to for a while is not heard.
+    """
+
+    def __init__(self, dsn: str, name: str, identity: SourceIdentity | None = None) -> None:
+        """`identity` is that of the server; without it any is right."""
+        self._identity = identity
         self._dsn = dsn
         self._name = name
         self._finding: SlotChanged | None = None
@@ -73,6 +79,8 @@ class SlotWatch:
     def _run(self) -> None:
         while not self._ended.wait(_INTERVAL_S):
             with suppress(SourceUnreachable, psycopg.Error), connect(self._dsn) as connection:
+                if self._identity not in (None, read_identity(connection)):
+                    continue
                 while self._finding is None and not self._ended.wait(_INTERVAL_S):
                     self._look(connection)
 

@@ -191,7 +191,7 @@ def test_truncate_with_nothing_before_it_stops_at_once(started: Capture, databas
 )
 def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: Database) -> None:
     name, slot = started.settings.log.connector, started.settings.source.slot
-    wait_for(lambda: started.connect.stored_commit(name), 30)
+    wait_for(lambda: started.connect.stored_commit(name, name), 30)
     started.connect.stop_connector(name)
 
     def advance() -> bool:
@@ -251,7 +251,7 @@ def test_first_cut_of_two_snapshots_is_refused(started: Capture, database: Datab
     database.execute("DELETE FROM orders WHERE id = 3")
     started.connect.put_connector(name, connector_config(started.settings))
     # A marker of before would be in the snapshot.
-    assert wait_for(lambda: started.connect.stored_commit(name) is not None, 60)
+    assert wait_for(lambda: started.connect.stored_commit(name, name) is not None, 60)
     log = log_of(started)
     with pytest.raises(SnapshotInterrupted, match="started again"):
         log.cut(log.begin(), None)
@@ -350,7 +350,8 @@ def test_row_that_is_larger_than_a_message_is_told(database: Database, capture: 
 
 
 def test_check_of_a_good_log_finds_nothing(started: Capture) -> None:
-    stored = wait_for(lambda: started.connect.stored_commit(started.settings.log.connector), 30)
+    log = started.settings.log
+    stored = wait_for(lambda: started.connect.stored_commit(log.connector, log.topic_prefix), 30)
     assert check_log(started.settings, stored) == []
 
 

@@ -84,7 +84,7 @@ class Followed:
 
     def stop_connector(self) -> None:
         """Stop it once it has stored where it is, and wait until it has let go of its slot."""
-        wait_for(lambda: self.captured.connect.stored_commit(self.settings.connector), 30)
+        wait_for(lambda: self.captured.connect.stored_commit(self.settings.connector, self.settings.topic_prefix), 30)
         self.captured.connect.stop_connector(self.settings.connector)
         wait_for(self._slot_is_free, 60)
 
@@ -171,6 +171,23 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
 
 
 @pytest.mark.proves(
+    wrong="one topic of them is deleted and made anew under a running engine",
+    seen="`TopicChanged` within seconds",
+    do="begin anew",
+)
+def test_one_topic_that_is_made_anew_stops_the_next_cut_by_its_name(followed: Followed) -> None:
+    followed.captured.connect.stop_connector(followed.settings.connector)
+    admin = admin_client(followed.settings)
+    [deleted] = admin.delete_topics([followed.topic], operation_timeout=30).values()
+    deleted.result()
+    wait_for(lambda: not topic_facts(admin, [followed.topic]), 30)
+    ensure_topics(followed.settings, followed.captured.settings.source.tables)
+    followed.captured.connect.resume_connector(followed.settings.connector)
+    with pytest.raises(TopicChanged, match=re.escape(f'topic "{followed.topic}" is')):
+        followed.next_cut()
+
+
+@pytest.mark.proves(
     wrong="the topic of notifications is deleted under a running engine",
     seen="`TopicChanged`: where the connector begins again is no longer told",
     do="start the engine again, which makes it; rebuild from a snapshot if the connector began again meanwhile",
@@ -235,6 +252,9 @@ def test_log_that_has_lost_what_was_read_stops_the_next_cut(
     followed = Followed(captured, database)
     database.execute(INSERT)
     second = followed.next_cut()
+    fingerprints = {name: table.fingerprint() for name, table in captured.tables().items()}
+    in_bulk = captured.log(fingerprints, bulk=[NAME], bulk_offsets=5)
+    all_in_bulk = in_bulk.cut(in_bulk.begin(), None)
     followed.stop_connector()
     stack.kafka.kill()
     [partition] = [each for each, end in second.end.items() if end > followed.first.end[each]]
@@ -245,14 +265,16 @@ def test_log_that_has_lost_what_was_read_stops_the_next_cut(
     database.execute("INSERT INTO orders SELECT g, g FROM generate_series(61, 300) g")
     wait_for(lambda: end_offsets(admin_client(followed.settings), [partition])[partition] > second.end[partition], 60)
 
-    fingerprints = {name: table.fingerprint() for name, table in captured.tables().items()}
-    for log in (
-        followed.log,
-        captured.log(fingerprints, published=second),
-        captured.log(fingerprints, published=second, bulk=[NAME], bulk_offsets=10),
+    for log, last in (
+        (followed.log, second),
+        (captured.log(fingerprints, published=second), second),
+        (captured.log(fingerprints, published=second, bulk=[NAME], bulk_offsets=10), second),
+        (captured.log(fingerprints, published=all_in_bulk), all_in_bulk),
     ):
-        with pytest.raises(LogDiscontinuity, match="the log has lost records that it had"):
-            log.cut(second.end, second.position, second.committed_at)
+        with pytest.raises(LogDiscontinuity, match=r"wanted offset \d+ .* the log has lost records that it had"):
+            log.cut(last.end, last.position, last.committed_at)
+    with pytest.raises(LogDiscontinuity, match="the log has lost records that it had"):
+        captured.log(fingerprints).require_repeatable(second)
 
 
 def test_log_that_goes_on_after_an_error_reads_again_what_it_had_met(
@@ -322,7 +344,7 @@ def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
     captured = capture("public.orders", **log_settings_for(own_worker))
     captured.start()
     followed = Followed(captured, database)
-    wait_for(lambda: captured.connect.stored_commit(followed.settings.connector), 30)
+    wait_for(lambda: captured.connect.stored_commit(followed.settings.connector, followed.settings.topic_prefix), 30)
     own_worker.kill()
     database.execute("DELETE FROM orders WHERE id = 3", INSERT)
     admin = admin_client(followed.settings)

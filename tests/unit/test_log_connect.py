@@ -12,8 +12,10 @@ import pytest
 
 from cdc_views.errors import BadConfig, ConnectorFailed, NotRunning
 from cdc_views.log.connect import Connect, TaskState, require_not_failed
+from cdc_views.log.preflight import require_same_cluster
 from cdc_views.log.topics import topic_name, topic_names
 from cdc_views.names import TableName
+from tests.unit.log_records import log_settings
 
 TRACE = "org.x.ConnectException: stopped\n\tat a.b\nCaused by: org.y.IOError: first\n\tat c\nCaused by: PSQL: no slot"
 
@@ -65,17 +67,31 @@ def worker(*answers: tuple[int, object]) -> Iterator[str]:
 
 
 STARTING = (404, b"<html>not found</html>")
-STORED = (200, {"offsets": [{"partition": {}, "offset": {"lsn_commit": 17}}]})
+STORED = (200, {"offsets": [{"partition": {"server": "app"}, "offset": {"lsn_commit": 17}}]})
 
 
 def test_offsets_are_asked_for_until_the_worker_has_started() -> None:
     with worker(STARTING, (409, {"error_code": 409}), STORED) as url:
-        assert Connect(url).stored_commit("app") == 17
+        assert Connect(url).stored_commit("app", "app") == 17
+
+
+def test_stored_commit_is_that_of_the_topic_prefix() -> None:
+    stored = [{"partition": {"server": name}, "offset": {"lsn_commit": lsn}} for name, lsn in (("old", 3), ("app", 9))]
+    with worker((200, {"offsets": stored})) as url:
+        assert Connect(url).stored_commit("app", "app") == 9
+
+
+def test_connect_of_another_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_views.log.preflight.cluster_of", lambda admin: "ours")
+    with worker((200, {"kafka_cluster_id": "theirs"})) as url:
+        settings = log_settings().model_copy(update={"connect_url": url})
+        with pytest.raises(BadConfig, match='writes to the cluster "theirs", wanted "ours"'):
+            require_same_cluster(settings)
 
 
 def test_offsets_of_a_connector_that_the_worker_does_not_know_are_none() -> None:
     with worker((404, {"error_code": 404, "message": "Connector app not found"})) as url:
-        assert Connect(url).stored_commit("app") is None
+        assert Connect(url).stored_commit("app", "app") is None
 
 
 def test_worker_that_never_answers_a_question_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
