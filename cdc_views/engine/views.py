@@ -129,6 +129,7 @@ class _EpochOfViews:
 
     def bring(self, view: CompiledView) -> ViewResult:
         base = self._tables.version(view.definition.name)
+        folder = Path(self._tables.specs[view.definition.name].path)
         for source in view.inputs:
             if source in self.results and self.results[source].status == "failed":
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
@@ -136,7 +137,7 @@ class _EpochOfViews:
             work = self.work[view.definition.name] = ViewWork(Work(), group)
             for attempt in range(1, TRIES + 1):
                 try:
-                    with metrics.counting(work.driver), naming_full_disk(Path(view.definition.name)):
+                    with metrics.counting(work.driver), naming_full_disk(folder):
                         version = self._recompute_and_commit(view, base)
                     faults.point("views.after_first_commit")
                     return ViewResult(version, "live")

@@ -7,6 +7,7 @@ may rebase over other writers; whoever calls this reads back what became of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ Rows: TypeAlias = pa.Table | DataFrame
 
 _DELETED: Final = "_cv_deleted"
 _SESSION: Final = "spark.databricks.delta."
-_NO_SPACE: Final = "No space left on device"
+# As Java throws it, to the end of a line: a row's value that an error quotes may say the same.
+_NO_SPACE: Final = re.compile(r"java\.\S+Exception: (?:[^':]*: )?No space left on device\s*$", re.MULTILINE)
 # They have no base class of their own: the Python classes do not follow the Java ones.
 _CONFLICTS: Final = (
     delta_errors.DeltaConcurrentModificationException,
@@ -201,7 +203,7 @@ def naming_full_disk(table: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if _NO_SPACE in _with_causes(error):
+        if _NO_SPACE.search(_with_causes(error)):
             raise disk_full(table) from error
         raise
 

@@ -283,10 +283,10 @@ def test_view_that_failed_for_a_passing_reason_is_tried_again_by_the_next_engine
 
     bank.harness.create_view(RATIO)
     full = STRATEGIES["FULL"]
-    fails("an executor was lost")
+    fails("The value 'java.io.IOException: No space left on device' of the type STRING cannot be cast")
     bank.write(("accounts", 1, 10), ("accounts", 2, 20))
     assert bank.published()[-1].tables["ratio"].status == "failed"
-    fails("java.io.IOException: No space left on device")
+    fails("Job aborted: Lost task 0.0 (TID 4): java.io.IOException: No space left on device\n\tat java.base/java.io")
     with pytest.raises(DiskFull):
         bank.write(("accounts", 3, 30))
     monkeypatch.setitem(STRATEGIES, "FULL", full)

@@ -55,7 +55,8 @@ def is_stored_up_to_the_slot(project: Project) -> bool:
     """Whether Connect has stored all that the slot has confirmed, after some more changes."""
     project.database.execute(TRANSFER)
     confirmed = confirmed_flush(project.capture.settings)
-    stored = project.capture.connect.stored_commit(project.capture.settings.log.connector)
+    log = project.capture.settings.log
+    stored = project.capture.connect.stored_commit(log.connector, log.topic_prefix)
     return confirmed is not None and stored is not None and stored >= confirmed
 
 
@@ -244,14 +245,14 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
 
 
 @pytest.mark.proves(
-    wrong="an engine that the slot was moved under is started again, by when slot and stored offsets agree again",
+    wrong="an engine whose slot was moved is started again, by when the slot and the stored offsets agree",
     seen="`SlotChanged` as before, and when it was seen; `check` shows it too",
     do="begin anew",
 )
 def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: Project) -> None:
     engine, log, slot = ready.start("run"), ready.capture.settings.log, ready.capture.settings.source.slot
     wait_for(ready.has_published, LIMIT_S)
-    wait_for(lambda: ready.capture.connect.stored_commit(log.connector), LIMIT_S)
+    wait_for(lambda: ready.capture.connect.stored_commit(log.connector, log.topic_prefix), LIMIT_S)
     ready.capture.connect.stop_connector(log.connector)
     wait_for(lambda: active_pid(ready) is None, LIMIT_S)
     ready.database.execute(TRANSFER, f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
