@@ -56,20 +56,30 @@ class Leaving:
 
     def leave(self, is_lost: Callable[[list[Record]], bool], statement: str) -> None:
         """Run the statement, and leave the connector so; it runs again afterwards, until it has come to the end."""
-        self._connect.put_connector(self._name, connector_config(self._settings) | ONE_BY_ONE)
-        self._connect.wait_running(self._name)
+        self._stop()
+        self._go_on(ONE_BY_ONE)
         self._known = len(self.records())
         self._database.execute(statement)
         for _ in range(STOPS):
             wait_for(lambda: len(self.records()) > self._known, LIMIT_S)
-            self._connect.stop_connector(self._name)
-            wait_for(lambda: self._connect.task_state(self._name).state == "STOPPED", LIMIT_S)
+            self._stop()
             found = self.records()
             self._known = len(found)
-            self._connect.resume_connector(self._name)
             if is_lost(found):
+                self._go_on({})
                 return
+            self._go_on(ONE_BY_ONE)
         raise AssertionError(f"never left so in {STOPS} stops, with {self._known} records")
+
+    def _stop(self) -> None:
+        self._connect.stop_connector(self._name)
+        wait_for(lambda: self._connect.task_state(self._name).state == "STOPPED", LIMIT_S)
+
+    def _go_on(self, settings: dict[str, str]) -> None:
+        """Only from a stop: a task that runs would go on for a while with the settings it has."""
+        self._connect.put_connector(self._name, connector_config(self._settings) | settings)
+        self._connect.resume_connector(self._name)
+        self._connect.wait_running(self._name)
 
 
 def is_first_of_its_page(records: list[Record]) -> bool:
