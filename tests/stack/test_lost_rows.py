@@ -56,8 +56,7 @@ class Leaving:
 
     def leave(self, is_lost: Callable[[list[Record]], bool], statement: str) -> None:
         """Run the statement, and leave the connector so; it runs again afterwards, until it has come to the end."""
-        self._stop()
-        self._go_on(ONE_BY_ONE)
+        self._configure(ONE_BY_ONE)
         self._known = len(self.records())
         self._database.execute(statement)
         for _ in range(STOPS):
@@ -66,20 +65,21 @@ class Leaving:
             found = self.records()
             self._known = len(found)
             if is_lost(found):
-                self._go_on({})
+                self._configure({})
                 return
-            self._go_on(ONE_BY_ONE)
+            self._connect.resume_connector(self._name)
         raise AssertionError(f"never left so in {STOPS} stops, with {self._known} records")
+
+    def _configure(self, settings: dict[str, str]) -> None:
+        """Let it run with these settings besides; a task that is not stopped goes on for a while with those it has."""
+        self._stop()
+        self._connect.put_connector(self._name, connector_config(self._settings) | settings)
+        self._connect.resume_connector(self._name)
+        self._connect.wait_running(self._name)
 
     def _stop(self) -> None:
         self._connect.stop_connector(self._name)
         wait_for(lambda: self._connect.task_state(self._name).state == "STOPPED", LIMIT_S)
-
-    def _go_on(self, settings: dict[str, str]) -> None:
-        """Only from a stop: a task that runs would go on for a while with the settings it has."""
-        self._connect.put_connector(self._name, connector_config(self._settings) | settings)
-        self._connect.resume_connector(self._name)
-        self._connect.wait_running(self._name)
 
 
 def is_first_of_its_page(records: list[Record]) -> bool:
