@@ -20,6 +20,7 @@ POINTS: Final = frozenset(
         "epoch.after_cut",
         "epoch.after_intent",
         "bulk.after_files",
+        "read_ahead.after_piece",
         "index.after_first_file",
         "quarantine.after_commit",
         "mirrors.after_first_commit",

@@ -19,8 +19,9 @@ from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.patience import AWAY, Patience
 from cdc_views.engine.preflight import require_ready
+from cdc_views.engine.read_ahead import ReadAhead
 from cdc_views.engine.target import current_target
-from cdc_views.errors import NothingPublished
+from cdc_views.errors import CdcViewsError, NothingPublished, SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
@@ -46,26 +47,36 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     java_command()
     require_ready(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        declare(settings, connection)
+        declared = declare(settings, connection)
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
     with session_beside(settings.engine, jars, _prepare(settings)) as session:
-        _capture(settings)
+        ahead = ReadAhead(settings, declared, session, _say_not_ahead)
+        _capture(settings, ahead)
         until = current_target(settings) if until_caught_up else None
-        _publish(settings, session, once, until)
+        _publish(settings, session, ahead, once, until)
 
 
-def _capture(settings: Settings) -> None:
+def _capture(settings: Settings, ahead: ReadAhead) -> None:
     if read_control(settings.warehouse):
         return resume_capture(settings)  # the snapshot was complete before the first record
-    return begin_capture(
-        settings,
-        _SnapshotShow(),
-        lambda error: _say(f"SnapshotInterrupted: {error.message}; taking it again from a new slot and new topics"),
-    )
+    show = _SnapshotShow()
+
+    def on_progress(progress: SnapshotProgress) -> None:
+        show(progress)
+        ahead.begin()
+
+    def on_interruption(error: SnapshotInterrupted) -> None:
+        ahead.forget()
+        _say(f"SnapshotInterrupted: {error.message}; taking it again from a new slot and new topics")
+
+    with ahead:
+        return begin_capture(settings, on_progress, on_interruption)
 
 
-def _publish(settings: Settings, session: Callable[[], SparkSession], once: bool, until: Lsn | None) -> None:
+def _publish(
+    settings: Settings, session: Callable[[], SparkSession], ahead: ReadAhead, once: bool, until: Lsn | None
+) -> None:
     """Run engines, one after the other: each ends when a service is away, and the next looks at everything anew."""
     patience = Patience(settings.engine.retry_s, say=_say)
 
@@ -78,7 +89,8 @@ def _publish(settings: Settings, session: Callable[[], SparkSession], once: bool
         try:
             if not is_captured:
                 resume_capture(settings)
-            with Engine(settings, session(), on_progress=ShownProgress("reading")) as engine:
+            shown = ShownProgress("reading")
+            with Engine(settings, session(), on_progress=shown, take_ahead=ahead.take) as engine:
                 _say("engine: running")
                 return engine.run(once=once, until=until, on_epoch=on_epoch)
         except AWAY as error:
@@ -88,6 +100,11 @@ def _publish(settings: Settings, session: Callable[[], SparkSession], once: bool
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
+
+
+def _say_not_ahead(error: Exception) -> None:
+    text = error.message if isinstance(error, CdcViewsError) else str(error).partition("\n")[0]
+    _say(f"tables are not read while the snapshot goes on: {type(error).__name__}: {text}")
 
 
 def _prepare(settings: Settings) -> Callable[[SparkSession], None]:

@@ -3,6 +3,7 @@
 epoch.py      the six steps of an epoch
 deltas.py     step 3: Debezium events, folded per key, to the rows that vanish and appear
 bulk.py       a table that the driver does not hold: from its whole topic, by Spark's tasks (bulk_files.py)
+read_ahead.py the same while Debezium fills the topics, before there is an epoch
 mirrors.py    step 4: one Delta version per changed mirror
 lost_rows.py  behind step 4: whether the connector has left rows out of the log
 views.py      step 5: recompute, diff, commit; children after parents

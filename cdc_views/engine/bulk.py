@@ -10,9 +10,9 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from cdc_views import errors
 from cdc_views.config import LogSettings
 from cdc_views.engine.bulk_files import PIECE_OFFSETS, FilesOfRange, Range, do_nothing
-from cdc_views.log.record import Offsets
+from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written, WrittenRows
@@ -58,18 +58,34 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+TakeAhead = Callable[[SourceTable, TableSpec, Offsets], Mapping[TopicPartition, Range]]
+"""Give up what was read ahead of a table: for its mirror, and from these offsets on.
+
+In place of a partition's first offset it gives a range that is empty: of what is before it, `ahead` has the files.
+"""
+
+
+def nothing_ahead(table: SourceTable, spec: TableSpec, start: Offsets) -> Mapping[TopicPartition, Range]:
+    """What there is where nobody reads ahead."""
+    return {}
 
 
 class BulkReader:
     """Reads the tables of a cut that the driver does not hold (`Cut.bulk`)."""
 
     def __init__(
-        self, spark: SparkSession, log: LogSettings, on_progress: OnProgress, piece_offsets: int = PIECE_OFFSETS
+        self,
+        spark: SparkSession,
+        log: LogSettings,
+        on_progress: OnProgress,
+        piece_offsets: int = PIECE_OFFSETS,
+        take_ahead: TakeAhead = nothing_ahead,
     ) -> None:
         self._spark = spark
         self._log = log
         self._on_progress = on_progress
         self._piece_offsets = piece_offsets
+        self._take_ahead = take_ahead
 
     def rows(
         self, table: SourceTable, start: Offsets, end: Offsets, *, all_new: bool = True, floor: Lsn | None = None
@@ -78,18 +94,35 @@ class BulkReader:
 
         `all_new`: nothing is in it yet. `floor` is the position of what it holds: no event is to be of before it.
         """
-        ranges = [Range(partition, start[partition], last) for partition, last in end.items()]
-        # The longest first, so that none is left over at the end.
-        ranges = sorted((each for each in ranges if each.offsets), key=lambda each: (-each.offsets, each.partition))
 
         def write(spec: TableSpec, folder: Path) -> Written:
-            told = folder / _TOLD
-            task = FilesOfRange(self._log, table, spec, folder, told, all_new, floor, self._piece_offsets)
-            parts = self._run(task, ranges) if ranges else []
-            deleted = [key_schema(spec).empty_table(), *(part.deleted for part in parts)]
-            return Written([add for part in parts for add in part.added], pa.concat_tables(deleted))
+            # What was read ahead was read into nothing.
+            ahead = self._take_ahead(table, spec, start) if all_new and floor is None else {}
+            firsts = [ahead.get(each, Range(each, first, first)) for each, first in start.items()]
+            ranges = [replace(first, end=end[first.partition]) for first in firsts]
+            parts = self.write(table, spec, folder, ranges, all_new=all_new, floor=floor)
+            deleted = [key_schema(spec).empty_table(), *(part.deleted for part in parts.values())]
+            return Written([add for part in parts.values() for add in part.added], pa.concat_tables(deleted))
 
         return WrittenRows(write, all_new)
+
+    def write(
+        self,
+        table: SourceTable,
+        spec: TableSpec,
+        folder: Path,
+        ranges: Iterable[Range],
+        *,
+        all_new: bool,
+        floor: Lsn | None = None,
+    ) -> dict[TopicPartition, Written]:
+        """Have files written into a folder with what each range leaves, of one partition each."""
+        task = FilesOfRange(self._log, table, spec, folder, folder / _TOLD, all_new, floor, self._piece_offsets)
+        wanted = [each for each in ranges if each.offsets or each.ahead]
+        # The longest first, so that none is left over at the end.
+        wanted = sorted(wanted, key=lambda each: (-each.offsets, each.partition))
+        written = self._run(task, wanted) if wanted else []
+        return {each.partition: part for each, part in zip(wanted, written, strict=True)}
 
     def _run(self, task: FilesOfRange, ranges: Sequence[Range]) -> list[Written]:
         """Have the files written, and tell how that gets on. Raises what a task raised."""
@@ -116,7 +149,7 @@ class BulkReader:
                 tell(sum(map(_told, told.glob("*"))))
 
         shutil.rmtree(told, ignore_errors=True)  # what a crash has left
-        told.mkdir(exist_ok=True)
+        told.mkdir(parents=True, exist_ok=True)
         watcher = threading.Thread(target=watch, name=f"progress of {table}", daemon=True)
         watcher.start()
         try:
@@ -126,6 +159,11 @@ class BulkReader:
             watcher.join()
             shutil.rmtree(told, ignore_errors=True)
         tell(total)
+
+
+def is_looked_up(table: SourceTable) -> bool:
+    """Whether values may be missing in its events: a piece of its log cannot be read alone."""
+    return table.replica_identity != "full" and any(column.toastable for column in table.columns)
 
 
 def warm_up(spark: SparkSession) -> None:

@@ -3,6 +3,9 @@
 All events of a key are in one partition, so the last one in a range tells what becomes of it. A range is read in
 pieces, the newest piece first: then a key that was seen before is one that has a later event, and what is held is
 one piece, a file that is being made, up to 28 bytes for each key, and the keys that are deleted.
+
+Of what is before the range an earlier task may have written files already. They are treated as older pieces: a file
+stays as it is if none of its keys was seen, else it is written anew without them.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cdc_views.capture.fold import Folded
 from cdc_views.capture.latest import Latest
@@ -27,10 +31,13 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written
 from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.direct import whole_numbers
-from cdc_views.store.fingerprints import fingerprints, joined
+from cdc_views.store.fingerprints import Fingerprints, fingerprints
 from cdc_views.store.key_index import KeyIndex
-from cdc_views.store.schema import TableSpec
+from cdc_views.store.schema import TableSpec, key_schema
 from cdc_views.store.state import Add
+from cdc_views.store.stored_keys import data_file, read_keys
+
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 PIECE_OFFSETS: Final = 100_000
 # A piece of more is given up for its two halves, so that wide rows do not fill the memory.
@@ -44,11 +51,15 @@ _MOST_HELD_BYTES: Final = 200_000_000
 
 @dataclass(frozen=True)
 class Range:
-    """Offsets of one partition: from `start` to before `end`."""
+    """Offsets of one partition: from `start` to before `end`.
+
+    `ahead` is what earlier tasks have written of the offsets before `start`, in the order of the offsets.
+    """
 
     partition: TopicPartition
     start: int
     end: int
+    ahead: tuple[Written, ...] = ()
 
     @property
     def offsets(self) -> int:
@@ -79,11 +90,12 @@ class FilesOfRange:
 
         Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity, LogGap, OffsetCompacted, DiskFull.
         """
+        seen = _Seen()
         written: list[Add] = []
         waiting: list[pa.Table] = []
         deleted: list[pa.Table] = []
         enough = _FIRST_FILE_BYTES
-        for rows, gone in self._left(wanted):
+        for rows, gone in self._left(wanted, seen):
             waiting.append(rows)
             deleted.append(gone)
             held = sum(each.nbytes for each in waiting)
@@ -91,16 +103,19 @@ class FilesOfRange:
                 written += self._write(waiting)
                 waiting = []
                 enough = min(held * self.file_bytes // written[-1]["size"], _MOST_HELD_BYTES)
-        return Written(written + self._write(waiting), pa.concat_tables(deleted))
+        written += self._write(waiting)
+        for ahead in reversed(wanted.ahead):
+            written += [add for file in ahead.added for add in self._still(file, seen)]
+            deleted.append(self._gone(ahead.deleted, seen))
+        return Written(written, pa.concat_tables(deleted) if deleted else key_schema(self.spec).empty_table())
 
-    def _left(self, wanted: Range) -> Iterator[tuple[pa.Table, pa.Table]]:
+    def _left(self, wanted: Range, seen: _Seen) -> Iterator[tuple[pa.Table, pa.Table]]:
         """The rows and the deleted keys of a range, each key once."""
-        seen, numbers = KeyIndex(), count()
         end = wanted.end
         while end > wanted.start:
             start = max(wanted.start, end - self.piece_offsets)
             for folded in self._folded(Range(wanted.partition, start, end)):
-                yield self._unseen(seen, str(next(numbers)), folded)
+                yield self._unseen(seen, folded)
             end = start
             with suppress(OSError):  # nothing depends on it
                 (self.told / str(wanted.partition.partition)).write_text(str(wanted.end - end))
@@ -125,19 +140,27 @@ class FilesOfRange:
                 return None
         return latest
 
-    def _unseen(self, seen: KeyIndex, name: str, folded: Folded) -> tuple[pa.Table, pa.Table]:
-        """The rows and deleted keys that have no later event; from now on they are seen, in a part of this name."""
+    def _unseen(self, seen: _Seen, folded: Folded) -> tuple[pa.Table, pa.Table]:
+        """The rows and deleted keys that have no later event; from now on they are seen."""
         rows = folded.upserts.select(self.spec.schema.names).cast(self.spec.schema)
-        key_fields = [self.spec.schema.field(name) for name in self.spec.key]
-        deleted = folded.deletes.select(self.spec.key).cast(pa.schema(key_fields))
-        keys = joined([fingerprints(rows.select(self.spec.key)), fingerprints(deleted)])
-        is_new = np.ones(len(keys.high), bool)
-        for _, found in seen.find(keys):
-            is_new[found.wanted] = False
-        seen.add(name, keys.take(is_new))
-        is_row, is_gone = is_new[: rows.num_rows], is_new[rows.num_rows :]
+        is_new = seen.add(fingerprints(rows.select(self.spec.key)))
+        return rows.filter(pa.array(is_new)), self._gone(folded.deletes, seen)
+
+    def _gone(self, deleted: pa.Table, seen: _Seen) -> pa.Table:
+        """Those of the deleted keys that have no later event; from now on they are seen."""
+        keys = deleted.select(self.spec.key).cast(key_schema(self.spec))
+        is_new = seen.add(fingerprints(keys))
         # What was never stored need not be deleted.
-        return rows.filter(pa.array(is_row)), deleted.slice(0, 0) if self.all_new else deleted.filter(pa.array(is_gone))
+        return keys.slice(0, 0) if self.all_new else keys.filter(pa.array(is_new))
+
+    def _still(self, file: Add, seen: _Seen) -> list[Add]:
+        """A file with those rows of a file that have no later event; from now on they are seen."""
+        is_new = seen.add(read_keys(self.folder, file["path"], key_schema(self.spec)))
+        if is_new.all():
+            return [file]
+        with pq.ParquetFile(data_file(self.folder, file["path"])) as opened:
+            rows = opened.read().select(self.spec.schema.names).cast(self.spec.schema)
+        return self._write([rows.filter(pa.array(is_new))])
 
     def _write(self, parts: list[pa.Table]) -> list[Add]:
         rows = pa.concat_tables(parts) if parts else self.spec.schema.empty_table()
@@ -147,6 +170,22 @@ class FilesOfRange:
             rows = rows.sort_by([(name, "ascending") for name in self.spec.key])
         with space_for(self.folder):
             return [write_rows(self.folder, rows, whole_numbers(self.spec))]
+
+
+class _Seen:
+    """The keys that were met in the pieces of before, which are newer."""
+
+    def __init__(self) -> None:
+        self._keys, self._numbers = KeyIndex(), count()
+
+    def add(self, keys: Fingerprints) -> Mask:
+        """Which of these keys are new; from now on none is. No key is twice among them."""
+        is_new = np.ones(len(keys.high), bool)
+        for _, found in self._keys.find(keys):
+            is_new[found.wanted] = False
+        if is_new.any():
+            self._keys.add(str(next(self._numbers)), keys.take(is_new))
+        return is_new
 
 
 def do_nothing(number: int) -> None:

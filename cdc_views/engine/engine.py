@@ -14,7 +14,7 @@ from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine import quarantine
 from cdc_views.engine.broken import remembering, require_unbroken
-from cdc_views.engine.bulk import BulkReader, OnProgress
+from cdc_views.engine.bulk import BulkReader, OnProgress, TakeAhead, is_looked_up, nothing_ahead
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, cut_of, read_offsets, run_epoch, run_retry
 from cdc_views.engine.generation import (
@@ -80,8 +80,11 @@ class Engine:
         *,
         request: SwapRequest | None = None,
         on_progress: OnProgress = lambda progress: None,
+        take_ahead: TakeAhead = nothing_ahead,
     ) -> None:
         """`spark` is the caller's to stop. `on_progress` is told how a first epoch's reading gets on.
+
+        `take_ahead` gives what was read of the tables before there was a cut.
 
         With `request` it does only that: the tables to be replaced are not looked at, whatever somebody else may
         have written to them.
@@ -91,6 +94,7 @@ class Engine:
         self._spark = spark
         self._request = request
         self._on_progress = on_progress
+        self._take_ahead = take_ahead
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -146,7 +150,7 @@ class Engine:
             settings.engine.parallel_commits,
             self._place(control),
         )
-        self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress)
+        self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead)
         self._tables.lost_rows = LostRows(self._source)
         self._tables.parks = settings.log.on_bad_event == "park"
         quarantine.declare(self._tables)
@@ -271,11 +275,7 @@ def open_log(
     published: ControlRecord | None = None,
 ) -> Log:
     """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
-    looked_up = [
-        table.name
-        for table in declared.sources
-        if table.replica_identity != "full" and any(column.toastable for column in table.columns)
-    ]
+    looked_up = [table.name for table in declared.sources if is_looked_up(table)]
     return Log(
         settings.log,
         settings.source.tables,
@@ -283,8 +283,7 @@ def open_log(
         known_topics=known.detail["source"]["topics"] if known else None,
         fingerprints={table.name: table.fingerprint() for table in declared.sources},
         toast_lookup=looked_up,
-        # A piece of the log can be read alone only where every event holds the whole row.
-        bulk=[table.name for table in declared.sources if table.name not in looked_up],
+        bulk=[table.name for table in declared.sources if not is_looked_up(table)],
         published=cut_of(published, {}, read_offsets(published)) if published else None,
         clock=clock,
         slot=slot,

@@ -42,6 +42,12 @@ def where_published(published: ControlRecord | None) -> Place:
 REBUILT: Final = SEPARATOR
 
 
+def mirror_spec(source: SourceTable, generation: str) -> TableSpec:
+    """The mirror of a table, at the path that it has as long as no rebuild has replaced it."""
+    path = f"mirrors/{source.name.schema}/{source.name.table}/{generation}"
+    return TableSpec(str(source.name), path, arrow_schema(source), source.key)
+
+
 class Tables:
     """Mirrors and views by their name in the manifest: `schema.table` and `view`.
 
@@ -76,9 +82,8 @@ class Tables:
         self.published: ControlRecord | None = None
         self._versions: dict[str, int] = {}
         self._defined: dict[str, str] = {}
-        for name, source in self.sources.items():
-            path = f"mirrors/{source.name.schema}/{source.name.table}/{generation}"
-            self.add(TableSpec(name, path, arrow_schema(source), source.key))
+        for source in self.sources.values():
+            self.add(mirror_spec(source, generation))
 
     def add(self, spec: TableSpec) -> None:
         """Know this table; it is created if it does not exist."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -81,6 +82,38 @@ def test_files_of_a_range_hold_the_rows_at_its_end(
     assert (tmp_path / "told" / "0").read_text() == str(events[-1].offset() + 1)
 
 
+@pytest.mark.parametrize("all_new", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_range_of_which_much_was_read_ahead_leaves_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, all_new: bool
+) -> None:
+    events, rows = random_log(seed, 150, keys=[25, 1000][seed % 2])
+    serve(monkeypatch, events)
+    end, chance = events[-1].offset() + 1, Random(seed)
+    cuts = [0, *sorted(chance.sample(range(1, end), 3)), *([end] if seed % 4 > 1 else [])]
+    ahead = [task_of(tmp_path, False)(Range(PLACE, start, end)) for start, end in pairwise(cuts)]
+    written = task_of(tmp_path, all_new)(Range(PLACE, cuts[-1], end, tuple(ahead)))
+    found = [row for add in written.added for row in pq.read_table(tmp_path / add["path"]).to_pylist()]
+    assert sorted((row["id"], row["n"]) for row in found) == sorted(rows.items())
+    keys = {json.loads(event.key() or b"")["id"] for event in events}
+    assert sorted(written.deleted["id"].to_pylist()) == ([] if all_new else sorted(keys - rows.keys()))
+
+
+def test_file_that_was_written_ahead_stays_where_no_later_event_is_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [{"before": None, "after": {"id": n, "n": "x"}, "source": {"sequence": '["9","9"]'}, "op": "r"}
+              for n in (1, 2, 3, 4, 1)]  # fmt: skip
+    serve(monkeypatch, [FakeMessage(value, {"id": value["after"]["id"]}, offset=n) for n, value in enumerate(values)])
+    task = task_of(tmp_path, True)
+    first, second = task(Range(PLACE, 0, 2)), task(Range(PLACE, 2, 4))
+    assert task(Range(PLACE, 4, 4, (first, second))).added == [*second.added, *first.added]
+    added = task(Range(PLACE, 4, 5, (first, second))).added
+    assert added[1] == second.added[0]
+    assert first.added[0] not in added
+    assert [json.loads(add["stats"])["numRecords"] for add in added] == [1, 2, 1]
+
+
 def test_files_are_cut_by_what_they_take_on_the_disk_and_sorted_by_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,15 +151,22 @@ def written(
     all_new: bool = True,
     floor: Lsn | None = None,
 ) -> tuple[list[Path], list[int]]:
+    serve(monkeypatch, events)
+    written = task_of(root, all_new, floor, **sizes)(Range(PLACE, 0, events[-1].offset() + 1))
+    return [root / add["path"] for add in written.added], written.deleted["id"].to_pylist()
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, events: list[FakeMessage]) -> None:
     def read_piece(log: object, partition: object, start: int, end: int) -> Iterator[list[RawRecord]]:
         found: list[RawRecord] = [event for event in events if start <= event.offset() < end]
         for first in range(0, len(found), 3):
             yield found[first : first + 3]
 
     monkeypatch.setattr(bulk_files, "read_piece", read_piece)
+
+
+def task_of(root: Path, all_new: bool, floor: Lsn | None = None, **sizes: int) -> FilesOfRange:
     table, told = source(), root / "told"
-    told.mkdir()
+    told.mkdir(exist_ok=True)
     spec = TableSpec("t", "t", arrow_schema(table), table.key)
-    task = FilesOfRange(LOG, table, spec, root, told, all_new, floor, **sizes)
-    written = task(Range(PLACE, 0, events[-1].offset() + 1))
-    return [root / add["path"] for add in written.added], written.deleted["id"].to_pylist()
+    return FilesOfRange(LOG, table, spec, root, told, all_new, floor, **sizes)

@@ -1,0 +1,90 @@
+"""Tables that are read while the initial snapshot goes on: on real services, with another table that holds it up."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.fix_kafka import CaptureOf
+from tests.fix_postgres import Database
+from tests.fix_project import ACCOUNTS, Project, projects
+from tests.waiting import wait_for
+
+LIMIT_S = 120
+ROWS = 30_000  # of which Debezium takes some while, after the slot was made
+RUN = ("--set", "log.bulk_offsets=1000", "run", "--until-caught-up")
+
+
+@pytest.fixture
+def project(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
+    """A ready project of two tables, the first of which is long."""
+    database.execute(
+        *ACCOUNTS, "CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)",
+        f"INSERT INTO accounts SELECT n, 'eve', n FROM generate_series(1000, {ROWS + 999}) n",
+    )  # fmt: skip
+    with projects(tmp_path, database, capture("public.accounts", "public.later")) as made:
+        done = made.run("check", "--fix")
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield made
+
+
+@contextmanager
+def held_up(project: Project) -> Iterator[None]:
+    """The snapshot, which is about to begin, does not get past the first table.
+
+    The making of the slot would wait for the end of the lock's transaction.
+    """
+    slot = project.capture.settings.source.slot
+    made = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{slot}' AND confirmed_flush_lsn IS NOT NULL"
+    wait_for(lambda: project.database.execute(made), LIMIT_S)
+    with project.database.connect() as connection, connection.transaction():
+        connection.execute("LOCK TABLE later IN ACCESS EXCLUSIVE MODE NOWAIT")
+        yield
+
+
+def rows_ahead(project: Project) -> int:
+    """Rows in data files of `accounts`, whether an epoch names them or not."""
+    files = (project.warehouse / "mirrors/public/accounts").glob("*/*.parquet")
+    return sum(pq.read_metadata(file).num_rows for file in files)
+
+
+def test_tables_are_read_while_the_snapshot_goes_on(project: Project) -> None:
+    with project.start(*RUN) as process:
+        with held_up(project):
+            wait_for(lambda: rows_ahead(project) >= ROWS, LIMIT_S)
+            # In the log behind the snapshot, of rows that were read.
+            project.database.execute(
+                "UPDATE accounts SET balance = -1 WHERE id % 1000 = 7", "DELETE FROM accounts WHERE id % 1000 = 8",
+                "UPDATE accounts SET id = id + 1000000 WHERE id % 1000 = 9",
+                "INSERT INTO accounts VALUES (10, 'new', 3)",
+            )  # fmt: skip
+        _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, err
+    project.assert_equal_to_postgres()
+    read = re.search(r"reading: public.accounts: (\d+) of \1 offsets", err)
+    assert read, err
+    assert 0 < int(read[1]) < ROWS / 2, "read again"
+
+
+@pytest.mark.proves(
+    wrong="the engine is killed while it reads tables and the initial snapshot is not complete",
+    seen="nothing",
+    do="start it again: it reads them once more, and upkeep removes what the first one has written",
+)
+def test_kill_while_tables_are_read_ahead_leaves_files_that_no_epoch_takes(project: Project) -> None:
+    with project.start(*RUN, CDC_VIEWS_FAULT="read_ahead.after_piece:kill") as killed, held_up(project):
+        _, err = killed.communicate(timeout=LIMIT_S)
+    assert killed.returncode == -signal.SIGKILL, err
+    left = rows_ahead(project)
+    assert left
+    wait_for(lambda: not project.processes(), LIMIT_S)
+    done = project.run(*RUN)
+    assert done.returncode == 0, done.stderr
+    project.assert_equal_to_postgres()
+    assert rows_ahead(project) >= left + ROWS
