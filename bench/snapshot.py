@@ -21,12 +21,14 @@ def main(rows: int, baselines: list[str], state: Path | None, memory: str) -> No
     """Measure the initial snapshot: rows of Postgres to rows of mirrors.
 
     cdc_views starts from nothing by `run --until-caught-up`, which registers the connector: Debezium fills the topics,
-    then the mirrors are made. After that the baselines make tables of their own from the full topics, alone on the
-    machine but for the idle services: the text-book job (available now) and the delta-rs loop.
+    of which much is read meanwhile, then the mirrors are made. After that the baselines make tables of their own from
+    the full topics, alone on the machine but for the idle services: the text-book job (available now) and the delta-rs
+    loop.
 
     \b
     debezium_rows_per_s         rows by the seconds from registering the connector to its notification of the end
-    mirror_rows_per_s           rows by the seconds of the epochs, the engine's start not counted
+    mirror_rows_per_s           rows by the seconds of the epochs, the engine's start not counted, nor what was read
+                                before them
     mirror_rows_with_start_per_s   rows by the seconds from full topics to complete mirrors; of the baselines from
                                    the start of their process to its end
     mirrors_after_topics_share  seconds from full topics to complete mirrors by Debezium's seconds

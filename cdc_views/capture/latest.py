@@ -27,6 +27,7 @@ from cdc_views.source.catalog import SourceTable
 
 # Inside a JSON text every quote is escaped: these are the envelope's own, whatever the values are.
 _NO_ROW_BEFORE: Final = b'{"before":null,"after":'
+_ROW_AFTER: Final = b',"after":{'
 _SOURCE: Final = b',"source":{'
 _OPERATION: Final = b',"op":"'
 _ORDER: Final = re.compile(rb'"sequence":"\[\\"(\d{1,20})\\",')
@@ -53,6 +54,8 @@ class Latest:
         # Those of lists of numbers; all others hold the placeholder itself.
         self._further_marks = tuple({orjson.dumps(value) for value in variants if type(value) is list})
         self._has_unmarked = bool(unmarked(table))
+        # Else the first one is the envelope's: no type of ours has an object with this name in a row's own.
+        self._is_ambiguous = "after" in self._types
         self._records: dict[bytes | None, RawRecord] = {}
 
     def add(self, records: Iterable[RawRecord]) -> None:
@@ -131,10 +134,12 @@ class Latest:
             raise _OddEvent
         if self._further_marks and any(mark in value for mark in self._further_marks):
             raise _OddEvent
-        if has_row_before:
+        if not has_row_before:
+            after = orjson.loads(value[len(_NO_ROW_BEFORE) : source])
+        elif self._is_ambiguous:
             after = orjson.loads(value[:source] + b"}")["after"]
         else:
-            after = orjson.loads(value[len(_NO_ROW_BEFORE) : source])
+            after = orjson.loads(value[value.index(_ROW_AFTER, 0, source) + len(_ROW_AFTER) - 1 : source])
         if type(after) is not dict:
             raise _OddEvent
         return after

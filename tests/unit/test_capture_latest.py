@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from random import Random
 from typing import Any
 
@@ -22,8 +23,8 @@ COLUMNS: dict[str, tuple[tuple[str, int, str | None], list[Any]]] = {
     "id": (("int8", -1, None), [1, -2, 2**62]),
     "part": (("text", -1, None), ["", "a", 'q"uo,te', '","op":"d"', ',"source":{', "\u2603"]),
     "n": (("int4", -1, None), [None, 0, -(2**31)]),
-    "source": (("text", -1, None), [None, "x", '{"before":null,"after":', "\x7f\n"]),
-    "after": (("bool", -1, None), [None, True, False]),
+    "source": (("text", -1, None), [None, "x", '{"before":null,"after":', ',"after":{', "\x7f\n"]),
+    "after": (("point", -1, None), [None, {"x": 1.5, "y": -2.0, "wkb": "AQ==", "srid": None}]),
     "op": (("float8", -1, None), [None, 1, 0.1, -1e300]),
     "price": (("numeric", NUMERIC, None), [None, "0.00", "-12.34", "9999999999.99"]),
     "total": (("numeric", -1, None), [None, "1E-10", "12.500", "NAN"]),
@@ -32,7 +33,7 @@ COLUMNS: dict[str, tuple[tuple[str, int, str | None], list[Any]]] = {
     "moment": (("timestamptz", -1, None), [None, "2026-01-02T03:04:05.123456Z", "0001-01-01T00:00:00Z"]),
     "tags": (("_text", -1, "text"), [None, [], ["a", None, '"source":{']]),
     "raw": (("bytea", -1, None), [None, "", "AAEC"]),
-    "place": (("point", -1, None), [None, {"x": 1.5, "y": -2.0, "wkb": "AQ==", "srid": None}]),
+    "yes": (("bool", -1, None), [None, True, False]),
 }
 TOASTABLE = {"source", "tags", "raw"}
 SOURCE = {"version": "3", "db": 'a"b', "sequence": '["1","2"]', "ts_ms": 1, "schema": "public", "table": "t"}
@@ -86,8 +87,11 @@ def by_key(folded: Folded) -> list[list[dict[str, Any]]]:
             (folded.upserts, folded.deletes)]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_latest_of_any_history_is_what_the_fold_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("named", ["after", "behind"])
+@pytest.mark.parametrize("seed", range(30))
+def test_latest_of_any_history_is_what_the_fold_gives(seed: int, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    renamed = {named if name == "after" else name: column for name, column in COLUMNS.items()}
+    monkeypatch.setattr(sys.modules[__name__], "COLUMNS", renamed)
     history = random_history(seed)
     with monkeypatch.context() as patched:
         patched.setattr(latest_module, "Fold", None)  # nothing of it is left to the fold
