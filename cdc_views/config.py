@@ -119,6 +119,8 @@ class LogSettings(_Section):
 
 SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """`engine.spark_conf` of a driver that is over in minutes: the JVM's second compiler pays off after some ten."""
+INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""The same of one with few rows: making Java of a query and compiling it takes longer than interpreting it."""
 
 
 class EngineSettings(_Section):
@@ -293,14 +295,23 @@ def _fill_addresses(values: dict[str, Any]) -> None:
                if key not in section]  # fmt: skip
     if not missing:
         return
-    file = state_folder() / STACK_FILE
-    try:
-        addresses = json.loads(file.read_text())
-    except FileNotFoundError:
-        raise NotRunning("the native stack is not running", hint='start it with "cdc-views up"') from None
+    addresses = native_addresses()
     source.setdefault("dsn", addresses["dsn"])
     log.setdefault("bootstrap_servers", addresses["bootstrap_servers"])
     log.setdefault("connect_url", addresses["connect_url"])
+
+
+def native_addresses() -> dict[str, str]:
+    """What the settings of a native stack leave out, by the settings' names. Raises NotRunning."""
+    file = state_folder() / STACK_FILE
+    try:
+        found: dict[str, str] = json.loads(file.read_text())
+    except FileNotFoundError:
+        raise NotRunning(
+            f'the native stack is not running: there is no "{file}"',
+            hint='start it with "cdc-views up"; one that runs was started with another CDC_VIEWS_STATE',
+        ) from None
+    return found
 
 
 def _resolve(value: Any, file: Path) -> Any:

@@ -18,7 +18,7 @@ import pytest
 import requests
 import yaml
 
-from cdc_views.config import FILE_NAME, SHORT_LIVED
+from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED
 from cdc_views.log.topics import admin_client
 from cdc_views.store.control import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
@@ -80,7 +80,8 @@ class Project:
             "log": {name: getattr(log, name) for name in
                     ("bootstrap_servers", "connect_url", "connector", "topic_prefix", "transaction_timeout_ms",
                      "offsets_topic")},
-            "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5, "spark_conf": SHORT_LIVED, **engine},
+            "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5,
+                       "spark_conf": {**SHORT_LIVED, **INTERPRETED}, **engine},
         }  # fmt: skip
         (self.folder / FILE_NAME).write_text(yaml.safe_dump(values))
 

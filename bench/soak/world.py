@@ -20,7 +20,7 @@ from bench.rig import create_database, drop_database, write_project
 from bench.soak.load import SHELVES, TABLES, Load
 from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
-from cdc_views.config import SHORT_LIVED, Settings, load_settings
+from cdc_views.config import INTERPRETED, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.programs import Program, engine
 from cdc_views.engine.capture import forget_capture
 from cdc_views.engine.patience import AWAY
@@ -92,7 +92,7 @@ class World:
         write_project(
             self.folder, dsn, self.stack.addresses, self.name, [f"public.{table}" for table in TABLES],
             log={"transaction_timeout_ms": 5000, **self._of_worker},
-            engine={"driver_memory": self._memory, "spark_conf": SHORT_LIVED},
+            engine={"driver_memory": self._memory, "spark_conf": {**SHORT_LIVED, **INTERPRETED}},
             # Everything that upkeep removes is removed within the run.
             upkeep={"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
         )  # fmt: skip

@@ -53,7 +53,10 @@ class Barrier:
         """Make the error of a wait in vain; `unended`: from where on transactions in the markers' topic do not end."""
         limit_s, arrived = self._settings.marker_timeout_s, self._arrived
         problem = f"marker {self._number} did not come through the log in {limit_s:.0f} s"
-        hint = "see the log of Connect; the connector may be starting, or catching up with the source"
+        hint = (
+            "see the log of Connect; the connector may be starting, or catching up with the source; if nothing helps, "
+            "restart it with its tasks"
+        )
         if self._stored is not None and arrived is not None and arrived.number >= self._number:
             problem = (
                 f"marker {self._number} came, and in {limit_s:.0f} s Connect has not stored position "

@@ -59,6 +59,15 @@ class Relay(NamedTuple):
     target: int
 
 
+FEATURE: Final = "transaction.version=1"
+"""What a new broker is formatted with: version 2 makes a producer hang for ever, as Connect's did in a snapshot.
+
+Its sender asks whether batches are left, and then, without a lock in between, for the next request. If a transaction is
+begun, filled and ended meanwhile, its end is sent before its batches, which belong to none from then on (kafka-clients
+4.3.1). With version 1 a request that adds the partitions comes first, and the question is asked anew.
+"""
+
+
 class Kafka(Service):
     """One broker. The controller's port is part of what is stored: it must not change afterwards.
 
@@ -106,7 +115,7 @@ class Kafka(Service):
         jvm.write_properties(self._properties, self._settings())
         if not self._formatted.exists():
             shutil.rmtree(self.data, ignore_errors=True)
-            what = ["format", "--standalone", "-t", _cluster_id(), "-c", str(self._properties)]
+            what = ["format", "--standalone", "-t", _cluster_id(), "-c", str(self._properties), "--feature", FEATURE]
             tool = jvm.java("kafka.tools.StorageTool", *what, logging=self._logging, short_lived=True)
             yield from self._run("format", tool, jvm.environment())
             self._formatted.touch()

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 import psycopg
 
-from cdc_views.config import STACK_FILE
-from cdc_views.errors import CdcViewsError, NotRunning
-from cdc_views.locations import state_folder
+from cdc_views.config import native_addresses
+from cdc_views.errors import CdcViewsError
 
 
 def run_sql(statement: str) -> list[tuple[object, ...]]:
     """Run one statement, or several without results, and commit. Raises NotRunning."""
-    try:
-        dsn = json.loads((state_folder() / STACK_FILE).read_text())["dsn"]
-    except FileNotFoundError:
-        raise NotRunning("the native stack is not running", hint='start it with "cdc-views up"') from None
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(native_addresses()["dsn"], autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
 

@@ -20,7 +20,8 @@ from deltalake import write_deltalake
 
 from cdc_views.cli import output
 from cdc_views.cli.main import COMMANDS, main
-from cdc_views.config import FILE_NAME, load_settings
+from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
+from cdc_views.locations import state_folder
 from cdc_views.lsn import Lsn
 from cdc_views.store.control import ControlLog, TableVersion
 from cdc_views.views.definition import read_views
@@ -352,7 +353,11 @@ def test_native_stack_that_is_down_is_not_running(project: Path) -> None:
     (project / FILE_NAME).write_text("stack: native\nsource: {tables: [public.orders]}\n")
     shown = cdc_views("-C", project, "run")
     assert shown.exit_code == 3
-    assert shown.stderr == 'NotRunning: the native stack is not running\nhint: start it with "cdc-views up"\n'
+    file = state_folder() / STACK_FILE
+    assert shown.stderr == (
+        f'NotRunning: the native stack is not running: there is no "{file}"\nhint: '
+        'start it with "cdc-views up"; one that runs was started with another CDC_VIEWS_STATE\n'
+    )
 
 
 def test_debug_shows_the_traceback_and_the_error(project: Path) -> None:

@@ -11,6 +11,7 @@ import yaml
 from cdc_views.config import load_settings
 from cdc_views.demo.data import SIZES
 from cdc_views.stack.image_settings import write_settings
+from cdc_views.stack.kafka import FEATURE
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -34,6 +35,10 @@ def test_services_fit_a_laptop_and_listen_on_the_loopback_only() -> None:
     ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_broker_is_formatted_as_that_of_the_native_stack() -> None:
+    assert f"-c $settings --feature {FEATURE}\n" in (ROOT / "docker/kafka/start").read_text()
 
 
 def test_every_archive_comes_from_the_lock() -> None:
