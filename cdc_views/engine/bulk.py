@@ -28,6 +28,7 @@ from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written, WrittenRows
+from cdc_views.store.entries import make_folder
 from cdc_views.store.schema import TableSpec, key_schema
 from cdc_views.store.spark_work import job_group
 
@@ -58,14 +59,14 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-TakeAhead = Callable[[SourceTable, TableSpec, Offsets], Mapping[TopicPartition, Range]]
-"""Give up what was read ahead of a table: for its mirror, and from these offsets on.
+TakeAhead = Callable[[SourceTable, TableSpec, Offsets, Offsets], Mapping[TopicPartition, Range]]
+"""Give up what was read ahead of a table: for its mirror, from these offsets on and not beyond those.
 
 In place of a partition's first offset it gives a range that is empty: of what is before it, `ahead` has the files.
 """
 
 
-def nothing_ahead(table: SourceTable, spec: TableSpec, start: Offsets) -> Mapping[TopicPartition, Range]:
+def nothing_ahead(source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Mapping[TopicPartition, Range]:
     """What there is where nobody reads ahead."""
     return {}
 
@@ -97,7 +98,7 @@ class BulkReader:
 
         def write(spec: TableSpec, folder: Path) -> Written:
             # What was read ahead was read into nothing.
-            ahead = self._take_ahead(table, spec, start) if all_new and floor is None else {}
+            ahead = self._take_ahead(table, spec, start, end) if all_new and floor is None else {}
             firsts = [ahead.get(each, Range(each, first, first)) for each, first in start.items()]
             ranges = [replace(first, end=end[first.partition]) for first in firsts]
             parts = self.write(table, spec, folder, ranges, all_new=all_new, floor=floor)
@@ -149,7 +150,8 @@ class BulkReader:
                 tell(sum(map(_told, told.glob("*"))))
 
         shutil.rmtree(told, ignore_errors=True)  # what a crash has left
-        told.mkdir(parents=True, exist_ok=True)
+        make_folder(told.parent)
+        told.mkdir(exist_ok=True)
         watcher = threading.Thread(target=watch, name=f"progress of {table}", daemon=True)
         watcher.start()
         try:

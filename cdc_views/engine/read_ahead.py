@@ -78,9 +78,11 @@ class ReadAhead:
             self._reading.end()
             self._reading = None
 
-    def take(self, source: SourceTable, spec: TableSpec, start: Offsets) -> Mapping[TopicPartition, Range]:
-        """See TakeAhead. Nothing if it was read of other topics, or for another mirror."""
-        return self._reading.take(source, spec, start) if self._reading is not None else {}
+    def take(
+        self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets
+    ) -> Mapping[TopicPartition, Range]:
+        """See TakeAhead. Nothing if it was read of other topics, for another mirror, or further than wanted."""
+        return self._reading.take(source, spec, start, end) if self._reading is not None else {}
 
 
 @dataclass
@@ -142,11 +144,15 @@ class Reading:
         """Wait for the last piece."""
         self._thread.join()
 
-    def take(self, source: SourceTable, spec: TableSpec, start: Offsets) -> Mapping[TopicPartition, Range]:
+    def take(
+        self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets
+    ) -> Mapping[TopicPartition, Range]:
         """See TakeAhead; it has ended."""
         table = self.tables.pop(spec.name, None)
         if table is None or (table.source, table.spec, table.begin) != (source, spec, start):
             return {}
+        if any(read.end > end[each] for each, read in table.read.items()):
+            return {}  # the cut is that of another engine, which began with it before
         _, epochs = committed_ends(self._admin, start)
         # Under another leader there may be other records at these offsets.
         return table.read if epochs == table.leader_epochs else {}

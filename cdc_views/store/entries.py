@@ -70,7 +70,7 @@ def put_entry(table: Path, version: int, actions: Sequence[Action]) -> None:
     # Readers of the log ignore names that begin with a dot.
     draft = log / f".{uuid.uuid4()}.tmp"
     try:
-        _make_folder(log)
+        make_folder(log)
         durable.write(draft, b"".join(orjson.dumps(action) + b"\n" for action in actions))
         _refuse_gap(table, version)
         os.link(draft, entry_file(table, version))
@@ -110,10 +110,10 @@ def _refuse_gap(table: Path, version: int) -> None:
         raise VersionTaken(version)
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make a folder with those above it, their names durable too."""
     if folder.is_dir():
         return
-    _make_folder(folder.parent)
+    make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
     durable.sync(folder.parent)

@@ -24,6 +24,7 @@ from tests.unit.log_records import log_settings
 A, B = (TopicPartition("t", number) for number in (0, 1))
 [TABLE] = read_tables("CREATE TABLE t (id bigint PRIMARY KEY)")
 SPEC = mirror_spec(TABLE.source, "generation")
+END = {A: 50, B: 0}
 NOTHING = Written([], pa.table({"id": pa.array([], pa.int64())}))
 
 
@@ -63,24 +64,28 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
 
 
 def test_what_was_read_is_taken_once(reading: Reading) -> None:
-    taken = reading.take(TABLE.source, SPEC, {A: 10, B: 0})
+    taken = reading.take(TABLE.source, SPEC, {A: 10, B: 0}, END)
     assert taken == {A: Range(A, 50, 50, (NOTHING,)), B: Range(B, 0, 0)}
-    assert reading.take(TABLE.source, SPEC, {A: 10, B: 0}) == {}
+    assert reading.take(TABLE.source, SPEC, {A: 10, B: 0}, END) == {}
 
 
 def test_what_was_read_from_another_offset_is_not_taken(reading: Reading) -> None:
-    assert reading.take(TABLE.source, SPEC, {A: 11, B: 0}) == {}
+    assert reading.take(TABLE.source, SPEC, {A: 11, B: 0}, END) == {}
+
+
+def test_what_was_read_beyond_the_cut_is_not_taken(reading: Reading) -> None:
+    assert reading.take(TABLE.source, SPEC, {A: 10, B: 0}, {A: 49, B: 0}) == {}
 
 
 def test_what_was_read_of_other_topics_is_not_taken(reading: Reading) -> None:
-    assert reading.take(TABLE.source, mirror_spec(TABLE.source, "another"), {A: 10, B: 0}) == {}
+    assert reading.take(TABLE.source, mirror_spec(TABLE.source, "another"), {A: 10, B: 0}, END) == {}
 
 
 def test_what_was_read_of_another_table_is_not_taken(reading: Reading) -> None:
     source = replace(TABLE.source, replica_identity="full")
-    assert reading.take(source, SPEC, {A: 10, B: 0}) == {}
+    assert reading.take(source, SPEC, {A: 10, B: 0}, END) == {}
 
 
 def test_what_was_read_under_another_leader_is_not_taken(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "committed_ends", lambda admin, partitions: ({}, {A: 3, B: 4}))
-    assert reading.take(TABLE.source, SPEC, {A: 10, B: 0}) == {}
+    assert reading.take(TABLE.source, SPEC, {A: 10, B: 0}, END) == {}
