@@ -319,7 +319,8 @@ def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: C
     log = log_of(captured)
     first = log.cut(log.begin(), None)
     database.execute("DELETE FROM orders WHERE id = 3")
-    second = log_of(captured).cut(first.end, first.position, first.committed_at)
+    # One that does not know when the first cut was made: on a busy machine more than two seconds may have gone.
+    second = log_of(captured).cut(first.end, first.position)
 
     wait_for(lambda: left_of_3(captured, database, first), 30)
     wait_for(lambda: not left_of_3(captured, database, first), 90, every_s=0.3)
