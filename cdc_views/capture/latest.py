@@ -27,6 +27,7 @@ from cdc_views.source.catalog import SourceTable
 
 # Inside a JSON text every quote is escaped: these are the envelope's own, whatever the values are.
 _NO_ROW_BEFORE: Final = b'{"before":null,"after":'
+_ROW_BEFORE: Final = b'{"before":{'
 _ROW_AFTER: Final = b',"after":{'
 _SOURCE: Final = b',"source":{'
 _OPERATION: Final = b',"op":"'
@@ -123,12 +124,14 @@ class Latest:
 
     def _row_after(self, value: bytes) -> dict[str, Any] | None:
         """The row after an event; None for a delete."""
+        has_row_before = value.startswith(_ROW_BEFORE)
+        if not has_row_before and not value.startswith(_NO_ROW_BEFORE):
+            raise _OddEvent
         source = value.rfind(_SOURCE)
         at = value.find(_OPERATION, source) + len(_OPERATION)
         operation = value[at : value.find(b'"', at)]
         if operation == b"d":
             return None
-        has_row_before = not value.startswith(_NO_ROW_BEFORE)
         is_partial = self._has_unmarked and operation == b"u" and not has_row_before
         if source < 0 or operation not in _WITH_ROW or is_partial or _PLACEHOLDER in value:
             raise _OddEvent

@@ -24,7 +24,7 @@ class ShownProgress:
         """Show a line if it is time for one."""
         now = time.monotonic()
         is_done = progress.done == progress.total
-        if progress.table in self._done or (not is_done and now - self._shown_s < SHOWN_EVERY_S):
+        if not progress.total or progress.table in self._done or (not is_done and now - self._shown_s < SHOWN_EVERY_S):
             return
         self._shown_s = now
         if is_done:

@@ -21,7 +21,7 @@ from cdc_views.engine.patience import AWAY, Patience
 from cdc_views.engine.preflight import require_ready
 from cdc_views.engine.read_ahead import ReadAhead
 from cdc_views.engine.target import current_target
-from cdc_views.errors import CdcViewsError, NothingPublished, SnapshotInterrupted
+from cdc_views.errors import NothingPublished, SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
@@ -51,7 +51,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
     with session_beside(settings.engine, jars, _prepare(settings)) as session:
-        ahead = ReadAhead(settings, declared, session, _say_not_ahead)
+        ahead = ReadAhead(settings, declared, session, _say)
         _capture(settings, ahead)
         until = current_target(settings) if until_caught_up else None
         _publish(settings, session, ahead, once, until)
@@ -100,11 +100,6 @@ def _publish(
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
-
-
-def _say_not_ahead(error: Exception) -> None:
-    text = error.message if isinstance(error, CdcViewsError) else str(error).partition("\n")[0]
-    _say(f"tables are not read while the snapshot goes on: {type(error).__name__}: {text}")
 
 
 def _prepare(settings: Settings) -> Callable[[SparkSession], None]:

@@ -10,9 +10,10 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -59,16 +60,26 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-TakeAhead = Callable[[SourceTable, TableSpec, Offsets, Offsets], Mapping[TopicPartition, Range]]
-"""Give up what was read ahead of a table: for its mirror, from these offsets on and not beyond those.
-
-In place of a partition's first offset it gives a range that is empty: of what is before it, `ahead` has the files.
-"""
 
 
-def nothing_ahead(source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Mapping[TopicPartition, Range]:
+@dataclass(frozen=True)
+class Ahead:
+    """What was read ahead of a table.
+
+    In place of a partition's first offset it gives a range that is empty: of what is before it, `ahead` has the files.
+    After `until` the log may not tell any more that a row of these files was deleted.
+    """
+
+    ranges: Mapping[TopicPartition, Range]
+    until: datetime
+
+
+TakeAhead = Callable[[SourceTable, TableSpec, Offsets, Offsets], Ahead | None]
+"""Give up what was read ahead of a table: for its mirror, from these offsets on and not beyond those."""
+
+
+def nothing_ahead(source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
     """What there is where nobody reads ahead."""
-    return {}
 
 
 class BulkReader:
@@ -98,12 +109,13 @@ class BulkReader:
 
         def write(spec: TableSpec, folder: Path) -> Written:
             # What was read ahead was read into nothing.
-            ahead = self._take_ahead(table, spec, start, end) if all_new and floor is None else {}
-            firsts = [ahead.get(each, Range(each, first, first)) for each, first in start.items()]
-            ranges = [replace(first, end=end[first.partition]) for first in firsts]
-            parts = self.write(table, spec, folder, ranges, all_new=all_new, floor=floor)
-            deleted = [key_schema(spec).empty_table(), *(part.deleted for part in parts.values())]
-            return Written([add for part in parts.values() for add in part.added], pa.concat_tables(deleted))
+            if all_new and floor is None and (ahead := self._take_ahead(table, spec, start, end)) is not None:
+                ranges = [replace(first, end=end[each]) for each, first in ahead.ranges.items()]
+                parts = self.write(table, spec, folder, ranges, all_new=True)
+                if datetime.now(UTC) <= ahead.until:
+                    return _together(spec, parts.values())
+            ranges = [Range(each, first, end[each]) for each, first in start.items()]
+            return _together(spec, self.write(table, spec, folder, ranges, all_new=all_new, floor=floor).values())
 
         return WrittenRows(write, all_new)
 
@@ -172,6 +184,11 @@ def warm_up(spark: SparkSession) -> None:
     """Have Python started on the executors, with all that a task of a bulk reading imports; it waits there a minute."""
     slots = spark.sparkContext.defaultParallelism
     spark.sparkContext.parallelize(range(slots), slots).map(do_nothing).collect()
+
+
+def _together(spec: TableSpec, parts: Collection[Written]) -> Written:
+    deleted = [key_schema(spec).empty_table(), *(part.deleted for part in parts)]
+    return Written([add for part in parts for add in part.added], pa.concat_tables(deleted))
 
 
 def _told(file: Path) -> int:

@@ -8,21 +8,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Final, Self
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.config import Settings
-from cdc_views.engine.bulk import BulkReader, is_looked_up
+from cdc_views.engine.bulk import Ahead, BulkReader, is_looked_up
 from cdc_views.engine.bulk_files import Range
 from cdc_views.engine.declared import Declared
 from cdc_views.engine.generation import generation_facts, generation_name
 from cdc_views.engine.tables import mirror_spec
+from cdc_views.errors import CdcViewsError, NotRunning
+from cdc_views.log.freshness import Freshness
 from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.log.topics import admin_client, begin_offsets, committed_ends, topic_facts, topic_name, topic_names
+from cdc_views.log.topics import (
+    Topic,
+    admin_client,
+    begin_offsets,
+    committed_ends,
+    describe_topics,
+    partitions_of,
+    topic_name,
+    topic_names,
+)
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written
 from cdc_views.store.schema import TableSpec
@@ -45,16 +59,17 @@ class ReadAhead:
         settings: Settings,
         declared: Declared,
         session: Callable[[], SparkSession],
-        on_failure: Callable[[Exception], None],
+        say: Callable[[str], None],
     ) -> None:
         """`session` is waited for.
 
-        An error ends the reading ahead, and no more than that: who reads for good meets it again.
+        An error ends the reading ahead of a table, and no more than that, which it `say`s: who reads for good meets it
+        again. Brokers that are away are waited for.
         """
         self._settings = settings
         self._declared = declared
         self._session = session
-        self._on_failure = on_failure
+        self._say = say
         self._reading: Reading | None = None
 
     def __enter__(self) -> Self:
@@ -69,27 +84,25 @@ class ReadAhead:
     def begin(self) -> None:
         """Read what is in the topics, and what comes; the topics are there. Goes on if it has begun already."""
         if self._reading is None:
-            self._reading = Reading(self._settings, self._declared)
-            self._reading.start(self._session, self._on_failure)
+            self._reading = Reading(self._settings, self._declared, self._session, self._say)
+            self._reading.start()
 
     def forget(self) -> None:
         """Forget what was read, since the topics are made anew."""
         if self._reading is not None:
-            self._reading.end()
+            self._reading.cancel()
             self._reading = None
 
-    def take(
-        self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets
-    ) -> Mapping[TopicPartition, Range]:
-        """See TakeAhead. Nothing if it was read of other topics, for another mirror, or further than wanted."""
-        return self._reading.take(source, spec, start, end) if self._reading is not None else {}
+    def take(self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
+        """See TakeAhead. Nothing if it was read of other topics, for another mirror, too long ago, or too much."""
+        return self._reading.take(source, spec, start, end) if self._reading is not None else None
 
 
 @dataclass
 class TableAhead:
     """What was read of a table: of each partition the range behind it, empty, with the files of what is before.
 
-    `begin` is where it began; `leader_epochs` are those of all of it.
+    `begin` is where it began; `leader_epochs` are those of all of it; `until` is as in Ahead.
     """
 
     source: SourceTable
@@ -97,6 +110,7 @@ class TableAhead:
     begin: Offsets
     read: dict[TopicPartition, Range]
     leader_epochs: Mapping[TopicPartition, int]
+    until: datetime
     ends: Offsets
     moved_s: float
 
@@ -122,66 +136,111 @@ class TableAhead:
 
 
 class Reading:
-    """A reading of the topics that were there when it was made."""
+    """A reading of the topics that are there when it is begun."""
 
-    def __init__(self, settings: Settings, declared: Declared) -> None:
-        self._settings = settings
-        self._admin = admin_client(settings.log)
-        self._declared = declared
-        self._ended = threading.Event()
+    def __init__(
+        self,
+        settings: Settings,
+        declared: Declared,
+        session: Callable[[], SparkSession],
+        say: Callable[[str], None],
+    ) -> None:
         self.tables: dict[str, TableAhead] = {}
+        self._settings = settings
+        self._declared = declared
+        self._session = session
+        self._say = say
+        self._left: Sequence[SourceTable] = [table for table in declared.sources if not is_looked_up(table)]
+        self._admin = admin_client(settings.log)
+        self._spark: SparkSession | None = None
+        self._tag = f"cdc-views-{uuid4()}"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="read ahead", daemon=True)
 
-    def start(self, session: Callable[[], SparkSession], on_failure: Callable[[Exception], None]) -> None:
+    def start(self) -> None:
         """Read in a thread from now on."""
-        self._thread = threading.Thread(target=self._run, args=(session, on_failure), name="read ahead", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
         """Begin with no further piece."""
         self._ended.set()
 
+    def cancel(self) -> None:
+        """Give up the piece that it is at."""
+        self.end()
+        if self._spark is not None:
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+
     def join(self) -> None:
         """Wait for the last piece."""
         self._thread.join()
 
-    def take(
-        self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets
-    ) -> Mapping[TopicPartition, Range]:
+    def take(self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
         """See TakeAhead; it has ended."""
         table = self.tables.pop(spec.name, None)
         if table is None or (table.source, table.spec, table.begin) != (source, spec, start):
-            return {}
+            return None
         if any(read.end > end[each] for each, read in table.read.items()):
-            return {}  # the cut is that of another engine, which began with it before
+            return None  # the cut is that of another engine, which began with it before
         _, epochs = committed_ends(self._admin, start)
         # Under another leader there may be other records at these offsets.
-        return table.read if epochs == table.leader_epochs else {}
+        if epochs != table.leader_epochs or datetime.now(UTC) > table.until:
+            return None
+        return Ahead(table.read, table.until)
 
-    def _nothing_read(self) -> Iterator[TableAhead]:
-        declared, prefix, slot = self._declared, self._settings.log.topic_prefix, self._settings.source.slot
-        topics = topic_facts(self._admin, topic_names(prefix, self._settings.source.tables))
-        generation = generation_name(generation_facts(declared.identity, slot, topics, declared.sources))
-        for source in declared.sources:
-            topic = topic_name(prefix, source.name)
-            partitions = [TopicPartition(topic, number) for number in range(topics[topic]["partitions"])]
-            begin, (ends, epochs) = begin_offsets(self._admin, partitions), committed_ends(self._admin, partitions)
-            if not is_looked_up(source):
-                read = {each: Range(each, at, at) for each, at in begin.items()}
-                spec = mirror_spec(source, generation)
-                yield TableAhead(source, spec, begin, read, epochs, ends, time.monotonic())
-
-    def _run(self, session: Callable[[], SparkSession], on_failure: Callable[[Exception], None]) -> None:
+    def _run(self) -> None:
         try:
-            self.tables = {table.spec.name: table for table in self._nothing_read()}
-            reader = BulkReader(session(), self._settings.log, lambda progress: None)
-            while not self._ended.wait(_POLL_S):
-                ends, _ = committed_ends(self._admin, [each for table in self.tables.values() for each in table.begin])
-                for table in self.tables.values():
-                    if not self._ended.is_set():
-                        self._read_on(reader, table, {each: ends[each] for each in table.begin})
+            self._spark = self._session()
+            self._spark.sparkContext.addJobTag(self._tag)
+            reader = BulkReader(self._spark, self._settings.log, lambda progress: None)
+            while (self.tables or self._left) and not self._ended.wait(_POLL_S):
+                with suppress(NotRunning):
+                    self._begin()
+                    self._read(reader)
         except Exception as error:
-            if not self._ended.is_set():
-                on_failure(error)
+            self._say_unread("tables are", error)
+
+    def _begin(self) -> None:
+        """Begin with the tables that are left."""
+        if not self._left:
+            return
+        declared, prefix, slot = self._declared, self._settings.log.topic_prefix, self._settings.source.slot
+        topics = describe_topics(self._admin, topic_names(prefix, self._settings.source.tables))
+        facts = {name: topic.facts() for name, topic in topics.items()}
+        generation = generation_name(generation_facts(declared.identity, slot, facts, declared.sources))
+        begun = [
+            self._nothing_read(source, generation, topics[topic_name(prefix, source.name)]) for source in self._left
+        ]
+        self.tables |= {table.spec.name: table for table in begun if table is not None}
+        self._left = []
+
+    def _nothing_read(self, source: SourceTable, generation: str, topic: Topic) -> TableAhead | None:
+        """A table that is begun with; None if its brokers do not say under which leader they are."""
+        until = datetime.now(UTC) + timedelta(seconds=Freshness([topic], ()).reading_limit_s)
+        begin = begin_offsets(self._admin, partitions_of(topic))
+        ends, epochs = committed_ends(self._admin, begin)
+        if len(epochs) < len(begin):
+            return None
+        read = {each: Range(each, at, at) for each, at in begin.items()}
+        return TableAhead(source, mirror_spec(source, generation), begin, read, epochs, until, ends, time.monotonic())
+
+    def _read(self, reader: BulkReader) -> None:
+        """Read what is due of each table."""
+        ends, epochs = committed_ends(self._admin, [each for table in self.tables.values() for each in table.begin])
+        for name, table in list(self.tables.items()):
+            if self._ended.is_set():
+                return
+            if table.leader_epochs != {each: epochs.get(each) for each in table.begin}:
+                self._say(f'table "{table.source.name}" is read anew: its topic has another leader')
+                self._left = [*self._left, self.tables.pop(name).source]
+                continue
+            try:
+                self._read_on(reader, table, {each: ends[each] for each in table.begin})
+            except NotRunning:
+                raise
+            except Exception as error:
+                del self.tables[name]
+                self._say_unread(f'table "{table.source.name}" is', error)
 
     def _read_on(self, reader: BulkReader, table: TableAhead, ends: Offsets) -> None:
         if sum(ends[each] - at for each, at in table.begin.items()) < self._settings.log.bulk_offsets:
@@ -194,3 +253,8 @@ class Reading:
             table.take_in(pieces[partition], part)
         if written:
             faults.point("read_ahead.after_piece")
+
+    def _say_unread(self, what: str, error: Exception) -> None:
+        if not self._ended.is_set():
+            text = error.message if isinstance(error, CdcViewsError) else str(error).partition("\n")[0]
+            self._say(f"{what} not read while the snapshot goes on: {type(error).__name__}: {text}")

@@ -6,6 +6,7 @@ nobody names, which the next vacuum removes.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,7 @@ class TableUpkeep:
         self._swept: int | None = None
         self._kept_versions = 0  # of those dropped, at the last sweep
         self._swept_at = 0.0
+        self._again_at = math.inf  # when what nobody names and the first sweep found too young is old enough
 
     @property
     def version(self) -> int:
@@ -93,13 +95,14 @@ class TableUpkeep:
         self._checkpointed = write_checkpoint(self._table)
 
     def is_sweep_due(self, times: int = 1) -> bool:
-        """Whether to look for what can be removed: at first, after (`times`) many versions, after a while."""
+        """Whether to look for what can be removed: at first and again, after (`times`) many versions, after a while."""
         # A sweep looks at every file that is kept: the more these are, the more versions share one.
         wanted = max(self._settings.sweep_versions, self._kept_versions // _SWEEPS_PER_KEPT)
         if self.version - (self._first if self._swept is None else self._swept) >= times * wanted:
             return True
-        is_old = self._swept is None or (self._dropped and time.monotonic() - self._swept_at >= _SWEEP_EVERY_S)
-        return times == 1 and bool(is_old)
+        now = time.monotonic()
+        is_old = self._dropped and now - self._swept_at >= _SWEEP_EVERY_S
+        return times == 1 and (self._swept is None or now >= self._again_at or bool(is_old))
 
     def sweep(self, oldest: int, now: float | None = None) -> int:
         """Remove entries and files that only versions before `oldest` need; returns how many files that were.
@@ -107,15 +110,19 @@ class TableUpkeep:
         `now` is when this was still the writer, as `time.time()` tells: files of later engines are younger.
         """
         now = time.time() if now is None else now
+        kept_s = self._settings.keep_hours * _HOUR_S
         if self._swept is None:
             self._take_in(range(oldest + 1, self.version + 1))
+            self._again_at = time.monotonic() + kept_s
+        elif time.monotonic() >= self._again_at:
+            self._again_at = math.inf
         self._dropped = {version: files for version, files in self._dropped.items() if version > oldest}
         self._swept, self._swept_at = self.version, time.monotonic()
         self._kept_versions = len(self._dropped)
         if oldest < self._unknown:
             return 0
         needed = files_of(self._table, self.files).union(*self._dropped.values())
-        return clean_log(self._table, oldest) + sweep(self._table, needed, now - self._settings.keep_hours * _HOUR_S)
+        return clean_log(self._table, oldest) + sweep(self._table, needed, now - kept_s)
 
     def _take_in(self, versions: range) -> None:
         """Learn what these versions took out. Somebody else may have cleaned the log up."""

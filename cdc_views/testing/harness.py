@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.clock import SYSTEM_CLOCK, Clock
-from cdc_views.config import LogSettings, UpkeepSettings
+from cdc_views.config import INTERPRETED, LogSettings, UpkeepSettings
 from cdc_views.engine import quarantine
 from cdc_views.engine.declared import compile_declared
 from cdc_views.engine.epoch import run_epoch, run_retry
@@ -61,8 +61,6 @@ from cdc_views.views.references import parse_query
 _VALIDITY_S: Final = LogSettings.model_fields["min_compaction_lag_ms"].default / 1000
 _NAME: Final = re.compile(r"\bVIEW\s+(\w+)", re.IGNORECASE)
 _QUERIES_AT_ONCE: Final = 4
-# For a query that runs once over a few rows, generating and compiling Java takes longer than it saves.
-_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @dataclass(frozen=True)
@@ -367,7 +365,7 @@ class ViewHarness:
             self._tables.add(view.spec)
         self._shapes = Relations(self._spark, self._tables.warehouse)
         self._scratch = Relations(self._spark, self._tables.warehouse)
-        for name, value in _INTERPRETED.items():
+        for name, value in INTERPRETED.items():
             self._scratch.session.conf.set(name, value)
         self._runner = ViewRunner(self._spark, self._levels())
         with self._writing():

@@ -120,9 +120,17 @@ def test_latest_with_a_value_left_out_names_the_column() -> None:
         latest_of([event(0, "u", row)], table("default"))
 
 
+def wrapped(value: dict[str, Any]) -> None:
+    """As a converter writes it that is to write the schema too."""
+    payload = dict(value)
+    value.clear()
+    value.update(schema=None, payload=payload)
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        (wrapped, "not an event of Debezium"),
         (lambda value: value["after"].pop("n"), 'no column "n"'),
         (lambda value: value["after"].update(m=1), 'unknown column "m"'),
         (lambda value: value.update(op="x"), "wanted one of c, u, d, r"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, TableUnavailable
+from cdc_views.store import upkeep
 from cdc_views.store.data_files import ROW_GROUP
 from cdc_views.store.entries import read_entry
 from cdc_views.store.reading import read_table, require_readable
@@ -195,6 +198,24 @@ def test_sweep_leaves_files_that_are_younger_than_retention(tmp_path: Path) -> N
     history.keep_up(oldest=history.version)
     assert young.exists()
     assert not old.exists()
+
+
+def test_file_that_was_too_young_for_the_first_sweep_is_removed_when_it_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(tmp_path, SETTINGS.model_copy(update={"keep_hours": 1.0}))
+    history.commit()
+    left = history.table / "part-left.parquet"
+    left.write_bytes(b"")
+    history.keep_up(oldest=history.version)
+    assert left.exists()
+    assert not history.upkeep.is_sweep_due()
+    later = SimpleNamespace(time=lambda: time.time() + 3601, monotonic=lambda: time.monotonic() + 3601)
+    monkeypatch.setattr(upkeep, "time", later)
+    assert history.upkeep.is_sweep_due()
+    history.keep_up(oldest=history.version)
+    assert not left.exists()
+    assert not history.upkeep.is_sweep_due()
 
 
 def test_compaction_beside_another_writer_is_fenced_and_changes_nothing(history: History) -> None:
