@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +29,10 @@ from cdc_views.engine.epoch import Intent, run_epoch
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.store.compaction import compact
 from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
-from cdc_views.store.reading import scan
+from cdc_views.store.reading import TableScan, scan
+from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.hand_clock import HandClock
@@ -41,9 +44,12 @@ NAME: Final = "public.t"
 PARTITIONS: Final = 4
 WARM_UP_EPOCHS: Final = 5
 # What is kept is so many epochs, however young they are; for the control log an epoch takes as long as in an engine.
-UPKEEP: Final = UpkeepSettings(keep_hours=0)
+# Epochs come one after the other here; a fifth of what an engine has from one to the next is more than all of that.
+UPKEEP: Final = UpkeepSettings(keep_hours=0, share=1)
 EPOCH_S: Final = 0.35
 
+# Without deletion vectors delta-rs reads parts of a file by several threads: less time, not less work.
+_SCAN_CLOCKS: Final = {"scan": time.monotonic, "scan_cpu": time.process_time}
 _DAY_S: Final = 86_400.0
 _PIECE_ROWS: Final = 200_000
 _ROW: Final = (
@@ -122,13 +128,10 @@ class Stage:
 
     def is_equal(self) -> bool:
         """Whether the published table holds what it is to hold, every row."""
-        published = self._tables.published
-        assert published is not None
-        table = published.tables[NAME]
         ids = list(self.growing.touched)
         balances = pa.array(self.growing.touched.values(), pa.decimal128(12, 2))
         with duckdb.connect() as judge:
-            judge.register("stored", scan(self._root, table.path, table.version))
+            judge.register("stored", self.scan())
             judge.register("touched", pa.table({"id": pa.array(ids, pa.int64()), "balance": balances}))
             base = _ROW.format(first=0, last=self.growing.size)
             wanted = (
@@ -142,6 +145,18 @@ class Stage:
             ).fetchone()
         return odd == (0, 0)
 
+    def scan(self) -> TableScan:
+        """The published table, open."""
+        return scan(self._root, *self._published())
+
+    def compacted(self, root: Path) -> TableScan:
+        """A copy, all rows of which the compaction of upkeep has put into one file; open."""
+        path, _ = self._published()
+        table, state = Path(shutil.copytree(self._root / path, root / path)), TableState()
+        state.catch_up(table)
+        compact(table, self._tables.specs[NAME], state, [*state.files.values()], Stamp(0, 1, "0/0"))
+        return scan(root, path, state.version)
+
     def files(self) -> dict[str, int]:
         """How many files lie in the folders of the table and of the control log, those of their logs among them."""
         folders = {"table_files": self._tables.specs[NAME].path, "control_files": FOLDER}
@@ -149,6 +164,13 @@ class Stage:
             name: sum(1 for file in (self._root / folder).rglob("*") if file.is_file())
             for name, folder in folders.items()
         }
+
+    def _published(self) -> tuple[str, int]:
+        """Path and version."""
+        published = self._tables.published
+        assert published is not None
+        table = published.tables[NAME]
+        return table.path, table.version
 
     def _append(self, rows: pa.Table) -> None:
         spec, attempt = self._tables.specs[NAME], self._control.new_attempt()
@@ -182,11 +204,12 @@ class _MirrorsAlone(ViewRunner):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--sizes", default="100000,1000000,10000000", show_default=True, help="Rows of the tables.")
 @click.option("--ages", default="0,100,300,1000,3000,10000", show_default=True, help="Earlier epochs; may be empty.")
+@click.option("--aged-rows", default=100_000, show_default=True, help="Rows of the table with epochs before.")
 @click.option("--changes", default=1_000, show_default=True, help="Of each measured epoch, scattered over the table.")
 @click.option("--aging-changes", default=50, show_default=True, help="Of each epoch between two ages.")
 @click.option("--samples", default=15, show_default=True, help="Epochs for each median.")
 @click.option("--pictures", type=click.Path(path_type=Path), help="Folder for the two SVG files.")
-def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int,
+def main(sizes: str, ages: str, aged_rows: int, changes: int, aging_changes: int, samples: int,
          pictures: Path | None) -> None:  # fmt: skip
     """Measure flatness: the cost of an epoch of 1,000 scattered changes to one table.
 
@@ -197,26 +220,32 @@ def main(sizes: str, ages: str, changes: int, aging_changes: int, samples: int,
 
     \b
     size_<rows>_ms     median of an epoch's wall time on a table of so many rows, five epochs before not counted
-    age_<epochs>_ms    the same on a table of the smallest size after so many epochs of --aging-changes each, and
+    age_<epochs>_ms    the same on a table of --aged-rows after so many epochs of --aging-changes each, and
                        beside_age_<epochs>_ms on a new one, whose epochs take turns with those of the old one
     flat_sizes_ratio   the dearest size by the cheapest
     flat_ages_ratio    the largest of the old table's by the new one's
+    scan_age_<epochs>_ms, beside_scan_age_<epochs>_ms
+                       median of a full read by delta-rs, in turns: the old table, and its rows compacted into one
+                       file; scan_cpu_age_... and beside_scan_cpu_age_... are what the processor worked in it
+    scan_ratio, scan_cpu_ratio
+                       the largest of the old table's by the other's
     stages             median milliseconds of each stage, the mean of upkeep after an epoch, and the files in the
                        folders of table and control log (100 epochs are kept, none for its age), by size and by age
     equal              every table holds every row that it is to hold, at the end
 
     Example: python -m bench.flatness --pictures bench/pictures
     """
-    options = {"sizes": sizes, "ages": ages, "changes": changes, "aging_changes": aging_changes, "samples": samples}
+    options = {"sizes": sizes, "ages": ages, "aged_rows": aged_rows, "changes": changes,
+               "aging_changes": aging_changes, "samples": samples}  # fmt: skip
 
     def measure() -> dict[str, Any]:
-        return _measure(_numbers(sizes), _numbers(ages), changes, aging_changes, samples, pictures)
+        return _measure(_numbers(sizes), _numbers(ages), aged_rows, changes, aging_changes, samples, pictures)
 
     command.run("flatness", options, measure)
 
 
 def _measure(
-    sizes: Sequence[int], ages: Sequence[int], changes: int, aging: int, samples: int,
+    sizes: Sequence[int], ages: Sequence[int], aged_rows: int, changes: int, aging: int, samples: int,
     pictures: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     figures: dict[str, Any] = {"stages": {}, "equal": True}
@@ -232,8 +261,12 @@ def _measure(
         dict(zip(sizes, costs.values(), strict=True)),
     )
     if ages:
-        ratios = dict(_age(figures, min(sizes), ages, changes, aging, samples))
+        ratios = dict(_age(figures, aged_rows, ages, changes, aging, samples))
         figures["flat_ages_ratio"] = max(ratios.values())
+        for kind in ("scan", "scan_cpu"):
+            figures[f"{kind}_ratio"] = round(
+                max(figures[f"{kind}_age_{age}_ms"] / figures[f"beside_{kind}_age_{age}_ms"] for age in ages), 2
+            )
         title = f"An epoch of {changes:,} changes after others, by their number; 1 is that of a new table"
         _draw(pictures, "ages", title, ratios)
     return figures
@@ -260,6 +293,8 @@ def _age(
                 pair = {f"age_{age}": stage, f"beside_age_{age}": _young(new, size, changes)}
                 old_ms, new_ms = _take(figures, pair, samples, changes).values()
                 figures["equal"] &= all(each.is_equal() for each in pair.values())
+            with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as folder:
+                _scan(figures, age, stage.scan(), stage.compacted(Path(folder)), samples)
             epochs = max(age, epochs) + samples
             yield age, round(old_ms / new_ms, 2)
 
@@ -283,6 +318,20 @@ def _take(figures: dict[str, Any], stages: Mapping[str, Stage], samples: int, ch
         figures[f"{name}_ms"] = middle["epoch"]
         command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
     return {name: figures[f"{name}_ms"] for name in stages}
+
+
+def _scan(figures: dict[str, Any], age: int, old: TableScan, compacted: TableScan, samples: int) -> None:
+    """Read both in full, in turns, and put the medians into the figures: time, and work of the processor."""
+    tables = {"": old, "beside_": compacted}
+    took_ms: dict[str, list[float]] = {f"{side}{kind}_age_{age}_ms": [] for side in tables for kind in _SCAN_CLOCKS}
+    for _ in range(samples):
+        for side, table in tables.items():
+            began = {kind: clock() for kind, clock in _SCAN_CLOCKS.items()}
+            pa.table(table)
+            for kind, clock in _SCAN_CLOCKS.items():
+                took_ms[f"{side}{kind}_age_{age}_ms"].append((clock() - began[kind]) * 1000)
+    figures |= {name: round(median(taken), 1) for name, taken in took_ms.items()}
+    command.tell(", ".join(f"{name} {figures[name]}" for name in took_ms))
 
 
 def _draw(pictures: Path | None, name: str, title: str, costs: Mapping[int, float]) -> None:

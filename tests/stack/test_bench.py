@@ -23,8 +23,9 @@ PROGRAMS = {
     "snapshot": ["--rows", "300", "--baselines", "deltars"],
     "replay": ["--rows", "300", "--changes", "1000", "--baselines", "textbook"],
     "memory": ["--rows", "300", "--no-held"],
-    "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--changes", "50", "--aging-changes", "5", "--samples", "3"],
-}
+    "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--aged-rows", "1000", "--changes", "50",
+                 "--aging-changes", "5", "--samples", "3"],
+}  # fmt: skip
 QUANTILES = ("p50_s", "p95_s", "p99_s", "max_s")
 KEYS = {
     "freshness": {
@@ -39,7 +40,8 @@ KEYS = {
     "replay": {"replay_changes_per_s", "baseline_replay_changes_per_s", "baseline_equal"},
     "memory": {"rows_changed", "published_after_s", "driver_before_mb", "driver_peak_mb", "jvm_peak_mb",
                "tasks_peak_mb"},
-    "flatness": {"size_1000_ms", "size_3000_ms", "age_0_ms", "age_10_ms", "flat_sizes_ratio", "flat_ages_ratio"},
+    "flatness": {"size_1000_ms", "size_3000_ms", "age_0_ms", "age_10_ms", "scan_age_10_ms", "beside_scan_age_10_ms",
+                 "flat_sizes_ratio", "flat_ages_ratio", "scan_ratio", "scan_cpu_ratio"},
 }  # fmt: skip
 
 
