@@ -8,7 +8,7 @@ the same rows (tests/unit/test_capture_latest.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any, Final
@@ -32,8 +32,14 @@ _ROW_AFTER: Final = b',"after":{'
 _SOURCE: Final = b',"source":{'
 _OPERATION: Final = b',"op":"'
 _ORDER: Final = re.compile(rb'"sequence":"\[\\"(\d{1,20})\\",')
-_WITH_ROW: Final = frozenset((b"c", b"u", b"r"))
+# What follows it, up to the quote behind it.
+_DELETE: Final = b'd"'
+_UPDATE: Final = b'u"'
+_WITH_ROW: Final = frozenset((b'c"', _UPDATE, b'r"'))
 _PLACEHOLDER: Final = PLACEHOLDER.encode()
+
+
+_Json = dict[str, Any]
 
 
 class _OddEvent(Exception):
@@ -47,27 +53,28 @@ class Latest:
     """
 
     def __init__(self, table: SourceTable, floor: Lsn | None = None) -> None:
-        self.size_bytes = 0
         self._floor = floor
         self._table = table
         self._types = column_types(table)
         variants = [value for values in unchangeable(table).values() for value in values]
-        # Those of lists of numbers; all others hold the placeholder itself.
-        self._further_marks = tuple({orjson.dumps(value) for value in variants if type(value) is list})
+        # Lists of numbers are written out; all others hold the placeholder itself.
+        self._marks = (_PLACEHOLDER, *{orjson.dumps(value) for value in variants if type(value) is list})
         self._has_unmarked = bool(unmarked(table))
         # Else the first one is the envelope's: no type of ours has an object with this name in a row's own.
         self._is_ambiguous = "after" in self._types
         self._records: dict[bytes | None, RawRecord] = {}
+        self._most_bytes = 0
 
-    def add(self, records: Iterable[RawRecord]) -> None:
+    def add(self, records: Sequence[RawRecord]) -> None:
         """Take in further events."""
-        latest = self._records
-        for record in records:
-            key = record.key()
-            # One that comes again goes to the end, so that what is left is in offset order.
-            replaced = latest.pop(key, None)
-            latest[key] = record
-            self.size_bytes += len(record) - (0 if replaced is None else len(replaced))
+        self._records.update(zip([record.key() for record in records], records, strict=True))
+        self._most_bytes += sum(map(len, records))
+
+    def is_larger_than(self, most_bytes: int) -> bool:
+        """Whether the values that are held have more bytes."""
+        if self._most_bytes > most_bytes:
+            self._most_bytes = sum(map(len, self._records.values()))  # without those that were replaced
+        return self._most_bytes > most_bytes
 
     def finish(self) -> Folded:
         """The rows and deleted keys that these events leave.
@@ -78,7 +85,8 @@ class Latest:
             self._require_later(self._floor)
         with suppress(_OddEvent, ValueError, TypeError, LookupError, *UNAPPLICABLE):
             return self._decoded()
-        records, fold = parse_records(self._records.values()), Fold(self._table)
+        in_order = sorted(self._records.values(), key=lambda record: record.offset())
+        records, fold = parse_records(in_order), Fold(self._table)
         try:
             for record in records:
                 fold.add(record)
@@ -87,28 +95,56 @@ class Latest:
             raise first_error(self._table, records) or error from None
 
     def _decoded(self) -> Folded:
-        rows: list[dict[str, Any]] = []
-        gone: list[dict[str, Any]] = []
-        seen: set[Any] = set()
-        columns, of_key = len(self._table.key), itemgetter(*self._table.key)
-        for key, record in self._records.items():
-            if key is None or _PLACEHOLDER in key:
-                raise _OddEvent
-            value, fields = record.value(), orjson.loads(key)
-            row = None if value is None else self._row_after(value)
-            found = of_key(fields)
-            seen.add(found)
-            if row is None:
-                gone.append(fields)
-            elif found == of_key(row) and len(fields) == columns:
-                rows.append(row)
-            else:
-                raise _OddEvent
-        if len(seen) != len(self._records):
+        stored, gone = self._parsed()
+        of_key, of_event, of_row = itemgetter(*self._table.key), itemgetter(0), itemgetter(1)
+        keys, rows = list(map(of_event, stored)), list(map(of_row, stored))
+        found = list(map(of_key, keys))
+        if found != list(map(of_key, rows)) or set(map(len, keys)) - {len(self._table.key)}:
+            raise _OddEvent
+        if len({*found, *map(of_key, gone)}) != len(self._records):
             raise _OddEvent  # one key, written in two ways
         return Folded(
             self._table, self._columns(rows, self._types), self._columns(gone, self._table.key), len(self._records)
         )
+
+    def _parsed(self) -> tuple[list[tuple[_Json, _Json]], list[_Json]]:
+        """Key and row of every event that leaves a row, and the keys of those that leave none."""
+        stored: list[tuple[_Json, _Json]] = []
+        gone: list[_Json] = []
+        texts: list[bytes] = []
+        has_unmarked, loads = self._has_unmarked, orjson.loads
+        # One pass, and no call that is not needed: most of the time of a replay is spent here.
+        for key, record in self._records.items():
+            if key is None:
+                raise _OddEvent
+            texts.append(key)
+            value = record.value()
+            if value is None:
+                gone.append(loads(key))
+                continue
+            source = value.rfind(_SOURCE)
+            at = value.find(_OPERATION, source) + len(_OPERATION)
+            operation = value[at : at + 2]
+            has_row_before = value.startswith(_ROW_BEFORE)
+            if source < 0 or not (has_row_before or value.startswith(_NO_ROW_BEFORE)):
+                raise _OddEvent
+            if operation == _DELETE:
+                gone.append(loads(key))
+                continue
+            if operation not in _WITH_ROW or (has_unmarked and operation == _UPDATE and not has_row_before):
+                raise _OddEvent
+            if not has_row_before:
+                text = value[len(_NO_ROW_BEFORE) : source]
+            elif self._is_ambiguous:
+                text = orjson.dumps(loads(value[:source] + b"}")["after"])
+            else:
+                text = value[value.index(_ROW_AFTER, 0, source) + len(_ROW_AFTER) - 1 : source]
+            texts.append(text)
+            stored.append((loads(key), loads(text)))
+        together = b"".join(texts)
+        if any(mark in together for mark in self._marks):
+            raise _OddEvent
+        return stored, gone
 
     def _require_later(self, floor: Lsn) -> None:
         for record in self._records.values():
@@ -121,31 +157,6 @@ class Latest:
             parsed = parse_record(record)
             if parsed.problem is None and (parsed.order is None or (parsed.order.commit or 0) < floor):
                 raise discontinuity(parsed, floor)
-
-    def _row_after(self, value: bytes) -> dict[str, Any] | None:
-        """The row after an event; None for a delete."""
-        has_row_before = value.startswith(_ROW_BEFORE)
-        if not has_row_before and not value.startswith(_NO_ROW_BEFORE):
-            raise _OddEvent
-        source = value.rfind(_SOURCE)
-        at = value.find(_OPERATION, source) + len(_OPERATION)
-        operation = value[at : value.find(b'"', at)]
-        if operation == b"d":
-            return None
-        is_partial = self._has_unmarked and operation == b"u" and not has_row_before
-        if source < 0 or operation not in _WITH_ROW or is_partial or _PLACEHOLDER in value:
-            raise _OddEvent
-        if self._further_marks and any(mark in value for mark in self._further_marks):
-            raise _OddEvent
-        if not has_row_before:
-            after = orjson.loads(value[len(_NO_ROW_BEFORE) : source])
-        elif self._is_ambiguous:
-            after = orjson.loads(value[:source] + b"}")["after"]
-        else:
-            after = orjson.loads(value[value.index(_ROW_AFTER, 0, source) + len(_ROW_AFTER) - 1 : source])
-        if type(after) is not dict:
-            raise _OddEvent
-        return after
 
     def _columns(self, rows: Sequence[dict[str, Any]], names: Collection[str]) -> pa.Table:
         if any(shape.symmetric_difference(names) for shape in map(set, {tuple(row) for row in rows})):

@@ -10,8 +10,9 @@ stays as it is if none of its keys was seen, else it is written anew without the
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -29,6 +30,7 @@ from cdc_views.log.record import TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written
+from cdc_views.store.compaction import MOST_FULL_ROWS
 from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.direct import whole_numbers
 from cdc_views.store.fingerprints import Fingerprints, fingerprints
@@ -84,13 +86,17 @@ class FilesOfRange:
     piece_offsets: int = PIECE_OFFSETS
     piece_bytes: int = PIECE_BYTES
     file_bytes: int = FILE_BYTES
+    file_rows: int = MOST_FULL_ROWS
 
     def __call__(self, wanted: Range) -> Written:
         """Write the files; their content is on the disk, their names may not be.
 
         Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity, LogGap, OffsetCompacted, DiskFull.
         """
-        seen = _Seen()
+        with _without_garbage_collector():
+            return self._written(wanted, _Seen())
+
+    def _written(self, wanted: Range, seen: _Seen) -> Written:
         written: list[Add] = []
         waiting: list[pa.Table] = []
         deleted: list[pa.Table] = []
@@ -99,7 +105,7 @@ class FilesOfRange:
             waiting.append(rows)
             deleted.append(gone)
             held = sum(each.nbytes for each in waiting)
-            if held >= enough:
+            if held >= enough or sum(each.num_rows for each in waiting) >= self.file_rows:
                 written += self._write(waiting)
                 waiting = []
                 enough = min(held * self.file_bytes // written[-1]["size"], _MOST_HELD_BYTES)
@@ -136,7 +142,7 @@ class FilesOfRange:
         latest = Latest(self.table, self.floor if self.log.exactly_once else None)
         for records in read_piece(self.log, piece.partition, piece.start, piece.end):
             latest.add(records)
-            if latest.size_bytes > self.piece_bytes and piece.offsets > 1:
+            if latest.is_larger_than(self.piece_bytes) and piece.offsets > 1:
                 return None
         return latest
 
@@ -170,6 +176,18 @@ class FilesOfRange:
             rows = rows.sort_by([(name, "ascending") for name in self.spec.key])
         with space_for(self.folder):
             return [write_rows(self.folder, rows, whole_numbers(self.spec))]
+
+
+@contextmanager
+def _without_garbage_collector() -> Iterator[None]:
+    """Nothing here is in a cycle, and some 100,000 events are held, which Python would look at again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Seen:

@@ -60,7 +60,8 @@ def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: flo
 def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[list[RawRecord]]:
     """Yield the records of one partition from `start` to before `end`, some at a time. Raises NotRunning."""
     for records in read_pieces(settings, {partition: start}, {partition: end}):
-        yield [record for record in records if record.offset() < end]
+        is_within = not records or records[-1].offset() < end
+        yield records if is_within else [record for record in records if record.offset() < end]
 
 
 def read_pieces(settings: LogSettings, start: Offsets, end: Offsets) -> Iterator[list[RawRecord]]:

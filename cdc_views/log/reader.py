@@ -6,7 +6,7 @@ transactions, and aborted ones, take up offsets too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import uuid4
 
@@ -77,20 +77,16 @@ class Reader:
         if first is None:
             return []
         messages = [first, *self._consumer.consume(_BATCH, 0)]
-        records: list[RawRecord] = []
-        last: dict[tuple[str | None, int | None], Message] = {}
-        for message in messages:
-            error = message.error()
-            if error is None:
-                records.append(message)  # type: ignore[arg-type]  # without an error it has a topic, an offset, ...
-                last[message.topic(), message.partition()] = message
-            else:
-                self._take_error(message, error)
-        for (topic, partition), message in last.items():
+        records = [message for message in messages if message.error() is None]
+        if len(records) < len(messages):
+            for message in messages:
+                if (error := message.error()) is not None:
+                    self._take_error(message, error)
+        for message in self._last_of_each(records):
             self._reach(message, message.offset() + 1)  # type: ignore[operator]
             if (epoch := message.leader_epoch()) is not None:
-                self.leader_epochs[TopicPartition(topic, partition)] = epoch  # type: ignore[arg-type]
-        return records
+                self.leader_epochs[TopicPartition(message.topic(), message.partition())] = epoch  # type: ignore[arg-type]
+        return records  # type: ignore[return-value]  # without an error they have a topic, an offset, ...
 
     def reached(self, ends: Offsets) -> bool:
         """Whether everything before these offsets has been read."""
@@ -99,6 +95,12 @@ class Reader:
     def close(self) -> None:
         """Let the consumer go."""
         self._consumer.close()
+
+    def _last_of_each(self, records: list[Message]) -> Iterable[Message]:
+        """The last record of each partition."""
+        if len(self.next) == 1:
+            return records[-1:]
+        return {(record.topic(), record.partition()): record for record in records}.values()
 
     def _reach(self, message: Message, offset: int) -> None:
         partition = TopicPartition(message.topic(), message.partition())  # type: ignore[arg-type]

@@ -127,6 +127,15 @@ def test_files_are_cut_by_what_they_take_on_the_disk_and_sorted_by_key(
     assert sum(pq.read_metadata(file).num_rows for file in files) == len(rows)
 
 
+def test_files_are_cut_by_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, rows = random_log(1, 400, keys=10_000)
+    files, _ = written(tmp_path, monkeypatch, events, {"piece_offsets": 20, "file_rows": 50})
+    sizes = [pq.read_metadata(file).num_rows for file in files]
+    assert max(sizes) < 50 + 20
+    assert sum(sizes) == len(rows)
+    assert len(files) > 3
+
+
 def test_range_of_which_nothing_is_left_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = {"before": {"id": 1, "n": "x"}, "after": None, "source": {"sequence": '["9","9"]'}, "op": "d"}
     assert written(tmp_path, monkeypatch, [FakeMessage(value, {"id": 1}, offset=3)], {}, all_new=False) == ([], [1])
