@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -162,6 +163,18 @@ def test_larger_file_with_many_deleted_rows_is_written_anew_in_row_groups(tmp_pa
     assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [ROW_GROUP] * 3
     assert sorted(read_table(tmp_path, "t", 3)["id"].to_pylist()) == list(range(20_000, 50_000))
     assert history.upkeep.files_due() == []
+
+
+def test_compaction_leaves_a_small_table_in_several_files(history: History) -> None:
+    rows = rows_of({key: (key, "x", None) for key in range(120_000)})
+    for first in range(0, rows.num_rows, 15_000):
+        changes = Changes(None, rows.slice(first, 15_000), all_new=True)
+        history.version = history.warehouse.commit(SPEC, history.version, changes, Stamp(1, history.version + 2, "0/1"))
+    assert history.upkeep.is_known(history.version)
+    while files := history.upkeep.files_due():
+        history.upkeep.compact(files, UPKEEP)
+    sizes = sorted(orjson.loads(add["stats"])["numRecords"] for add in history.upkeep.files)
+    assert sizes == [30_000, 45_000, 45_000]  # a file is full with 50,000
 
 
 def test_upkeep_that_has_fallen_behind_merges_all_at_once(history: History) -> None:
