@@ -14,7 +14,7 @@ version has no stamp (docs/decisions/2026-11-21-upkeep.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -25,7 +25,7 @@ import orjson
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.data_files import space_for
-from cdc_views.store.merged_file import rows_of, write_merged
+from cdc_views.store.merged_file import rows_of, write_evenly
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add, TableState
 from cdc_views.store.versions import Stamp, rearrangement
@@ -61,7 +61,7 @@ def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> li
     sized = sorted((_Sized.of(add) for add in state.files.values()), key=lambda file: file.live_bytes)
     classes: list[list[_Sized]] = [[] for _ in range(_CLASSES)]
     smallest = target / settings.merged_files**_CLASSES
-    full_rows = min(max(_FULL_PART * sum(file.live_rows for file in sized), _LEAST_FULL_ROWS), MOST_FULL_ROWS)
+    full_rows = _full_rows(sized)
     for file in sized:
         if file.live_bytes < target and file.live_rows < full_rows:
             classes[_class_of(file.live_bytes, smallest, settings.merged_files)].append(file)
@@ -75,14 +75,16 @@ def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> li
 
 
 def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add], stamp: Stamp) -> None:
-    """Make the version after `state`, in which the rows of these files are in one. Advances `state`.
+    """Make the version after `state`, in which the rows of these files are in one, or in full ones. Advances `state`.
 
     Raises VersionTaken, and then nothing has changed; DiskFull.
     """
+    rows = sum(_Sized.of(add).live_rows for add in files)
+    count = max(1, rows // _full_rows(map(_Sized.of, state.files.values())))
     with space_for(table):
-        written = write_merged(table, spec, rows_of(table, spec, files))
+        written = write_evenly(table, spec, rows_of(table, spec, files), rows, count)
     faults.point("upkeep.after_data_file")
-    entry = [*rearrangement(state.version, stamp), *map(removal, files), *([{"add": written}] if written else [])]
+    entry = [*rearrangement(state.version, stamp), *map(removal, files), *({"add": add} for add in written)]
     state.put(table, entry)
     faults.point("upkeep.after_compaction")
 
@@ -95,12 +97,17 @@ def removal(add: Add, *, data_change: bool = False) -> dict[str, Any]:
                        "partitionValues": add.get("partitionValues") or {}}}  # fmt: skip
 
 
+def _full_rows(files: Iterable[_Sized]) -> int:
+    """The rows that make a file of a table of these files full."""
+    return min(max(int(_FULL_PART * sum(file.live_rows for file in files)), _LEAST_FULL_ROWS), MOST_FULL_ROWS)
+
+
 def _class_of(live_bytes: float, smallest: float, factor: int) -> int:
     limits = [smallest * factor**number for number in range(1, _CLASSES)]
     return sum(live_bytes >= limit for limit in limits)
 
 
-def _first_up_to(files: Sequence[_Sized], most_bytes: float, most_rows: float) -> list[_Sized]:
+def _first_up_to(files: Sequence[_Sized], most_bytes: float, most_rows: int) -> list[_Sized]:
     """The first files, at least two, as long as there are not too many bytes and rows in them."""
     held_bytes = accumulate(file.live_bytes for file in files)
     held_rows = accumulate(file.live_rows for file in files)

@@ -1,10 +1,12 @@
-"""A data file made of others, piece by piece: of files of any size only a few row groups are held in memory."""
+"""Data files made of others, piece by piece: of files of any size only a few row groups are held in memory."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +46,26 @@ def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterato
                 first += rows.num_rows
                 rows = rows.filter(pc.invert(pc.is_in(numbers, value_set=dead)))
             yield rows
+
+
+def write_evenly(table: Path, spec: TableSpec, pieces: Iterable[pa.Table], rows: int, count: int) -> list[Add]:
+    """Write so many `rows` of other files to `count` new ones of about equal size; see `write_merged`."""
+    each = max(1, -(-rows // count))
+    each += -each % ROW_GROUP
+    files = groupby(_numbered(pieces, each), key=itemgetter(0))
+    written = (write_merged(table, spec, (part for _, part in parts)) for _, parts in files)
+    return [add for add in written if add is not None]
+
+
+def _numbered(pieces: Iterable[pa.Table], each: int) -> Iterator[tuple[int, pa.Table]]:
+    """The same rows in parts of one file each, which has the number before it."""
+    before = 0
+    for piece in pieces:
+        end = before + piece.num_rows
+        while before < end:
+            part = piece.slice(piece.num_rows - (end - before), each - before % each)
+            yield before // each, part
+            before += part.num_rows
 
 
 def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Add | None:

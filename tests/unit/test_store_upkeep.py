@@ -177,6 +177,19 @@ def test_compaction_leaves_a_small_table_in_several_files(history: History) -> N
     assert sizes == [30_000, 45_000, 45_000]  # a file is full with 50,000
 
 
+def test_file_of_many_rows_is_cut_when_it_is_written_anew(history: History) -> None:
+    everything = rows_of({key: (key, "x", None) for key in range(160_000)})
+    history.version = history.warehouse.commit(SPEC, 0, Changes(None, everything, True), Stamp(1, 2, "0/1"))
+    gone = everything.select(["id"]).slice(0, 45_000)
+    history.version = history.warehouse.commit(
+        SPEC, 1, Changes(gone, everything.slice(0, 0), False), Stamp(1, 3, "0/1")
+    )
+    assert history.upkeep.is_known(2)
+    history.upkeep.compact(history.upkeep.files_due(), UPKEEP)
+    assert sorted(orjson.loads(add["stats"])["numRecords"] for add in history.upkeep.files) == [55_000, 60_000]
+    assert sorted(read_table(history.root, "t", 3)["id"].to_pylist()) == list(range(45_000, 160_000))
+
+
 def test_upkeep_that_has_fallen_behind_merges_all_at_once(history: History) -> None:
     while history.version < 30:
         history.commit()
