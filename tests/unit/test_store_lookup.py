@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from cdc_views.config import StoreSettings
 from cdc_views.metrics import Work, counting
-from cdc_views.store import direct
+from cdc_views.store import direct, fetching
 from cdc_views.store.driver_table import Indexes
 from cdc_views.store.entries import VersionTaken, entry_file
 from cdc_views.store.fingerprints import fingerprints
@@ -230,3 +230,50 @@ def test_state_of_a_damaged_checkpoint_is_read_from_the_entries(tmp_path: Path) 
     (tmp_path / "t" / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"PAR1")
     state = TableState()
     assert (state.catch_up(tmp_path / "t"), state.version, state.stored_rows) == (True, 1, 1)
+
+
+def test_rows_that_lookups_decoded_take_few_mappings_however_many_files_they_were_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_MOST_GROUPS", 5)
+    warehouse = warehouse_in(tmp_path)
+    version, before = warehouse.create(SPEC), mappings(tmp_path)
+    assert before == 0
+    for attempt in range(1, 20):
+        # Every third file is as small as those of hot keys.
+        rows = table_of([(n, "b", "x" * 100, attempt) for n in range(3 if attempt % 3 == 0 else 200)])
+        version = warehouse.commit(SPEC, version, Changes(None, rows), Stamp(1, attempt, "0/1"))
+        found = warehouse.lookup(SPEC, version, rows.select(["a", "b"]))
+        assert as_rows(found) == as_rows(rows)
+        assert 0 < mappings(tmp_path) <= 5
+    assert [*(tmp_path / ".rows").iterdir()] == []
+
+
+def mappings(warehouse: Path) -> int:
+    """How many files below the warehouse are mapped into the memory of this process; they may have no name."""
+    return sum(str(warehouse / ".rows") in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_rows_of_less_than_a_page_are_not_mapped(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    rows = table_of([(n, "b", "x", n) for n in range(3)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    for _ in range(2):
+        with counting(Work()) as work:
+            assert as_rows(warehouse.lookup(SPEC, version, rows.select(["a", "b"]))) == as_rows(rows)
+    assert (work.files_read, mappings(tmp_path)) == (0, 0)
+
+
+def test_file_of_decoded_rows_has_no_name_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = warehouse_in(tmp_path)
+    rows = table_of([(n, "b", "x", n) for n in range(1000)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    names, new_file = [], pa.ipc.new_file
+
+    def watched(*question: Any) -> Any:
+        names.append([*(tmp_path / ".rows").iterdir()])
+        return new_file(*question)
+
+    monkeypatch.setattr(fetching.pa.ipc, "new_file", watched)
+    warehouse.lookup(SPEC, version, rows.select(["a", "b"]))
+    assert names == [[]]
