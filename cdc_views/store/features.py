@@ -37,7 +37,8 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     """The settings of a new table (design 9)."""
     properties = {
         "delta.enableDeletionVectors": "true" if spec.layout == "vectors" else "false",
-        "delta.checkpointInterval": "100",
+        # Checkpoints are made by upkeep alone: those of Spark get their name before their content is on the disk.
+        "delta.checkpointInterval": str((1 << 31) - 1),
         # Every remove younger than this is part of the state that each new version computes anew.
         "delta.deletedFileRetentionDuration": "interval 1 hour",
         # Entries are removed by upkeep alone, which knows what is still read.

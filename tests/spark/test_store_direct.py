@@ -14,7 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
-from cdc_views.store.features import check_features
+from cdc_views.store import versions
+from cdc_views.store.checkpoint import newest_checkpoint
+from cdc_views.store.features import check_features, table_properties
 from cdc_views.store.order_words import Between
 from cdc_views.store.reading import read_table, scan
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
@@ -159,7 +161,36 @@ def test_power_loss_after_a_commit_through_spark_leaves_the_new_version(
     version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
     warehouse.commit(SPEC, version, Changes(rows.select(["a", "b"]).slice(3), rows.slice(0, 1)), Stamp(1, 2, "0/1"))
     found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", 2).num_rows)
-    assert found == [3, 3]
+    assert found == [3, 3, 3]
+
+
+def test_power_loss_after_a_commit_through_spark_that_made_a_checkpoint_leaves_the_new_version(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As tables were made once, but for the number.
+    old = {"delta.checkpointInterval": "2"}
+    monkeypatch.setattr(versions, "table_properties", lambda spec: table_properties(spec) | old)
+    root = tmp_path / "warehouse"
+    root.mkdir()
+    disk = Disk(root, monkeypatch)
+    warehouse = Warehouse(root, spark, allow_direct=False)
+    version = warehouse.create(SPEC)
+    for attempt in (1, 2):
+        rows = table_of([(attempt, "x", None, 0, None)])
+        version = warehouse.commit(SPEC, version, Changes(None, rows, True), Stamp(1, attempt, "0/1"))
+    assert newest_checkpoint(root / "t") == version
+    found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", version).num_rows)
+    assert found == [2, 2, 2]
+
+
+def test_spark_makes_no_checkpoint_of_a_table(tmp_path: Path, spark: SparkSession, warehouse: Warehouse) -> None:
+    version = warehouse.create(SPEC)
+    while version < 99:
+        version = warehouse.fence("t", Stamp(1, version + 1, "0/1"))
+    by_spark = Warehouse(tmp_path, spark, allow_direct=False)
+    rows = table_of([(1, "x", None, 0, None)])
+    assert by_spark.commit(SPEC, version, Changes(None, rows, True), Stamp(1, 100, "0/1")) == 100
+    assert newest_checkpoint(tmp_path / "t") is None
 
 
 def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehouse) -> None:

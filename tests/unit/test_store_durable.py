@@ -11,6 +11,7 @@ import pytest
 
 from cdc_views.config import StoreSettings
 from cdc_views.store import durable
+from cdc_views.store.checkpoint import clean_log, write_checkpoint
 from cdc_views.store.control import ControlLog, read_control
 from cdc_views.store.reading import read_table
 from cdc_views.store.torn import remove_torn_entries
@@ -70,14 +71,14 @@ def test_power_loss_at_any_step_of_a_commit_leaves_the_old_version_or_the_new(tm
         assert old != new
         found = found_after(disk.states, tmp_path / "after", read)
         assert {str(each) for each in found} == {str(old), str(new)}
-        assert found_after(disk.lose_power(), tmp_path / "after", read) == [new, new]
+        assert found_after(disk.lose_power(), tmp_path / "after", read) == [new] * 3
 
 
 def test_power_loss_after_the_first_commit_of_a_table_leaves_it(tmp_path: Path, disk: Disk) -> None:
     warehouse = warehouse_in(tmp_path / "warehouse")
     warehouse.create(SPEC)
     commit(warehouse, 0, Changes(None, rows(1), all_new=True))
-    assert found_after(disk.lose_power(), tmp_path / "after", read) == [[(1, "")], [(1, "")]]
+    assert found_after(disk.lose_power(), tmp_path / "after", read) == [[(1, "")]] * 3
 
 
 def test_power_loss_at_any_step_of_a_control_record_leaves_those_before_it_or_all(tmp_path: Path, disk: Disk) -> None:
@@ -87,7 +88,20 @@ def test_power_loss_at_any_step_of_a_control_record_leaves_those_before_it_or_al
     log.append(kind="upkeep", epoch=1, attempt=2)
     found = found_after(disk.states, tmp_path / "after", lambda root: len(read_control(root)))
     assert set(found) == {1, 2}
-    assert found_after(disk.lose_power(), tmp_path / "after", lambda root: len(read_control(root))) == [2, 2]
+    assert found_after(disk.lose_power(), tmp_path / "after", lambda root: len(read_control(root))) == [2] * 3
+
+
+def test_power_loss_at_any_step_of_a_checkpoint_leaves_a_table_that_can_be_read(tmp_path: Path, disk: Disk) -> None:
+    root = tmp_path / "warehouse"
+    warehouse, version = warehouse_in(root), warehouse_in(root).create(SPEC)
+    for number in range(1, 7):
+        version = commit(warehouse, version, Changes(None, rows(number), all_new=True))
+        if number % 3 == 0:
+            disk.states = []
+            assert write_checkpoint(root / SPEC.path) == version
+            assert {str(each) for each in found_after(disk.states, tmp_path / "after", read)} == {str(read(root))}
+    assert clean_log(root / SPEC.path, version) > 0
+    assert found_after(disk.lose_power(), tmp_path / "after", read) == [read(root)] * 3
 
 
 def test_without_fsync_there_is_a_warning_and_a_commit_may_be_lost(
