@@ -1,11 +1,13 @@
 """What the driver knows of one table: its state, and where the rows of its keys are.
 
 Indexes of all tables share a budget of memory. One that has no room takes that of indexes which were not asked for a
-while; indexes in use are left, since tables that push each other out would be read anew at every commit.
+while; indexes in use are left, since tables that push each other out would be read anew at every commit. For the same
+reason one that has outgrown the budget is made again only where it would have some room to grow.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from cdc_views.store.state import TableState
 from cdc_views.store.stored_keys import Positions, WordsOf, bring_to, live_rows
 
 _IDLE_S: Final = 600
+_SPARE: Final = 1.1
 
 _Name = tuple[Path, tuple[str, ...], WordsOf]  # table, columns, and what is kept of them
 
@@ -44,6 +47,7 @@ class Indexes:
         self._memory_bytes = memory_bytes
         self._clock = clock
         self._known: dict[_Name, _Known] = {}
+        self._outgrown: set[_Name] = set()
         self._lock = threading.Lock()
 
     def index(
@@ -53,13 +57,18 @@ class Indexes:
         with self._lock:
             name = table, columns, words_of
             known = self._known.pop(name, None)
+            is_new = known is None
             if known is None:
-                known = _Known(KeyIndex(), rows * BYTES_PER_ROW, 0.0)
+                needed = rows * BYTES_PER_ROW * (_SPARE if name in self._outgrown else 1)
+                known = _Known(KeyIndex(), math.ceil(needed), 0.0)
             else:
                 known.reserved_bytes = 0  # by now it is built
             known.asked_at_s = self._clock.monotonic()
             if not self._make_room(known):
+                if not is_new:
+                    self._outgrown.add(name)
                 return None
+            self._outgrown.discard(name)
             # The last in the order of use.
             self._known[name] = known
             return known.index
@@ -79,6 +88,8 @@ class Indexes:
         return sum(known.memory_bytes for known in self._known.values())
 
     def _make_room(self, wanted: _Known) -> bool:
+        if self._used() + wanted.memory_bytes > self._memory_bytes:
+            wanted.index.trim()
         while self._used() + wanted.memory_bytes > self._memory_bytes:
             name, oldest = next(iter(self._known.items()), (None, None))
             if name is None or oldest is None or wanted.asked_at_s - oldest.asked_at_s < _IDLE_S:

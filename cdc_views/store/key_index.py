@@ -28,8 +28,8 @@ _GONE: Final = ""
 # So many may have gone before the others are numbered anew, which takes time for each row.
 _SPARE_FILES: Final = 1000
 
-BYTES_PER_ROW: Final = 20
-"""Of a whole number 8 bytes, of any other key 16; the row 4. Parts of several files have 4 more."""
+BYTES_PER_ROW: Final = 24
+"""The most that a row takes: the key 16, or 8 if it is a whole number, the row 4, in parts of several files 4 more."""
 
 
 class Found(NamedTuple):
@@ -134,9 +134,13 @@ class KeyIndex:
             return
         for path in gone:
             self._is_live[self._numbers.pop(path)] = False
-        self._parts = [part for part in map(self._trimmed, self._parts) if part is not None]
+        self._trim(0.5)
         if len(self._paths) > 2 * len(self._numbers) + _SPARE_FILES:
             self._renumber()
+
+    def trim(self) -> None:
+        """Let go of all rows of forgotten files; those that are few of their part are kept until then."""
+        self._trim(0.0)
 
     def add(self, path: str, keys: Fingerprints) -> None:
         """Take in a file: the fingerprints of all its rows, in order."""
@@ -188,15 +192,19 @@ class KeyIndex:
         self._is_live = np.arange(len(kept)) > 0
         self._parts = [part.renumbered(numbers) for part in self._parts]
 
-    def _trimmed(self, part: _Part) -> _Part | None:
-        """The part without rows of forgotten files, if these are more than half of it; None if it has no other."""
+    def _trim(self, most_gone: float) -> None:
+        trimmed = (self._trimmed(part, most_gone) for part in self._parts)
+        self._parts = [part for part in trimmed if part is not None]
+
+    def _trimmed(self, part: _Part, most_gone: float) -> _Part | None:
+        """The part without rows of forgotten files, if these are more of it than that; None if it has no other."""
         if part.is_of_one_file:
             return part if part.rows_count and self._is_live[part.files[0]] else None
         is_live = self._is_live[part.files]
         live = np.count_nonzero(is_live)
         if not live:
             return None
-        if 2 * live > len(is_live):
+        if len(is_live) - live <= most_gone * len(is_live):
             return part
         low = None if part.low is None else part.low[is_live]
         return _Part(part.high[is_live], low, part.files[is_live], part.rows[is_live])

@@ -16,7 +16,7 @@ from cdc_views.metrics import Work, counting
 from cdc_views.store import direct, fetching
 from cdc_views.store.driver_table import Indexes
 from cdc_views.store.entries import VersionTaken, entry_file
-from cdc_views.store.fingerprints import fingerprints
+from cdc_views.store.fingerprints import Fingerprints, fingerprints
 from cdc_views.store.order_words import Between, order_words
 from cdc_views.store.reading import read_table
 from cdc_views.store.state import TableState
@@ -209,6 +209,45 @@ def test_index_that_nobody_asked_for_a_while_makes_room() -> None:
     clock.advance(601)
     assert indexes.index(second, ("a",), 40_000) is not None
     assert indexes.index(first, ("a",), 40_000) is None
+
+
+def texts(rows: int) -> Fingerprints:
+    return fingerprints(pa.table({"a": pa.array(range(rows), pa.int64()).cast(pa.string())}))
+
+
+def test_index_has_room_only_for_what_its_rows_can_take() -> None:
+    indexes = Indexes(1 << 20)
+    assert indexes.index(Path("t"), ("a",), 47_000) is None
+    index = indexes.index(Path("t"), ("a",), 43_000)
+    assert index is not None
+    index.add("first", texts(20_000))
+    index.add("second", texts(23_000))
+    assert 0.95 * (1 << 20) < indexes.memory_bytes <= 1 << 20
+    assert indexes.index(Path("t"), ("a",), 43_000) is index
+
+
+def test_index_that_outgrew_its_room_is_not_made_again_before_the_table_has_shrunk() -> None:
+    indexes = Indexes(1 << 20)
+    index = indexes.index(Path("t"), ("a",), 43_000)
+    assert index is not None
+    index.add("first", texts(20_000))
+    index.add("second", texts(25_000))
+    for rows in (45_000, 45_000, 43_000):
+        assert indexes.index(Path("t"), ("a",), rows) is None
+    assert indexes.index(Path("t"), ("a",), 39_000) is not None
+
+
+def test_index_lets_rows_of_lost_files_go_before_it_has_no_room() -> None:
+    indexes = Indexes(1 << 20)
+    index = indexes.index(Path("t"), ("a",), 40_000)
+    assert index is not None
+    index.add("first", texts(22_000))
+    index.add("second", texts(18_000))
+    index.drop_others({"first": None})
+    index.add("third", texts(18_000))
+    assert indexes.memory_bytes > 1 << 20
+    assert indexes.index(Path("t"), ("a",), 40_000) is index
+    assert indexes.memory_bytes <= 1 << 20
 
 
 def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path) -> None:
