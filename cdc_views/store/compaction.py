@@ -22,6 +22,7 @@ import orjson
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
+from cdc_views.store import durable
 from cdc_views.store.data_files import space_for
 from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.schema import TableSpec
@@ -73,6 +74,7 @@ def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add
     """
     with space_for(table):
         written = write_merged(table, spec, rows_of(table, spec, files))
+        durable.sync(table)
     faults.point("upkeep.after_data_file")
     entry = [*rearrangement(state.version, stamp), *map(removal, files), *([{"add": written}] if written else [])]
     state.put(table, entry)

@@ -47,7 +47,10 @@ def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterato
 
 
 def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Add | None:
-    """Write rows of other files to a new one, durably, and return its `add`; None, and no file, if there are none."""
+    """Write rows of other files to a new one, and return its `add`; None, and no file, if there are none.
+
+    Its content is on the disk then, its name is not yet.
+    """
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
     statistics = _Statistics(spec)
     file = table / name
@@ -63,7 +66,6 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
         file.unlink()
         return None
     durable.sync(file)
-    durable.sync(table)
     return {
         "path": name,
         "partitionValues": {},

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
-from cdc_views.config import StoreSettings
+from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.store import durable
 from cdc_views.store.checkpoint import clean_log, write_checkpoint
 from cdc_views.store.control import ControlLog, read_control
 from cdc_views.store.reading import read_table
+from cdc_views.store.schema import Layout
 from cdc_views.store.torn import remove_torn_entries
+from cdc_views.store.upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
 
@@ -143,3 +146,26 @@ def test_version_without_all_of_its_files_is_not_whole(tmp_path: Path) -> None:
         file.unlink()
         assert not warehouse.is_whole(SPEC.path, 0), file.name
         file.write_bytes(content)
+
+
+@pytest.mark.parametrize("layout", ["vectors", "plain"])
+def test_power_loss_at_any_step_of_a_compaction_or_a_rewriting_leaves_the_rows_before_or_after(
+    tmp_path: Path, disk: Disk, layout: Layout
+) -> None:
+    root, spec = tmp_path / "warehouse", replace(SPEC, layout=layout)
+    warehouse, upkeep = warehouse_in(root), TableUpkeep(root, spec, UpkeepSettings(merged_files=2))
+    version = warehouse.create(spec)
+    for first in (1, 5):
+        added = Changes(None, rows(*range(first, first + 4)), all_new=True)
+        version = warehouse.commit(spec, version, added, Stamp(1, version + 1, "0/1"))
+    old = read(root)
+    disk.states = []
+    changes = Changes(rows(1, 5).select(["id"]), rows(2, 6, note="new"))
+    version = warehouse.commit(spec, version, changes, Stamp(1, version + 1, "0/1"))
+    new = read(root)
+    assert {str(each) for each in found_after(disk.states, tmp_path / "after", read)} == {str(old), str(new)}
+    assert upkeep.is_known(version)
+    disk.states = []
+    upkeep.compact(upkeep.files_due(), Stamp(1, version, "0/1"))
+    assert {str(each) for each in found_after(disk.states, tmp_path / "after", read)} == {str(new)}
+    assert found_after(disk.lose_power(), tmp_path / "after", read) == [new] * 3
