@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from cdc_views.errors import Fenced
 from cdc_views.store import versions
 from cdc_views.store.checkpoint import newest_checkpoint
+from cdc_views.store.compaction import removal
+from cdc_views.store.entries import put_entry, read_entry
 from cdc_views.store.features import check_features, table_properties
 from cdc_views.store.order_words import Between
 from cdc_views.store.reading import read_table, scan
@@ -200,6 +202,18 @@ def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehou
         rows = pa.table({"total": pa.array([total], pa.int64())})
         version = warehouse.commit(spec, version, Changes(None, rows, attempt == 1), Stamp(1, attempt, "0/1"))
     assert read_table(tmp_path, "one", version).to_pylist() == [{"total": 7}]
+
+
+def test_table_with_a_file_of_unknown_rows_is_committed_to_through_spark(tmp_path: Path, warehouse: Warehouse) -> None:
+    rows = table_of([(n, "x", None, n, None) for n in range(9)])
+    warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
+    [add] = [action["add"] for action in read_entry(tmp_path / "t", 1) if "add" in action]
+    put_entry(tmp_path / "t", 2, [removal(add), {"add": {**add, "stats": None, "dataChange": False}}])
+    assert warehouse.ways.taken() == {"commit": {"t": "direct"}}
+    changes = Changes(rows.select(["a", "b"]).slice(0, 3), rows.slice(3, 1))
+    version = warehouse.commit(SPEC, 2, changes, Stamp(1, 2, "0/1"))
+    assert warehouse.ways.taken() == {"commit": {"t": "spark"}}
+    assert as_rows(read_table(tmp_path, "t", version)) == as_rows(rows.slice(3))
 
 
 def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: Warehouse, spark: SparkSession) -> None:
