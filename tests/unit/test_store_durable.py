@@ -128,7 +128,9 @@ def test_entries_that_cannot_be_read_are_removed_down_to_the_published_version(t
     for torn in (2, 3):
         (log / f"{torn:020d}.json").write_bytes(b'{"commitInfo": {' if torn == 2 else b"")
     (log / f".{3:020d}.json.crc").touch()
+    assert warehouse_in(tmp_path).create(SPEC) == 3
     assert remove_torn_entries(tmp_path / SPEC.path, 2) == [3]
+    assert warehouse_in(tmp_path).create(SPEC) == 2
     assert remove_torn_entries(tmp_path / SPEC.path, 1) == [2]
     assert [file.name for file in log.iterdir() if file.name.endswith("crc")] == []
     assert read(tmp_path) == [(0, "")]
