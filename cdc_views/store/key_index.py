@@ -29,7 +29,10 @@ _GONE: Final = ""
 _SPARE_FILES: Final = 1000
 
 BYTES_PER_ROW: Final = 24
-"""The most that a row takes: the key 16, or 8 if it is a whole number, the row 4, in parts of several files 4 more."""
+"""The most that a row takes: the key 16, the row 4, in parts of several files 4 more."""
+
+BYTES_PER_NUMBER: Final = 16
+"""The same where the key is a whole number and none is NULL: it takes 8."""
 
 
 class Found(NamedTuple):

@@ -21,6 +21,7 @@ from cdc_views.store.deletion_vectors import file_of
 from cdc_views.store.driver_table import Indexes
 from cdc_views.store.entries import VersionTaken, entry_file, put_entry, read_entry
 from cdc_views.store.fingerprints import Fingerprints, fingerprints
+from cdc_views.store.key_index import BYTES_PER_NUMBER, KeyIndex
 from cdc_views.store.order_words import Between, order_words
 from cdc_views.store.reading import read_table
 from cdc_views.store.state import TableState
@@ -309,6 +310,20 @@ def test_index_that_outgrew_its_room_is_not_made_again_before_the_table_has_shru
     for rows in (45_000, 45_000, 43_000):
         assert indexes.index(Path("t"), ("a",), rows) is None
     assert indexes.index(Path("t"), ("a",), 39_000) is not None
+
+
+def test_index_of_numbers_that_takes_more_for_null_is_not_made_again_at_once() -> None:
+    indexes = Indexes(1 << 20)
+
+    def index(rows: int) -> KeyIndex | None:
+        return indexes.index(Path("t"), ("n",), rows, bytes_per_row=BYTES_PER_NUMBER)
+
+    first = index(60_000)
+    assert first is not None
+    for path in ("f", "g"):
+        first.add(path, fingerprints(pa.table({"n": [None, *range(29_999)]})))
+    assert [index(60_000) for _ in range(3)] == [None] * 3
+    assert index(39_000) is not None
 
 
 def test_index_lets_rows_of_lost_files_go_before_it_has_no_room() -> None:
