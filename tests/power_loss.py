@@ -1,15 +1,17 @@
 """What a disk may hold after a loss of power: a model of one folder that follows each fsync.
 
-What was brought to the disk is there; what was not, may be. The model keeps the two ends: nothing of it is there, or
-every name is, with content as far as that was brought. It must not be asked about what a process outside writes.
+What was brought to the disk is there; what was not, may be. The model keeps the two ends, nothing of it is there, or
+every name is, with content as far as that was brought, and one between: every name with half of the content that was
+not. It must not be asked about what a process outside writes.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -17,7 +19,7 @@ Content = dict[str, bytes]
 
 
 class Disk:
-    """Use `watch` first; `states` are what may be found, one or two for each moment, oldest first."""
+    """Use `watch` first; `states` are what may be found, three for each moment, oldest first."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
@@ -38,7 +40,9 @@ class Disk:
     def lose_power(self) -> list[Content]:
         """What may be found if that happens now."""
         least = {name: inode for name, inode in self._names.items() if self._is_reachable(name)}
-        return [self._content(least), self._content(least | self._present())]
+        every = least | self._present()
+        half = {inode: self._half(name) for name, inode in every.items() if inode not in self._synced}
+        return [self._content(least), self._content(every), self._content(every, half)]
 
     def _fsync(self, descriptor: int) -> None:
         self.states += self.lose_power()
@@ -66,8 +70,13 @@ class Disk:
     def _is_reachable(self, name: str) -> bool:
         return all(str(folder) in self._names for folder in Path(name).parents if str(folder) != ".")
 
-    def _content(self, names: dict[str, int]) -> Content:
-        return {name: self._synced.get(inode, b"") for name, inode in names.items()
+    def _half(self, name: str) -> bytes:
+        file = self._folder / name
+        content = file.read_bytes() if file.is_file() else b""
+        return content[: len(content) // 2]
+
+    def _content(self, names: dict[str, int], unsynced: Mapping[int, bytes] = MappingProxyType({})) -> Content:
+        return {name: self._synced.get(inode, unsynced.get(inode, b"")) for name, inode in names.items()
                 if not (self._folder / name).is_dir()}  # fmt: skip
 
 

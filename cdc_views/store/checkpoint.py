@@ -1,13 +1,16 @@
 """Checkpoints of a table's log, and the clean-up of what came before them.
 
-A checkpoint is written by delta-rs, which leaves out the tombstones that the table's settings say nobody needs, and
-is made durable here before any entry that it stands for is removed.
+A checkpoint is written by delta-rs, which leaves out the tombstones that the table's settings say nobody needs. Readers
+fail on one that is half there, and take the entries instead only if there is none. So it gets its name when its content
+is on the disk, and the file that names it after that.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import uuid
 from pathlib import Path
 from typing import Final
 
@@ -19,19 +22,37 @@ from cdc_views.store.data_files import space_for
 from cdc_views.store.entries import LOG_FOLDER
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
+_LAST: Final = "_last_checkpoint"
 # An entry, its checksum by Spark, a checkpoint in one file or several; of entries put together, the last version.
 _OF_A_VERSION: Final = re.compile(r"^(?:\d{20}\.)?(\d{20})\.(?:json|crc|compacted\.json|checkpoint\.(?:.*\.)?parquet)$")
 
 
 def write_checkpoint(table: Path) -> int:
     """Write a checkpoint of the newest version, durably, and return that version. Raises DiskFull."""
-    opened, log = DeltaTable(str(table)), table / LOG_FOLDER
+    # The vacuum removes what a crash leaves of it.
+    draft, log = table / f".{uuid.uuid4()}.tmp", table / LOG_FOLDER
     with space_for(table):
-        opened.create_checkpoint()
-        for file in (log / f"{opened.version():020d}.checkpoint.parquet", log / "_last_checkpoint", log):
-            durable.sync(file)
+        try:
+            _link_log(log, newest_checkpoint(table) or 0, draft / LOG_FOLDER)
+            opened = DeltaTable(str(draft))
+            opened.create_checkpoint()
+            for name in (f"{opened.version():020d}.checkpoint.parquet", _LAST):
+                durable.sync(draft / LOG_FOLDER / name)
+                (draft / LOG_FOLDER / name).replace(log / name)
+                durable.sync(log)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
     faults.point("upkeep.after_checkpoint")
     return opened.version()
+
+
+def _link_log(log: Path, since: int, to: Path) -> None:
+    """Make a log of the same entries and checkpoints from a version on."""
+    to.mkdir(parents=True)
+    for name in os.listdir(log):
+        match = _OF_A_VERSION.match(name)
+        if match and int(match[1]) >= since:
+            os.link(log / name, to / name)
 
 
 def newest_checkpoint(table: Path, at_most: int | None = None) -> int | None:

@@ -24,6 +24,7 @@ import orjson
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
+from cdc_views.store import durable
 from cdc_views.store.data_files import space_for
 from cdc_views.store.merged_file import rows_of, write_evenly
 from cdc_views.store.schema import TableSpec
@@ -83,6 +84,7 @@ def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add
     count = max(1, rows // _full_rows(map(_Sized.of, state.files.values())))
     with space_for(table):
         written = write_evenly(table, spec, rows_of(table, spec, files), rows, count)
+        durable.sync(table)
     faults.point("upkeep.after_data_file")
     entry = [*rearrangement(state.version, stamp), *map(removal, files), *({"add": add} for add in written)]
     state.put(table, entry)

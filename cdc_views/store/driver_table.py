@@ -1,11 +1,13 @@
 """What the driver knows of one table: its state, and where the rows of its keys are.
 
 Indexes of all tables share a budget of memory. One that has no room takes that of indexes which were not asked for a
-while; indexes in use are left, since tables that push each other out would be read anew at every commit.
+while; indexes in use are left, since tables that push each other out would be read anew at every commit. For the same
+reason one that has outgrown the budget is made again only where it would have some room to grow.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,12 +18,13 @@ import pyarrow as pa
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.store.fingerprints import Fingerprints, are_whole, fingerprints
-from cdc_views.store.key_index import BYTES_PER_ROW, Found, KeyIndex
+from cdc_views.store.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, Found, KeyIndex
 from cdc_views.store.order_words import order_words
 from cdc_views.store.state import TableState
 from cdc_views.store.stored_keys import Positions, WordsOf, bring_to, live_rows
 
 _IDLE_S: Final = 600
+_SPARE: Final = 1.1
 
 _Name = tuple[Path, tuple[str, ...], WordsOf]  # table, columns, and what is kept of them
 
@@ -44,22 +47,35 @@ class Indexes:
         self._memory_bytes = memory_bytes
         self._clock = clock
         self._known: dict[_Name, _Known] = {}
+        self._outgrown: dict[_Name, float] = {}  # with what to ask for, for each row
         self._lock = threading.Lock()
 
     def index(
-        self, table: Path, columns: tuple[str, ...], rows: int, words_of: WordsOf = fingerprints
+        self,
+        table: Path,
+        columns: tuple[str, ...],
+        rows: int,
+        words_of: WordsOf = fingerprints,
+        bytes_per_row: int = BYTES_PER_ROW,
     ) -> KeyIndex | None:
-        """The index of a table of so many rows, new and empty if there is none; None if there is no room for it."""
+        """The index of a table of so many rows, new and empty if there is none; None if there is no room for it.
+
+        `bytes_per_row` is what it is thought to need; it is measured once it is there.
+        """
         with self._lock:
             name = table, columns, words_of
             known = self._known.pop(name, None)
+            is_new = known is None
             if known is None:
-                known = _Known(KeyIndex(), rows * BYTES_PER_ROW, 0.0)
+                known = _Known(KeyIndex(), math.ceil(rows * self._outgrown.get(name, bytes_per_row)), 0.0)
             else:
                 known.reserved_bytes = 0  # by now it is built
             known.asked_at_s = self._clock.monotonic()
             if not self._make_room(known):
+                if not is_new:
+                    self._outgrown[name] = _SPARE * min(BYTES_PER_ROW, known.index.memory_bytes / max(rows, 1))
                 return None
+            self._outgrown.pop(name, None)
             # The last in the order of use.
             self._known[name] = known
             return known.index
@@ -79,6 +95,8 @@ class Indexes:
         return sum(known.memory_bytes for known in self._known.values())
 
     def _make_room(self, wanted: _Known) -> bool:
+        if self._used() + wanted.memory_bytes > self._memory_bytes:
+            wanted.index.trim()
         while self._used() + wanted.memory_bytes > self._memory_bytes:
             name, oldest = next(iter(self._known.items()), (None, None))
             if name is None or oldest is None or wanted.asked_at_s - oldest.asked_at_s < _IDLE_S:
@@ -114,7 +132,7 @@ class DriverTable:
 
     def know_file(self, path: str, columns: pa.Schema, keys: Fingerprints) -> None:
         """Keep the keys of a file that was just written, for the index that was asked last for these columns."""
-        index = self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0)
+        index = self._index(columns, fingerprints)
         if index is not None and index.missing([path]):
             index.add(path, keys)
 
@@ -129,8 +147,7 @@ class DriverTable:
     def _ask(
         self, columns: pa.Schema, words_of: WordsOf, question: Callable[[KeyIndex], Iterable[tuple[str, Found]]]
     ) -> Positions | None:
-        names = tuple(columns.names)
-        index = self.indexes.index(self.folder, names, self.state.stored_rows or 0, words_of)
+        index = self._index(columns, words_of)
         if index is None:
             return None
         try:
@@ -138,8 +155,15 @@ class DriverTable:
             return live_rows(self.folder, self.state, question(index))
         except BaseException:
             # Half brought to the version.
-            self.indexes.forget(self.folder, names, words_of)
+            self.indexes.forget(self.folder, tuple(columns.names), words_of)
             raise
+
+    def _index(self, columns: pa.Schema, words_of: WordsOf) -> KeyIndex | None:
+        is_number = len(columns) == 1 and are_whole(columns.field(0).type)
+        bytes_per_row = BYTES_PER_NUMBER if is_number else BYTES_PER_ROW
+        return self.indexes.index(
+            self.folder, tuple(columns.names), self.state.stored_rows or 0, words_of, bytes_per_row
+        )
 
 
 def _ordered(column: pa.Field) -> WordsOf:

@@ -72,7 +72,11 @@ def sync_version(table: Path, entry: Path, actions: Iterable[Mapping[str, Any]])
     added = [action["add"] for action in actions if "add" in action]
     data = {table / urllib.parse.unquote(add["path"]) for add in added}
     vectors = {file_of(table, add["deletionVector"]) for add in added if add.get("deletionVector")}
-    for files in (data | vectors, {entry, entry.with_suffix(".crc")}):
+    log = {entry, entry.with_suffix(".crc")}
+    # Of a table whose settings still let Spark make some.
+    if (checkpoint := entry.with_suffix(".checkpoint.parquet")).exists():
+        log |= {checkpoint, entry.with_name("_last_checkpoint")}
+    for files in (data | vectors, log):
         # Hadoop keeps a sum of each file beside it, and reads no file whose sum is wrong.
         sums = {file.with_name(f".{file.name}.crc") for file in files}
         present = sorted(file for file in files | sums if file.exists())

@@ -37,7 +37,8 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     """The settings of a new table (design 9)."""
     properties = {
         "delta.enableDeletionVectors": "true" if spec.layout == "vectors" else "false",
-        "delta.checkpointInterval": "100",
+        # Checkpoints are made by upkeep alone: those of Spark get their name before their content is on the disk.
+        "delta.checkpointInterval": str((1 << 31) - 1),
         # Every remove younger than this is part of the state that each new version computes anew.
         "delta.deletedFileRetentionDuration": "interval 1 hour",
         # Entries are removed by upkeep alone, which knows what is still read.
@@ -50,9 +51,9 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     return properties
 
 
-def check_features(table: Path, name: str, layout: Layout = "vectors") -> None:
-    """Raises WrongFeatures if the newest version has a feature that our tables must not have."""
-    found = DeltaTable(str(table)).protocol()
+def check_features(table: Path, name: str, layout: Layout = "vectors", version: int | None = None) -> None:
+    """Raises WrongFeatures if a version, or the newest one, has a feature that our tables must not have."""
+    found = DeltaTable(str(table), version=version).protocol()
     readers, writers, versions = (READER_FEATURES, WRITER_FEATURES, (3, 7)) if layout == "vectors" else ((), (), _PLAIN)
     extra = (set(found.reader_features or ()) - set(readers)) | (set(found.writer_features or ()) - set(writers))
     if extra or (found.min_reader_version, found.min_writer_version) != versions:

@@ -1,15 +1,15 @@
 """Rows of a table by their position: of each file only the row groups that hold one of them are decoded.
 
 What was decoded is kept for the next lookup as Arrow in files that are mapped into memory, within a budget of disk, the
-longest unused going first; so it takes what memory nobody else needs, and a row is a few pages. The files have no name
-once they are mapped: they end with the process, and nothing is left to be trusted later. Data files never change, so
-what is kept is never wrong.
+longest unused going first; so it takes what memory nobody else needs, and a row is a few pages. The files have no name:
+they end with the process, however it ends, and nothing is left to be trusted later. Data files never change, so what is
+kept is never wrong.
 """
 
 from __future__ import annotations
 
+import tempfile
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -30,6 +30,10 @@ Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 # More than this Spark decodes sooner, on all its cores.
 _MOST_DECODED_ROWS: Final = 1_000_000
 _MOST_FOOTERS: Final = 1000
+# Each may be a mapping, of which a process has 65,530 at most (vm.max_map_count): beyond that nothing gets memory.
+_MOST_GROUPS: Final = 10_000
+# A mapping takes pages, so for less than one memory is cheaper; of as many groups as there may be it is 40 MiB.
+_PAGE_BYTES: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -125,27 +129,26 @@ class RowGroups:
         if rows.nbytes > self._disk_bytes:
             return
         try:
-            mapped = self._mapped(rows)
+            kept = rows if rows.nbytes < _PAGE_BYTES else self._mapped(rows)
         except OSError:
             return  # only for speed; a disk without space shows itself at the next commit
         with self._lock:
             before = self._decoded.pop((file, group), _NOTHING)
-            self._used_bytes += mapped.nbytes - before.nbytes
-            self._decoded[file, group] = mapped
-            while self._used_bytes > self._disk_bytes:
+            self._used_bytes += kept.nbytes - before.nbytes
+            self._decoded[file, group] = kept
+            while self._used_bytes > self._disk_bytes or len(self._decoded) > _MOST_GROUPS:
                 _, gone = self._decoded.popitem(last=False)
                 self._used_bytes -= gone.nbytes
 
     def _mapped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows in a file that is mapped into memory and has no name any more."""
+        """The same rows in a file that is mapped into memory and has no name."""
         self._folder.mkdir(exist_ok=True)
-        name = self._folder / f"{uuid.uuid4()}.arrow"
-        try:
-            with pa.OSFile(str(name), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        # Of Linux, where the file system can, it never had one (O_TMPFILE).
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            with pa.ipc.new_file(file, rows.schema) as writer:
                 writer.write_batch(rows)
-            return pa.ipc.open_file(pa.memory_map(str(name))).get_batch(0)
-        finally:
-            name.unlink(missing_ok=True)
+            file.flush()
+            return pa.ipc.open_file(pa.memory_map(f"/dev/fd/{file.fileno()}")).get_batch(0)
 
 
 _NOTHING: Final = pa.record_batch([], schema=pa.schema([]))

@@ -32,25 +32,27 @@ class History:
         """The stamp of a version; None if it has none. Raises TableUnavailable if its entry is gone."""
         return Stamp.parse(commit_info(read_entry(self._root / path, version)).get("userMetadata"))
 
-    def commits_above(self, path: str, above: int) -> list[TableCommit]:
-        """The versions above a given one, oldest first, as far as the log still has their entries."""
+    def commits_above(self, path: str, above: int, to: int | None = None) -> list[TableCommit]:
+        """The versions above a given one and up to another, oldest first, as far as the log has their entries."""
         table = self._root / path
-        wanted = range(above + 1, newest_version(table) + 1)
+        wanted = range(above + 1, (newest_version(table) if to is None else to) + 1)
         return [
             TableCommit.of(version, read_entry(table, version))
             for version in wanted
             if entry_file(table, version).exists()
         ]
 
-    def unknown_commits(self, path: str, above: int, attempts: Container[int] | None = None) -> list[TableCommit]:
-        """The versions above a given one that change content and are not of ours.
+    def unknown_commits(
+        self, path: str, above: int, attempts: Container[int] | None = None, to: int | None = None
+    ) -> list[TableCommit]:
+        """The versions above a given one, and up to another, that change content and are not of ours.
 
         Ours are those stamped with one of `attempts`, or with any if that is None. Versions that
         only rearrange files (upkeep) are known.
         """
         return [
             found
-            for found in self.commits_above(path, above)
+            for found in self.commits_above(path, above, to)
             if found.changes_content
             and (found.stamp is None or (attempts is not None and found.stamp.attempt not in attempts))
         ]

@@ -11,7 +11,7 @@ that n rows in files of any size are in about log(n) parts (the logarithmic meth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,9 +23,16 @@ Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 # Longer parts stay as they are: merging them would take longer than an epoch.
 _MOST_MERGED: Final = 1 << 20
 _MOST_ROW: Final = (1 << 32) - 1
+# The path of number 0, which stands for all files that have gone and of which a part still has rows.
+_GONE: Final = ""
+# So many may have gone before the others are numbered anew, which takes time for each row.
+_SPARE_FILES: Final = 1000
 
-BYTES_PER_ROW: Final = 20
-"""Of a whole number 8 bytes, of any other key 16; the row 4. Parts of several files have 4 more."""
+BYTES_PER_ROW: Final = 24
+"""The most that a row takes: the key 16, the row 4, in parts of several files 4 more."""
+
+BYTES_PER_NUMBER: Final = 16
+"""The same where the key is a whole number and none is NULL: it takes 8."""
 
 
 class Found(NamedTuple):
@@ -65,6 +72,12 @@ class _Part:
             np.concatenate([self.files, other.files])[order],
             np.concatenate([self.rows, other.rows])[order],
         )
+
+    def renumbered(self, numbers: Numbers) -> _Part:
+        """The same rows; `numbers` has the new number of each file."""
+        if self.is_of_one_file:
+            return replace(self, files=np.broadcast_to(numbers[self.files[0]], self.rows_count))
+        return replace(self, files=numbers[self.files])
 
     def find(self, keys: Fingerprints) -> Found:
         first = np.searchsorted(self.high, keys.high, "left")
@@ -109,7 +122,7 @@ class KeyIndex:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._paths: list[str] = []
+        self._paths = [_GONE]
         self._is_live = np.zeros(64, bool)
         self._parts: list[_Part] = []
 
@@ -124,7 +137,13 @@ class KeyIndex:
             return
         for path in gone:
             self._is_live[self._numbers.pop(path)] = False
-        self._parts = [part for part in map(self._trimmed, self._parts) if part is not None]
+        self._trim(0.5)
+        if len(self._paths) > 2 * len(self._numbers) + _SPARE_FILES:
+            self._renumber()
+
+    def trim(self) -> None:
+        """Let go of all rows of forgotten files; those that are few of their part are kept until then."""
+        self._trim(0.0)
 
     def add(self, path: str, keys: Fingerprints) -> None:
         """Take in a file: the fingerprints of all its rows, in order."""
@@ -165,15 +184,30 @@ class KeyIndex:
         """What the index takes of memory."""
         return sum(part.memory_bytes for part in self._parts)
 
-    def _trimmed(self, part: _Part) -> _Part | None:
-        """The part without rows of forgotten files, if these are more than half of it; None if it has no other."""
+    def _renumber(self) -> None:
+        """Number the files without gaps, so that what is held does not grow with the files that ever were."""
+        numbers = np.zeros(len(self._paths), np.uint32)
+        kept = [_GONE, *self._numbers]
+        for number, path in enumerate(kept[1:], 1):
+            numbers[self._numbers[path]] = number
+            self._numbers[path] = number
+        self._paths = kept
+        self._is_live = np.arange(len(kept)) > 0
+        self._parts = [part.renumbered(numbers) for part in self._parts]
+
+    def _trim(self, most_gone: float) -> None:
+        trimmed = (self._trimmed(part, most_gone) for part in self._parts)
+        self._parts = [part for part in trimmed if part is not None]
+
+    def _trimmed(self, part: _Part, most_gone: float) -> _Part | None:
+        """The part without rows of forgotten files, if these are more of it than that; None if it has no other."""
         if part.is_of_one_file:
             return part if part.rows_count and self._is_live[part.files[0]] else None
         is_live = self._is_live[part.files]
         live = np.count_nonzero(is_live)
         if not live:
             return None
-        if 2 * live > len(is_live):
+        if len(is_live) - live <= most_gone * len(is_live):
             return part
         low = None if part.low is None else part.low[is_live]
         return _Part(part.high[is_live], low, part.files[is_live], part.rows[is_live])

@@ -69,7 +69,10 @@ def _numbered(pieces: Iterable[pa.Table], each: int) -> Iterator[tuple[int, pa.T
 
 
 def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Add | None:
-    """Write rows of other files to a new one, durably, and return its `add`; None, and no file, if there are none."""
+    """Write rows of other files to a new one, and return its `add`; None, and no file, if there are none.
+
+    Its content is on the disk then, its name is not yet.
+    """
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
     statistics = _Statistics(spec)
     file = table / name
@@ -85,7 +88,6 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
         file.unlink()
         return None
     durable.sync(file)
-    durable.sync(table)
     return {
         "path": name,
         "partitionValues": {},

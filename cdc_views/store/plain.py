@@ -42,11 +42,11 @@ def commit_files(
     actions: list[Mapping[str, Any]] = [removal(state.files[path], data_change=True) for path in gone]
     operation = "MERGE" if actions else "WRITE"
     with space_for(table):
-        kept = write_merged(
-            table, spec, (each for path in gone for each in rows_without(table, spec, path, gone[path]))
-        )
-        if kept is not None:
-            actions.append({"add": {**kept, "dataChange": True}})
+        # One each: all in one would be the whole table in one file before long, and every change would write it anew.
+        for path in gone:
+            kept = write_merged(table, spec, rows_without(table, spec, path, gone[path]))
+            if kept is not None:
+                actions.append({"add": {**kept, "dataChange": True}})
         durable.sync(table)
     head_of_entry = head(app, state.version, stamp, operation, is_append=operation == "WRITE")
     state.put(table, [*head_of_entry, *actions, *({"add": add} for add in added)])

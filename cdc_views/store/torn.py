@@ -12,19 +12,17 @@ from pathlib import Path
 
 import orjson
 
-from cdc_views.errors import StoreError
+from cdc_views.errors import StoreError, TableUnavailable
 from cdc_views.store import durable
 from cdc_views.store.deletion_vectors import read_rows
-from cdc_views.store.entries import LOG_FOLDER, Action, entry_file, newest_version, read_entry
+from cdc_views.store.entries import LOG_FOLDER, NO_TABLE, Action, entry_file, newest_version, read_entry
 from cdc_views.store.stored_keys import data_file
 
 
 def remove_torn_entries(table: Path, above: int) -> list[int]:
     """Remove the newest entries above a published version for as long as they cannot be read; returns which."""
     removed = []
-    for version in range(newest_version(table), above, -1):
-        if _can_be_read(table, version):
-            break
+    for version in range(newest_version(table), max(above, newest_whole_version(table)), -1):
         entry = entry_file(table, version)
         # Delta's sum of the version and Hadoop's sums of both files would be taken for those of what comes here next.
         for file in (entry, entry.with_suffix(".crc")):
@@ -34,6 +32,14 @@ def remove_torn_entries(table: Path, above: int) -> list[int]:
     if removed:
         durable.sync(table / LOG_FOLDER)
     return removed
+
+
+def newest_whole_version(table: Path) -> int:
+    """The newest version whose entry can be read; NO_TABLE if there is none."""
+    version = newest_version(table)
+    while version > NO_TABLE and not _can_be_read(table, version):
+        version -= 1
+    return version
 
 
 def is_whole(table: Path, actions: Sequence[Action]) -> bool:
@@ -46,6 +52,8 @@ def _can_be_read(table: Path, version: int) -> bool:
         return bool(read_entry(table, version))
     except orjson.JSONDecodeError:
         return False
+    except TableUnavailable:
+        return True  # a checkpoint stands for it
 
 
 def _is_there(table: Path, add: Action) -> bool:

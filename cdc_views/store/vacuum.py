@@ -47,6 +47,9 @@ def sweep(table: Path, needed: Collection[Path], before: float) -> int:
     for draft in (table / LOG_FOLDER).glob(".*.tmp"):
         if _is_older(draft, before):
             draft.unlink(missing_ok=True)
+    for draft in table.glob(".*.tmp"):
+        if _is_older(draft, before):
+            shutil.rmtree(draft, ignore_errors=True)
     return removed
 
 

@@ -109,9 +109,11 @@ class Warehouse:
             # Taken in between: what is there is checked below like any other table.
             with suppress(VersionTaken):
                 put_entry(table, 0, versions.creation(spec))
-        check_features(table, spec.name, spec.layout)
-        self._check_schema(spec, schema)
-        unknown = self.history.unknown_commits(spec.path, 0)
+        # What a loss of power has torn above it is removed once this is the writer.
+        whole = torn.newest_whole_version(table)
+        check_features(table, spec.name, spec.layout, whole)
+        self._check_schema(spec, schema, whole)
+        unknown = self.history.unknown_commits(spec.path, 0, to=whole)
         if unknown:
             raise foreign(spec.name, f"found version {unknown[0].version} of another writer, wanted only our own")
         return newest_version(table)
@@ -402,8 +404,8 @@ class Warehouse:
         table = self._root / path
         durable.sync_version(table, entry_file(table, version), read_entry(table, version))
 
-    def _check_schema(self, spec: TableSpec, wanted: str) -> None:
-        metadata = DeltaTable(str(self._root / spec.path)).schema().to_json()
+    def _check_schema(self, spec: TableSpec, wanted: str, version: int) -> None:
+        metadata = DeltaTable(str(self._root / spec.path), version=version).schema().to_json()
         if _fields(metadata) != _fields(wanted):
             raise foreign(spec.name, "found other columns than the wanted ones")
 

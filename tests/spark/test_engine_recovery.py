@@ -184,7 +184,10 @@ def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank) -
     seen="nothing; an epoch of which not all is on the disk is taken back",
     do="start it again; keep `store.fsync`",
 )
-def test_power_loss_that_takes_what_spark_has_written_is_recovered(tmp_path: Path, spark: SparkSession) -> None:
+@pytest.mark.parametrize("part", [0, 0.5])
+def test_power_loss_that_takes_what_spark_has_written_is_recovered(
+    tmp_path: Path, spark: SparkSession, part: float
+) -> None:
     with ViewHarness(TABLES, spark, warehouse=tmp_path, allow_direct=False) as harness:
         bank = Bank(harness, tmp_path)
         bank.write(("accounts", 1, 10), ("savings", 1, 20))
@@ -192,7 +195,8 @@ def test_power_loss_that_takes_what_spark_has_written_is_recovered(tmp_path: Pat
             bank.write(("accounts", 1, 11), ("savings", 1, 19), ("savings", 2, 1))
         tables = {name: tmp_path / bank.published()[-1].tables[f"public.{name}"].path for name in NAMES}
         entries = {name: entry_file(table, newest_version(table)) for name, table in tables.items()}
-        entries["savings"].write_bytes(b"")
+        torn = entries["savings"].read_bytes()
+        entries["savings"].write_bytes(torn[: int(len(torn) * part)])
         added = [action["add"] for action in map(orjson.loads, entries["accounts"].read_bytes().splitlines())
                  if "add" in action and "deletionVector" not in action["add"]]  # fmt: skip
         (tables["accounts"] / added[0]["path"]).write_bytes(b"")

@@ -14,7 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
-from cdc_views.store.features import check_features
+from cdc_views.store import versions
+from cdc_views.store.checkpoint import newest_checkpoint
+from cdc_views.store.compaction import removal
+from cdc_views.store.entries import put_entry, read_entry
+from cdc_views.store.features import check_features, table_properties
 from cdc_views.store.order_words import Between
 from cdc_views.store.reading import read_table, scan
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
@@ -159,7 +163,36 @@ def test_power_loss_after_a_commit_through_spark_leaves_the_new_version(
     version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
     warehouse.commit(SPEC, version, Changes(rows.select(["a", "b"]).slice(3), rows.slice(0, 1)), Stamp(1, 2, "0/1"))
     found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", 2).num_rows)
-    assert found == [3, 3]
+    assert found == [3, 3, 3]
+
+
+def test_power_loss_after_a_commit_through_spark_that_made_a_checkpoint_leaves_the_new_version(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As tables were made once, but for the number.
+    old = {"delta.checkpointInterval": "2"}
+    monkeypatch.setattr(versions, "table_properties", lambda spec: table_properties(spec) | old)
+    root = tmp_path / "warehouse"
+    root.mkdir()
+    disk = Disk(root, monkeypatch)
+    warehouse = Warehouse(root, spark, allow_direct=False)
+    version = warehouse.create(SPEC)
+    for attempt in (1, 2):
+        rows = table_of([(attempt, "x", None, 0, None)])
+        version = warehouse.commit(SPEC, version, Changes(None, rows, True), Stamp(1, attempt, "0/1"))
+    assert newest_checkpoint(root / "t") == version
+    found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", version).num_rows)
+    assert found == [2, 2, 2]
+
+
+def test_spark_makes_no_checkpoint_of_a_table(tmp_path: Path, spark: SparkSession, warehouse: Warehouse) -> None:
+    version = warehouse.create(SPEC)
+    while version < 99:
+        version = warehouse.fence("t", Stamp(1, version + 1, "0/1"))
+    by_spark = Warehouse(tmp_path, spark, allow_direct=False)
+    rows = table_of([(1, "x", None, 0, None)])
+    assert by_spark.commit(SPEC, version, Changes(None, rows, True), Stamp(1, 100, "0/1")) == 100
+    assert newest_checkpoint(tmp_path / "t") is None
 
 
 def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehouse) -> None:
@@ -169,6 +202,18 @@ def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehou
         rows = pa.table({"total": pa.array([total], pa.int64())})
         version = warehouse.commit(spec, version, Changes(None, rows, attempt == 1), Stamp(1, attempt, "0/1"))
     assert read_table(tmp_path, "one", version).to_pylist() == [{"total": 7}]
+
+
+def test_table_with_a_file_of_unknown_rows_is_committed_to_through_spark(tmp_path: Path, warehouse: Warehouse) -> None:
+    rows = table_of([(n, "x", None, n, None) for n in range(9)])
+    warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
+    [add] = [action["add"] for action in read_entry(tmp_path / "t", 1) if "add" in action]
+    put_entry(tmp_path / "t", 2, [removal(add), {"add": {**add, "stats": None, "dataChange": False}}])
+    assert warehouse.ways.taken() == {"commit": {"t": "direct"}}
+    changes = Changes(rows.select(["a", "b"]).slice(0, 3), rows.slice(3, 1))
+    version = warehouse.commit(SPEC, 2, changes, Stamp(1, 2, "0/1"))
+    assert warehouse.ways.taken() == {"commit": {"t": "spark"}}
+    assert as_rows(read_table(tmp_path, "t", version)) == as_rows(rows.slice(3))
 
 
 def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: Warehouse, spark: SparkSession) -> None:

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdc_views.store import key_index
 from cdc_views.store.fingerprints import Fingerprints, fingerprints, has_fingerprints
-from cdc_views.store.key_index import KeyIndex
+from cdc_views.store.key_index import BYTES_PER_ROW, KeyIndex
 from cdc_views.store.order_words import Between, order_words
 
 TEXTS = ["", "a", "ab", "a\0", "abcdefgh", "abcdefghi", "é" * 100, "x" * 256, "x" * 257, "x" * 300 + "y", "x" * 301]
@@ -199,3 +200,29 @@ def test_index_of_many_small_files_has_few_parts_and_does_not_grow_when_they_go(
     assert len(index._parts) < 12
     index.drop_others({str(number): None for number in range(0, 1000, 4)})
     assert index.memory_bytes < full / 2
+
+
+def test_index_of_a_table_whose_files_come_and_go_numbers_only_those_that_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_index, "_SPARE_FILES", 8)
+    index, files = KeyIndex(), dict[str, None]()
+    for number in range(500):
+        # One that stays, several of which some rows are still in a part, and the newest.
+        files = dict.fromkeys([*files][:1] + [*files][-3:]) | {str(number): None}
+        index.drop_others(files)
+        index.add(str(number), fingerprints(pa.table({"n": [-1, number % 7]})))
+        assert sorted(path for path, _ in index.find(fingerprints(pa.table({"n": [-1]})))) == sorted(files)
+    assert len(index._paths) <= len(index._is_live) < 64
+
+
+def test_trimmed_index_has_no_row_of_a_file_that_has_gone() -> None:
+    index, texts = KeyIndex(), [str(number) for number in range(10)]
+    for path in "abc":
+        index.add(path, fingerprints(pa.table({"x": texts})))
+    index.drop_others({"a": None, "c": None})
+    assert index.memory_bytes == 30 * BYTES_PER_ROW
+    index.trim()
+    assert index.memory_bytes == 20 * BYTES_PER_ROW
+    found = {path: each.rows.tolist() for path, each in index.find(fingerprints(pa.table({"x": ["7"]})))}
+    assert found == {"a": [7], "c": [7]}

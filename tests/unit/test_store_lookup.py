@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -11,15 +12,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cdc_views.config import StoreSettings
+from cdc_views.config import StoreSettings, UpkeepSettings
+from cdc_views.errors import ForeignCommit
 from cdc_views.metrics import Work, counting
-from cdc_views.store import direct
+from cdc_views.store import direct, fetching
+from cdc_views.store.commit import Written, WrittenRows
+from cdc_views.store.deletion_vectors import file_of
 from cdc_views.store.driver_table import Indexes
-from cdc_views.store.entries import VersionTaken, entry_file
-from cdc_views.store.fingerprints import fingerprints
+from cdc_views.store.entries import VersionTaken, entry_file, put_entry, read_entry
+from cdc_views.store.fingerprints import Fingerprints, fingerprints
+from cdc_views.store.key_index import BYTES_PER_NUMBER, KeyIndex
 from cdc_views.store.order_words import Between, order_words
 from cdc_views.store.reading import read_table
 from cdc_views.store.state import TableState
+from cdc_views.store.upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from cdc_views.testing import HandClock
 
@@ -159,6 +165,75 @@ def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
     assert read == [(1, 5000, 7), (0, 0, 7), (0, 0, 7)]
 
 
+def test_commit_after_a_compaction_reads_the_keys_of_its_file_alone(tmp_path: Path) -> None:
+    warehouse, upkeep = warehouse_in(tmp_path), TableUpkeep(tmp_path, SPEC, UpkeepSettings())
+    everything = table_of([(n, "b", "x", n) for n in range(5000)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, everything), Stamp(1, 1, "0/1"))
+    for attempt in (2, 3, 4):
+        changes = Changes(None, everything.slice(attempt * 10, 10))
+        version = warehouse.commit(SPEC, version, changes, Stamp(1, attempt, "0/1"))
+    assert upkeep.is_known(version)
+    version = upkeep.compact([add for add in upkeep.files if "deletionVector" not in add], Stamp(1, 4, "0/1"))
+    with counting(Work()) as work:
+        warehouse.commit(SPEC, version, Changes(None, everything.slice(25, 100)), Stamp(1, 5, "0/1"))
+    assert (work.files_read, work.rows_read) == (1, 30)
+    assert as_rows(read_table(tmp_path, "t", version + 1)) == as_rows(everything)
+
+
+def test_commit_writes_deletion_vectors_of_the_files_alone_that_lose_rows(tmp_path: Path) -> None:
+    warehouse, state = warehouse_in(tmp_path), TableState()
+    version = warehouse.create(SPEC)
+    files = [table_of([(n, name, "x", n) for n in range(10)]) for name in "pqr"]
+    for attempt, rows in enumerate(files, 1):
+        version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, attempt, "0/1"))
+    assert state.catch_up(tmp_path / "t")
+    first, second, third = state.files
+    for attempt, gone in ((4, [(0, 1), (1, 1), (2, 1)]), (5, [(0, 2), (1, 10)])):
+        keys = pa.concat_tables([files[file].select(KEY.names).slice(0, rows) for file, rows in gone])
+        version = warehouse.commit(SPEC, version, Changes(keys, table_of([])), Stamp(1, attempt, "0/1"))
+    actions = read_entry(tmp_path / "t", version)
+    assert {action["remove"]["path"] for action in actions if "remove" in action} == {first, second}
+    [add] = [action["add"] for action in actions if "add" in action]
+    assert (add["path"], add["deletionVector"]["cardinality"]) == (first, 2)
+    # A byte of the format, the vector's length and sum, and no other vector.
+    size = file_of(tmp_path / "t", add["deletionVector"]).stat().st_size
+    assert size == 1 + 4 + add["deletionVector"]["sizeInBytes"] + 4
+    assert state.catch_up(tmp_path / "t")
+    assert {path: len(state.dead_rows(tmp_path / "t", path)) for path in state.files} == {first: 2, third: 1}
+
+
+def partitioned(entry: list[Any]) -> dict[str, Any]:
+    metadata = next(action["metaData"] for action in entry if "metaData" in action)
+    return {"metaData": metadata | {"partitionColumns": ["owner"]}}
+
+
+def without_a_count(entry: list[Any]) -> dict[str, Any]:
+    return {"add": next(action["add"] for action in entry if "add" in action) | {"stats": "{}"}}
+
+
+def with_another_feature(entry: list[Any]) -> dict[str, Any]:
+    found = next(action["protocol"] for action in entry if "protocol" in action)
+    return {"protocol": found | {"writerFeatures": [*found["writerFeatures"], "rowTracking"]}}
+
+
+@pytest.mark.parametrize("altered", [partitioned, without_a_count, with_another_feature])
+def test_commit_to_a_table_that_somebody_has_altered_is_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, altered: Callable[[list[Any]], dict[str, Any]]
+) -> None:
+    warehouse, table = warehouse_in(tmp_path), tmp_path / "t"
+    rows = table_of([(n, "b", "x", n) for n in range(10)])
+    warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    put_entry(table, 2, [altered(read_entry(table, 0) + read_entry(table, 1))])
+    by_spark: list[Any] = []
+    monkeypatch.setattr(warehouse, "_commit_by_spark", lambda *question: by_spark.append(question) or 2)
+    warehouse.commit(SPEC, 2, Changes(None, rows.slice(0, 1)), Stamp(1, 3, "0/1"))
+    assert len(by_spark) == 1
+    # Files that are there already cannot be.
+    written = WrittenRows(lambda spec, folder: Written([], rows.select(KEY.names)), all_new=False)
+    with pytest.raises(ForeignCommit, match="found files or features that are not ours"):
+        warehouse.commit(SPEC, 2, written, Stamp(1, 3, "0/1"))
+
+
 def test_lookup_decodes_the_row_groups_of_its_keys_only(tmp_path: Path) -> None:
     warehouse = warehouse_in(tmp_path)
     version = warehouse.create(SPEC)
@@ -211,6 +286,59 @@ def test_index_that_nobody_asked_for_a_while_makes_room() -> None:
     assert indexes.index(first, ("a",), 40_000) is None
 
 
+def texts(rows: int) -> Fingerprints:
+    return fingerprints(pa.table({"a": pa.array(range(rows), pa.int64()).cast(pa.string())}))
+
+
+def test_index_has_room_only_for_what_its_rows_can_take() -> None:
+    indexes = Indexes(1 << 20)
+    assert indexes.index(Path("t"), ("a",), 47_000) is None
+    index = indexes.index(Path("t"), ("a",), 43_000)
+    assert index is not None
+    index.add("first", texts(20_000))
+    index.add("second", texts(23_000))
+    assert 0.95 * (1 << 20) < indexes.memory_bytes <= 1 << 20
+    assert indexes.index(Path("t"), ("a",), 43_000) is index
+
+
+def test_index_that_outgrew_its_room_is_not_made_again_before_the_table_has_shrunk() -> None:
+    indexes = Indexes(1 << 20)
+    index = indexes.index(Path("t"), ("a",), 43_000)
+    assert index is not None
+    index.add("first", texts(20_000))
+    index.add("second", texts(25_000))
+    for rows in (45_000, 45_000, 43_000):
+        assert indexes.index(Path("t"), ("a",), rows) is None
+    assert indexes.index(Path("t"), ("a",), 39_000) is not None
+
+
+def test_index_of_numbers_that_takes_more_for_null_is_not_made_again_at_once() -> None:
+    indexes = Indexes(1 << 20)
+
+    def index(rows: int) -> KeyIndex | None:
+        return indexes.index(Path("t"), ("n",), rows, bytes_per_row=BYTES_PER_NUMBER)
+
+    first = index(60_000)
+    assert first is not None
+    for path in ("f", "g"):
+        first.add(path, fingerprints(pa.table({"n": [None, *range(29_999)]})))
+    assert [index(60_000) for _ in range(3)] == [None] * 3
+    assert index(39_000) is not None
+
+
+def test_index_lets_rows_of_lost_files_go_before_it_has_no_room() -> None:
+    indexes = Indexes(1 << 20)
+    index = indexes.index(Path("t"), ("a",), 40_000)
+    assert index is not None
+    index.add("first", texts(22_000))
+    index.add("second", texts(18_000))
+    index.drop_others({"first": None})
+    index.add("third", texts(18_000))
+    assert indexes.memory_bytes > 1 << 20
+    assert indexes.index(Path("t"), ("a",), 40_000) is index
+    assert indexes.memory_bytes <= 1 << 20
+
+
 def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path) -> None:
     warehouse = warehouse_in(tmp_path)
     warehouse.create(SPEC)
@@ -230,3 +358,50 @@ def test_state_of_a_damaged_checkpoint_is_read_from_the_entries(tmp_path: Path) 
     (tmp_path / "t" / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"PAR1")
     state = TableState()
     assert (state.catch_up(tmp_path / "t"), state.version, state.stored_rows) == (True, 1, 1)
+
+
+def test_rows_that_lookups_decoded_take_few_mappings_however_many_files_they_were_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_MOST_GROUPS", 5)
+    warehouse = warehouse_in(tmp_path)
+    version, before = warehouse.create(SPEC), mappings(tmp_path)
+    assert before == 0
+    for attempt in range(1, 20):
+        # Every third file is as small as those of hot keys.
+        rows = table_of([(n, "b", "x" * 100, attempt) for n in range(3 if attempt % 3 == 0 else 200)])
+        version = warehouse.commit(SPEC, version, Changes(None, rows), Stamp(1, attempt, "0/1"))
+        found = warehouse.lookup(SPEC, version, rows.select(["a", "b"]))
+        assert as_rows(found) == as_rows(rows)
+        assert 0 < mappings(tmp_path) <= 5
+    assert [*(tmp_path / ".rows").iterdir()] == []
+
+
+def mappings(warehouse: Path) -> int:
+    """How many files below the warehouse are mapped into the memory of this process; they may have no name."""
+    return sum(str(warehouse / ".rows") in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_rows_of_less_than_a_page_are_not_mapped(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    rows = table_of([(n, "b", "x", n) for n in range(3)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    for _ in range(2):
+        with counting(Work()) as work:
+            assert as_rows(warehouse.lookup(SPEC, version, rows.select(["a", "b"]))) == as_rows(rows)
+    assert (work.files_read, mappings(tmp_path)) == (0, 0)
+
+
+def test_file_of_decoded_rows_has_no_name_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = warehouse_in(tmp_path)
+    rows = table_of([(n, "b", "x", n) for n in range(1000)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
+    names, new_file = [], pa.ipc.new_file
+
+    def watched(*question: Any) -> Any:
+        names.append([*(tmp_path / ".rows").iterdir()])
+        return new_file(*question)
+
+    monkeypatch.setattr(fetching.pa.ipc, "new_file", watched)
+    warehouse.lookup(SPEC, version, rows.select(["a", "b"]))
+    assert names == [[]]

@@ -14,8 +14,11 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import BadView, WrongFeatures
+from cdc_views.metrics import Work, counting
+from cdc_views.store.entries import read_entry
 from cdc_views.store.features import check_features
 from cdc_views.store.reading import read_table
+from cdc_views.store.state import TableState
 from cdc_views.store.upkeep import TableUpkeep
 from cdc_views.store.versions import Stamp
 from cdc_views.store.warehouse import Changes, TableSpec, Warehouse
@@ -51,6 +54,33 @@ def test_random_history_has_the_same_rows_and_never_a_deletion_vector(tmp_path: 
     protocol = next(json.loads(line) for line in log.splitlines() if line.startswith('{"protocol"'))
     assert protocol == {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     assert not list((tmp_path / "t").glob("*.bin"))
+
+
+def test_change_of_rows_in_several_files_leaves_them_apart(tmp_path: Path) -> None:
+    warehouse, state = Warehouse(tmp_path, cast(SparkSession, None)), TableState()
+    version = warehouse.create(SPEC)
+    for first in (0, 100, 200):
+        changes = Changes(None, pa.table({"id": range(first, first + 100), "n": [0] * 100}, schema=SCHEMA), True)
+        version = warehouse.commit(SPEC, version, changes, Stamp(1, version + 1, "0/1"))
+    everywhere = pa.table({"id": [5, 105, 205], "n": [1] * 3}, schema=SCHEMA)
+    version = warehouse.commit(SPEC, version, Changes(None, everywhere), Stamp(1, version + 1, "0/1"))
+    assert state.catch_up(tmp_path / "t")
+    assert sorted(state.rows_in(path) for path in state.files) == [3, 99, 99, 99]
+    with counting(Work()) as work:
+        warehouse.commit(SPEC, version, Changes(None, everywhere.slice(0, 1)), Stamp(1, version + 1, "0/1"))
+    assert work.rows_written == 3
+    gone = pa.table({"id": range(100, 105)}, schema=pa.schema([SCHEMA.field("id")]))
+    with counting(Work()) as work:
+        warehouse.commit(SPEC, version + 1, Changes(gone, everywhere.slice(0, 0)), Stamp(1, version + 2, "0/1"))
+    assert work.rows_written == 94
+
+
+def test_file_without_a_row_left_is_only_removed(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path, cast(SparkSession, None))
+    rows = pa.table({"id": [1, 2], "n": [1, 2]}, schema=SCHEMA)
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
+    version = warehouse.commit(SPEC, version, Changes(rows.select(["id"]), rows.slice(0, 0)), Stamp(1, 2, "0/1"))
+    assert [sorted(action) for action in read_entry(tmp_path / "t", version)] == [["commitInfo"], ["txn"], ["remove"]]
 
 
 def test_table_of_the_other_layout_is_refused(tmp_path: Path) -> None:

@@ -220,10 +220,14 @@ def test_sweep_leaves_files_that_are_younger_than_retention(tmp_path: Path) -> N
     young, old = (history.table / f"part-{name}.parquet" for name in ("young", "old"))
     for file in (young, old):
         file.write_bytes(b"")
-    os.utime(old, (0, 0))
+    draft = history.table / ".killed.tmp"  # of a checkpoint
+    (draft / "_delta_log").mkdir(parents=True)
+    for left in (old, draft):
+        os.utime(left, (0, 0))
     history.keep_up(oldest=history.version)
     assert young.exists()
     assert not old.exists()
+    assert not draft.exists()
 
 
 def test_file_that_was_too_young_for_the_first_sweep_is_removed_when_it_is_old(
