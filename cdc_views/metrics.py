@@ -37,10 +37,13 @@ class Stages:
 
 
 class Ways:
-    """Which way each step went for each table since the last `taken`: steps are `commit` and `lookup`.
+    """Which way each step went for each table since the last `taken`: `commit`, `lookup`, `read` and `diff`.
 
     A commit is `direct` (the rows that vanish are found by an index, or none vanish), `direct-scan` (by reading all
-    keys) or `spark`; a lookup is `index` or `spark`. May be told from several threads.
+    keys), `bulk` (of files that Spark's tasks have written from the log) or `spark`; a lookup is `index` or `spark`.
+    `read` is of a table that views read: `driver` (by delta-rs, handed to Spark as Arrow) or `spark`; `diff` of a view
+    that was compared with its stored rows: `driver` (by DuckDB) or `spark`. Of several ways all are told, as
+    `index+spark`. May be told from several threads.
     """
 
     def __init__(self) -> None:
