@@ -32,6 +32,7 @@ KEYS = {
         *(f"{prefix}mirror_{name}" for prefix in ("", "deltars_") for name in QUANTILES),
         *(f"stage_{stage}_p50_s" for stage in ("commit", "wait", "engine", "read")),
         *("backlog_slope", "system_cores", "capture_cores", "foreign_cores", "epoch_mirrors_p50_ms"),
+        *("upkeep_ms_total", "compactions", "checkpoints", "sweeps"),
         *("deltars_backlog_slope", "deltars_system_cores", "deltars_equal"),
     },
     "throughput": {"throughput_changes_per_s", "trials"},
