@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from bench import systems
 from bench.freshness import stage_figures, upkeep_figures
 from bench.load import Probe
 from bench.observed import Observation, Seen
@@ -16,6 +17,7 @@ from bench.reader import PLACES, Sighting
 from bench.rig import Rig
 from bench.systems import BASELINES, CdcViews, System
 from cdc_views.store.control import ControlRecord
+from cdc_views.testing.compare import Difference
 
 START_S = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 LOAD = {"changes": 500, "seconds": 10.0, "late_p99_s": 0.01}
@@ -95,3 +97,16 @@ def test_latencies_are_named_by_the_system_and_by_what_they_are_of(
     figures = observed.figures(system.prefix, system.word)
     assert (figures[f"{latency}_p50_s"], figures[f"{latency}_p99_s"]) == (2, 2)
     assert figures[f"{system.prefix}backlog_slope"] == 0
+
+
+def test_a_view_that_is_not_as_postgres_answers_makes_the_epoch_unequal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [Difference("bank_total", "missing", (8,))]
+    monkeypatch.setattr(systems, "demo_differences", lambda dsn, warehouse: found)
+    monkeypatch.setattr(systems, "_EQUAL_LIMIT_S", 0)
+    system = CdcViews(cast(Rig, SimpleNamespace(with_views=True, project=tmp_path.joinpath, dsn="none")))
+    assert not system.is_equal()
+    assert '"bank_total": 1 missing' in str(system.describe_differences())
+    found.clear()
+    assert system.is_equal()
