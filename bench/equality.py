@@ -1,4 +1,7 @@
-"""Whether tables hold what Postgres holds now: every column of every row, compared by the oracle's own rules."""
+"""Whether tables hold what Postgres holds now: every column of every row, compared by the oracle's own rules.
+
+Views are compared with answers of Postgres: those to the demo's SQL.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdc_views.demo.check import check
 from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect as connect_to_source
@@ -29,6 +33,14 @@ def published_mirrors(warehouse: Path) -> dict[str, StoredTable]:
     """The mirrors of the newest published epoch, by `schema.table`. Raises NothingPublished."""
     tables = last_published(warehouse).tables
     return {name: StoredTable(warehouse, table.path, table.version) for name, table in tables.items() if "." in name}
+
+
+def demo_differences(dsn: str, warehouse: Path) -> list[Difference]:
+    """By which rows the newest epoch, mirrors and views, is not what Postgres answers to the demo's hand-written SQL.
+
+    A view that is missing or failed, and one that Postgres is not asked about, differ too. Raises NothingPublished.
+    """
+    return check(dsn, warehouse, last_published(warehouse).tables)
 
 
 def differences(dsn: str, tables: Mapping[str, StoredTable]) -> list[Difference]:

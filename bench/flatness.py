@@ -35,6 +35,7 @@ from cdc_views.store.reading import TableScan, scan
 from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.flatness import checkpoint_bytes, entry_bytes
 from cdc_views.testing.hand_clock import HandClock
 from cdc_views.testing.memory_log import MemoryLog
 from cdc_views.testing.memory_source import RowChange
@@ -157,13 +158,15 @@ class Stage:
         compact(table, self._tables.specs[NAME], state, [*state.files.values()], Stamp(0, 1, "0/0"))
         return scan(root, path, state.version)
 
-    def files(self) -> dict[str, int]:
-        """How many files lie in the folders of the table and of the control log, those of their logs among them."""
-        folders = {"table_files": self._tables.specs[NAME].path, "control_files": FOLDER}
-        return {
-            name: sum(1 for file in (self._root / folder).rglob("*") if file.is_file())
-            for name, folder in folders.items()
-        }
+    def on_disk(self) -> dict[str, int]:
+        """How many files lie in the folders of table and control log, and how large their logs are in bytes."""
+        folders = {"table": self._root / self._tables.specs[NAME].path, "control": self._root / FOLDER}
+        found: dict[str, int] = {}
+        for name, folder in folders.items():
+            found[f"{name}_files"] = sum(1 for file in folder.rglob("*") if file.is_file())
+            found[f"{name}_log_entry_bytes"] = entry_bytes(folder)
+            found[f"{name}_log_checkpoint_bytes"] = checkpoint_bytes(folder)
+        return found
 
     def _published(self) -> tuple[str, int]:
         """Path and version."""
@@ -229,8 +232,10 @@ def main(sizes: str, ages: str, aged_rows: int, changes: int, aging_changes: int
                        file; scan_cpu_age_... and beside_scan_cpu_age_... are what the processor worked in it
     scan_ratio, scan_cpu_ratio
                        the largest of the old table's by the other's
-    stages             median milliseconds of each stage, the mean of upkeep after an epoch, and the files in the
-                       folders of table and control log (100 epochs are kept, none for its age), by size and by age
+    stages             median milliseconds of each stage, the mean of upkeep after an epoch, and of table and control
+                       log (100 epochs are kept, none for its age) the files in their folders and the bytes of their
+                       logs (table_log_entry_bytes: all entries; table_log_checkpoint_bytes: the newest checkpoint;
+                       control_log_... likewise), by size and by age
     equal              every table holds every row that it is to hold, at the end
 
     Example: python -m bench.flatness --pictures bench/pictures
@@ -314,7 +319,7 @@ def _take(figures: dict[str, Any], stages: Mapping[str, Stage], samples: int, ch
         middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
         # Most epochs have no upkeep after them; a median would never see it.
         upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
-        figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, **stage.files()}
+        figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, **stage.on_disk()}
         figures[f"{name}_ms"] = middle["epoch"]
         command.tell(f"{name}: {middle['epoch']} ms, upkeep {upkeep_ms} ms")
     return {name: figures[f"{name}_ms"] for name in stages}

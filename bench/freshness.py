@@ -43,10 +43,12 @@ def main(rate: float, seconds: float, warm_up: float, rows: int, views: str, pro
     mirror_p50_s, _p95_s, _p99_s, _max_s   with views the names begin with epoch_
     stage_*_p50_s, _p99_s   to the commit, to the cut that has it, to publication, to the end of reading
     epoch_*_p50_ms     the stages of the engine's epochs
+    upkeep_ms_total    of the engine's slots of upkeep in the window
+    compactions, checkpoints, sweeps   that it did in them, for the tables and for the control log
     backlog_slope      seconds of latency gained per second of load; about 0 if the load is kept up with
     system_cores, capture_cores, load_cores, reader_cores, foreign_cores   CPU seconds per second in the window
     states_torn        of states_seen by the reader, those that showed half of a transaction
-    equal              every row of every mirror equals Postgres, after the window
+    equal              every row of every mirror equals Postgres, and of every view Postgres' answer, after the window
 
     The baselines run after it on the same topics, one at a time, under the same load, with the same cores, heap and
     table settings: baseline_* is the text-book Structured Streaming job (foreachBatch, MERGE per table), deltars_*
@@ -74,7 +76,8 @@ def _measure(
         more, observed, number = _observe(rig, system, rate, warm_up_s, seconds, number)
         figures |= more
         if isinstance(system, CdcViews):
-            figures |= stage_figures(observed, system.published())
+            published = system.published()
+            figures |= stage_figures(observed, published) | upkeep_figures(observed, published)
     return figures
 
 
@@ -89,8 +92,7 @@ def _observe(
             command.tell(f"{system.name}: {rate:g} changes a second for {warm_up_s:g} and {seconds:g} s")
             observed = watching.observe(rate, warm_up_s, seconds)
         equal = system.is_equal()
-    word = "epoch" if rig.with_views and isinstance(system, CdcViews) else "mirror"
-    figures = observed.figures(system.prefix, word) | {f"{system.prefix}equal": equal}
+    figures = observed.figures(system.prefix, system.word) | {f"{system.prefix}equal": equal}
     if not equal:
         command.tell(str(system.describe_differences()))
     return figures, observed, watching.next_number
@@ -123,6 +125,21 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
         **{f"epoch_{stage}_p50_ms": median(each.get(stage, 0) for each in spent) for stage in STAGES if spent},
         "epoch_changes_p50": median(map(changes_of, inside)) if inside else 0,
         "epochs": len(inside),
+    }
+
+
+def upkeep_figures(observed: Observation, published: Sequence[ControlRecord]) -> dict[str, Any]:
+    """What upkeep did between the epochs of the window: its time, and its steps for tables and control log."""
+    first, last = observed.window
+    told = [
+        record.detail.get("upkeep", {})
+        for record in published
+        if record.published_at is not None and first <= record.published_at.timestamp() < last
+    ]
+    steps = {"compactions": "compaction", "checkpoints": "checkpoint", "sweeps": "sweep"}
+    return {
+        "upkeep_ms_total": round(sum(each.get("ms", 0.0) for each in told)),
+        **{name: sum(each.get(step, 0) for each in told) for name, step in steps.items()},
     }
 
 

@@ -39,12 +39,16 @@ class Seen:
 
 @dataclass(frozen=True)
 class Observation:
-    """A window of load: its probes as they were seen, all sightings in it, cores used in it by name, the load's end."""
+    """A window of load: its probes as they were seen, all sightings in it, cores used in it by name, the load's end.
+
+    `window` is when it began and ended, in seconds since 1970.
+    """
 
     seen: Sequence[Seen]
     sightings: Sequence[Sighting]
     cores: Mapping[str, float]
     load: Mapping[str, Any]
+    window: tuple[float, float]
 
     @property
     def samples(self) -> list[Sample]:
@@ -96,7 +100,7 @@ class Observer:
         sightings = read_sightings(self._sightings)
         seen = [Seen(probe, _first(sightings, probe)) for probe in probes if window[0] <= probe.due_at < window[1]]
         inside = [sighting for sighting in sightings if window[0] <= sighting.at < window[1]]
-        return Observation(seen, inside, cores, summary)
+        return Observation(seen, inside, cores, summary, window)
 
     def _load(self, rate: float, seconds: float, size: int, limit_s: float) -> None:
         out, load = self._begin(rate, seconds, size)

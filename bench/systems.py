@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final
 
-from bench.equality import StoredTable, differences, published_mirrors
+from bench.equality import StoredTable, demo_differences, differences, published_mirrors
 from bench.rig import Rig
 from cdc_views.demo.programs import Program, wait_until
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning
 from cdc_views.stack import process
 from cdc_views.store.control import PUBLISHING, ControlRecord, read_control
 from cdc_views.store.entries import newest_version
-from cdc_views.testing.compare import describe
+from cdc_views.testing.compare import Difference, describe
 
 END_LIMIT_S: Final = 3600.0
 _EQUAL_LIMIT_S: Final = 120.0
@@ -32,6 +32,11 @@ class System(ABC):
         """With a `label` it is another run, from nothing."""
         self._rig = rig
         self._project = rig.project(f"{self.name}{label}")
+
+    @property
+    def word(self) -> str:
+        """What its latencies are of: mirrors, or whole epochs with their views."""
+        return "mirror"
 
     @abstractmethod
     def _program(self, until_end: bool) -> Program:
@@ -78,7 +83,7 @@ class System(ABC):
 
     def _is_equal_now(self) -> bool:
         try:
-            self._last_differences = differences(self._rig.dsn, self._stored())
+            self._last_differences = self._differences()
         except NothingPublished:
             return False
         return not self._last_differences
@@ -86,6 +91,10 @@ class System(ABC):
     def describe_differences(self) -> CheckFailed:
         """The error that names what was not equal at the last look."""
         return CheckFailed(f"{self.name}: {describe(self._last_differences)}")
+
+    def _differences(self) -> list[Difference]:
+        """The rows by which its tables differ from Postgres now. Raises NothingPublished."""
+        return differences(self._rig.dsn, self._stored())
 
     def _failed(self, what: str) -> NotRunning:
         return NotRunning(f"{self.name} {what}:\n{process.last_lines(self.program.log_file)}")
@@ -100,6 +109,11 @@ class CdcViews(System):
     def __init__(self, rig: Rig, label: str = "", profile: Path | None = None) -> None:
         super().__init__(rig, label)
         self._profile = profile
+
+    @property
+    def word(self) -> str:
+        """See System."""
+        return "epoch" if self._rig.with_views else "mirror"
 
     @property
     def warehouse(self) -> Path:
@@ -126,6 +140,11 @@ class CdcViews(System):
 
     def _stored(self) -> dict[str, StoredTable]:
         return published_mirrors(self.warehouse)
+
+    def _differences(self) -> list[Difference]:
+        if self._rig.with_views:
+            return demo_differences(self._rig.dsn, self.warehouse)
+        return super()._differences()
 
 
 class _Baseline(System):

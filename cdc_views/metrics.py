@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 STAGES: Final = ("cut", "deltas", "mirrors", "views")
+
+UpkeepStep = Literal["compaction", "checkpoint", "sweep", "leftovers"]
 
 
 class Stages:
@@ -37,10 +40,13 @@ class Stages:
 
 
 class Ways:
-    """Which way each step went for each table since the last `taken`: steps are `commit` and `lookup`.
+    """Which way each step went for each table since the last `taken`: `commit`, `lookup`, `read` and `diff`.
 
     A commit is `direct` (the rows that vanish are found by an index, or none vanish), `direct-scan` (by reading all
-    keys) or `spark`; a lookup is `index` or `spark`. May be told from several threads.
+    keys), `bulk` (of files that Spark's tasks have written from the log) or `spark`; a lookup is `index` or `spark`.
+    `read` is of a table that views read: `driver` (by delta-rs, handed to Spark as Arrow) or `spark`; `diff` of a view
+    that was compared with its stored rows: `driver` (by DuckDB) or `spark`. Of several ways all are told, as
+    `index+spark`. May be told from several threads.
     """
 
     def __init__(self) -> None:
@@ -59,6 +65,36 @@ class Ways:
         with self._lock:
             ways, self._ways = self._ways, {}
             return ways
+
+
+class UpkeepDone:
+    """What upkeep has done since the last `taken`: how long its slots took, and how many steps it took of each kind.
+
+    Milliseconds are those of all slots, of the looking for what is due too. Told by the engine's own thread alone.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._steps: Counter[UpkeepStep] = Counter()
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Around a slot of upkeep."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds += time.monotonic() - began
+
+    def did(self, step: UpkeepStep) -> None:
+        """A step was taken, for one table or for the control log."""
+        self._steps[step] += 1
+
+    def taken(self) -> dict[str, float]:
+        """Milliseconds (`ms`), and the number of steps by their kind; forgets them."""
+        milliseconds, steps = round(self._seconds * 1000, 1), self._steps
+        self._seconds, self._steps = 0.0, Counter()
+        return {"ms": milliseconds} | {str(step): count for step, count in steps.items()}
 
 
 @dataclass

@@ -11,7 +11,7 @@ import click
 from pyspark.sql import SparkSession
 
 from cdc_views.cli.main import Project
-from cdc_views.cli.progress import ShownProgress
+from cdc_views.cli.progress import ShownProgress, ShownSnapshot
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import warm_up
 from cdc_views.engine.capture import begin_capture, resume_capture
@@ -24,6 +24,7 @@ from cdc_views.engine.target import current_target
 from cdc_views.errors import NothingPublished, SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.lsn import Lsn
+from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
@@ -48,19 +49,20 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     require_ready(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declared = declare(settings, connection)
+        expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
     with session_beside(settings.engine, jars, _prepare(settings)) as session:
-        ahead = ReadAhead(settings, declared, session, _say)
-        _capture(settings, ahead)
+        ahead = ReadAhead(settings, declared, session, _say, ShownProgress("reading ahead"))
+        _capture(settings, ahead, expected_rows)
         until = current_target(settings) if until_caught_up else None
         _publish(settings, session, ahead, once, until)
 
 
-def _capture(settings: Settings, ahead: ReadAhead) -> None:
+def _capture(settings: Settings, ahead: ReadAhead, expected_rows: int | None) -> None:
     if read_control(settings.warehouse):
         return resume_capture(settings)  # the snapshot was complete before the first record
-    show = _SnapshotShow()
+    show = ShownSnapshot(expected_rows)
 
     def on_progress(progress: SnapshotProgress) -> None:
         show(progress)
@@ -112,18 +114,6 @@ def _prepare(settings: Settings) -> Callable[[SparkSession], None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-class _SnapshotShow:
-    """A line for each table that is done."""
-
-    def __init__(self) -> None:
-        self._shown = 0
-
-    def __call__(self, progress: SnapshotProgress) -> None:
-        if progress.tables_done > self._shown and not progress.completed:
-            _say(f"snapshot: {progress.tables_done} tables, {progress.rows} rows")
-        self._shown = progress.tables_done
 
 
 def _report(record: ControlRecord) -> None:

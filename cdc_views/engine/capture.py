@@ -33,7 +33,7 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
     Raises SourceUnreachable, SlotChanged, ConnectorFailed, SnapshotInterrupted.
     """
     _run_connector(settings)
-    wait_snapshot(settings.log, on_progress)
+    wait_snapshot(settings.log, on_progress, settings.source.tables)
 
 
 def resume_capture(settings: Settings) -> None:

@@ -319,6 +319,7 @@ def publish(
             "failures": {name: result.failure for name, result in results.items() if result.failure},
             "stage_ms": stages.milliseconds(),
             "ways": tables.warehouse.ways.taken(),
+            "upkeep": tables.upkeep_done.taken(),  # between the last epoch and this one
             **_told(intent.cut),
             **counts.detail(),
             **(intent.swap.detail if intent.swap else {}),

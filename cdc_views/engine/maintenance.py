@@ -15,6 +15,7 @@ from typing import Final
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.tables import REBUILT, Tables
+from cdc_views.metrics import UpkeepStep
 from cdc_views.store.control import ControlLog
 from cdc_views.store.control_upkeep import ControlUpkeep
 from cdc_views.store.data_files import space_for
@@ -55,14 +56,14 @@ class Maintenance:
 
         Raises Fenced, DiskFull.
         """
-        with self._control.writing(), space_for(self._root):
+        with self._control.writing(), space_for(self._root), self._tables.upkeep_done.slot():
             self._slot()
 
     def run(self) -> None:
         """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
-        with self._control.writing(), space_for(self._root):
-            for _ in self._steps():
-                pass
+        with self._control.writing(), space_for(self._root), self._tables.upkeep_done.slot():
+            for step in self._steps():
+                self._tables.upkeep_done.did(step)
 
     def _slot(self) -> None:
         now = time.monotonic()
@@ -70,14 +71,18 @@ class Maintenance:
         self._last_slot = now
         if not self._settings.share:
             return
-        for _ in self._steps(1 if self._saved_s > 0 else _BEHIND):
+        for step in self._steps(1 if self._saved_s > 0 else _BEHIND):
+            self._tables.upkeep_done.did(step)
             self._saved_s = max(self._saved_s - (time.monotonic() - now), -_MOST_SAVED_S)
             now = time.monotonic()
             if self._saved_s <= 0:
                 break
 
-    def _steps(self, times: int = 1) -> Iterator[None]:
-        """Each step that is due so many times over, after it was done. A table left out is the first one next time."""
+    def _steps(self, times: int = 1) -> Iterator[UpkeepStep]:
+        """The kind of each step that is due so many times over, after it was done.
+
+        A table left out is the first one next time.
+        """
         if self._tables.published is None or self._tables.standing_in:
             return
         names = sorted(self._tables.specs)
@@ -88,33 +93,33 @@ class Maintenance:
         if times == 1 and time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
             self._remove_leftovers()
             self._looked_for_leftovers = time.monotonic()
-            yield
+            yield "leftovers"
 
-    def _steps_of(self, name: str, times: int) -> Iterator[None]:
+    def _steps_of(self, name: str, times: int) -> Iterator[UpkeepStep]:
         table = self._upkeep_of(name)
         if not table.is_known(self._tables.version(name)):
             return  # somebody else's version: the next commit says so
         while files := table.files_due(times):
             self._tables.stand_at({name: table.compact(files, self._stamp())})
-            yield
+            yield "compaction"
         if table.is_checkpoint_due(times):
             table.checkpoint()
-            yield
+            yield "checkpoint"
         if table.is_sweep_due(times):
             oldest = self._needed().oldest.get(table.spec.path, 0)
             table.sweep(oldest, self._as_writer_at())
-            yield
+            yield "sweep"
 
-    def _steps_of_control(self, times: int) -> Iterator[None]:
+    def _steps_of_control(self, times: int) -> Iterator[UpkeepStep]:
         if self._of_control.is_compaction_due(times):
             self._of_control.compact(self._needed())
-            yield
+            yield "compaction"
         if self._of_control.is_checkpoint_due(times):
             self._of_control.checkpoint()
-            yield
+            yield "checkpoint"
         if self._of_control.is_sweep_due(times):
             self._of_control.sweep(self._as_writer_at())
-            yield
+            yield "sweep"
 
     def _upkeep_of(self, name: str) -> TableUpkeep:
         spec = self._tables.specs[name]

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.config import Settings
-from cdc_views.engine.bulk import Ahead, BulkReader, is_looked_up
+from cdc_views.engine.bulk import Ahead, BulkReader, OnProgress, Progress, is_looked_up
 from cdc_views.engine.bulk_files import Range
 from cdc_views.engine.declared import Declared
 from cdc_views.engine.generation import generation_facts, generation_name
@@ -60,8 +60,9 @@ class ReadAhead:
         declared: Declared,
         session: Callable[[], SparkSession],
         say: Callable[[str], None],
+        on_progress: OnProgress = lambda progress: None,
     ) -> None:
-        """`session` is waited for.
+        """`session` is waited for. `on_progress` is told how far each table is of what its topic has so far.
 
         An error ends the reading ahead of a table, and no more than that, which it `say`s: who reads for good meets it
         again. Brokers that are away are waited for.
@@ -70,6 +71,7 @@ class ReadAhead:
         self._declared = declared
         self._session = session
         self._say = say
+        self._on_progress = on_progress
         self._reading: Reading | None = None
 
     def __enter__(self) -> Self:
@@ -84,7 +86,7 @@ class ReadAhead:
     def begin(self) -> None:
         """Read what is in the topics, and what comes; the topics are there. Goes on if it has begun already."""
         if self._reading is None:
-            self._reading = Reading(self._settings, self._declared, self._session, self._say)
+            self._reading = Reading(self._settings, self._declared, self._session, self._say, self._on_progress)
             self._reading.start()
 
     def forget(self) -> None:
@@ -102,7 +104,8 @@ class ReadAhead:
 class TableAhead:
     """What was read of a table: of each partition the range behind it, empty, with the files of what is before.
 
-    `begin` is where it began; `leader_epochs` are those of all of it; `until` is as in Ahead.
+    `begin` is where it began; `leader_epochs` are those of all of it; `until` is as in Ahead; `reading_s` is the time
+    that it was read in, without waiting for more.
     """
 
     source: SourceTable
@@ -113,6 +116,7 @@ class TableAhead:
     until: datetime
     ends: Offsets
     moved_s: float
+    reading_s: float = 0.0
 
     def due(self, ends: Offsets, now_s: float) -> list[Range]:
         """The next piece of each partition that is long enough, or of all if they end where they did for a while."""
@@ -129,6 +133,12 @@ class TableAhead:
         before = read.end - self.begin[read.partition]
         return min(max(_LEAST_OFFSETS, int(_SHARE_OF_READ * before)), _FILE_OFFSETS)
 
+    def progress(self, piece: Progress) -> Progress:
+        """How far the table is while a piece is read: of what its topic has so far, and of the time of reading."""
+        before, begin = sum(read.end for read in self.read.values()), sum(self.begin.values())
+        total, seconds = sum(self.ends.values()) - begin, self.reading_s + piece.seconds
+        return Progress(piece.table, before - begin + piece.done, total, seconds)
+
     def take_in(self, piece: Range, written: Written) -> None:
         """Note that a piece was read."""
         before = self.read[piece.partition]
@@ -144,12 +154,14 @@ class Reading:
         declared: Declared,
         session: Callable[[], SparkSession],
         say: Callable[[str], None],
+        on_progress: OnProgress = lambda progress: None,
     ) -> None:
         self.tables: dict[str, TableAhead] = {}
         self._settings = settings
         self._declared = declared
         self._session = session
         self._say = say
+        self._on_progress = on_progress
         self._left: Sequence[SourceTable] = [table for table in declared.sources if not is_looked_up(table)]
         self._admin = admin_client(settings.log)
         self._spark: SparkSession | None = None
@@ -192,11 +204,10 @@ class Reading:
         try:
             self._spark = self._session()
             self._spark.sparkContext.addJobTag(self._tag)
-            reader = BulkReader(self._spark, self._settings.log, lambda progress: None)
             while (self.tables or self._left) and not self._ended.wait(_POLL_S):
                 with suppress(NotRunning):
                     self._begin()
-                    self._read(reader)
+                    self._read(self._spark)
         except Exception as error:
             self._say_unread("tables are", error)
 
@@ -224,7 +235,7 @@ class Reading:
         read = {each: Range(each, at, at) for each, at in begin.items()}
         return TableAhead(source, mirror_spec(source, generation), begin, read, epochs, until, ends, time.monotonic())
 
-    def _read(self, reader: BulkReader) -> None:
+    def _read(self, spark: SparkSession) -> None:
         """Read what is due of each table."""
         ends, epochs = committed_ends(self._admin, [each for table in self.tables.values() for each in table.begin])
         for name, table in list(self.tables.items()):
@@ -235,20 +246,23 @@ class Reading:
                 self._left = [*self._left, self.tables.pop(name).source]
                 continue
             try:
-                self._read_on(reader, table, {each: ends[each] for each in table.begin})
+                self._read_on(spark, table, {each: ends[each] for each in table.begin})
             except NotRunning:
                 raise
             except Exception as error:
                 del self.tables[name]
                 self._say_unread(f'table "{table.source.name}" is', error)
 
-    def _read_on(self, reader: BulkReader, table: TableAhead, ends: Offsets) -> None:
+    def _read_on(self, spark: SparkSession, table: TableAhead, ends: Offsets) -> None:
         if sum(ends[each] - at for each, at in table.begin.items()) < self._settings.log.bulk_offsets:
             return  # the first cut may hold it
-        pieces = {piece.partition: piece for piece in table.due(ends, time.monotonic())}
+        began = time.monotonic()
+        pieces = {piece.partition: piece for piece in table.due(ends, began)}
         folder = self._settings.warehouse / table.spec.path
+        reader = BulkReader(spark, self._settings.log, lambda piece: self._on_progress(table.progress(piece)))
         # A later piece may delete what an earlier one has.
         written = reader.write(table.source, table.spec, folder, pieces.values(), all_new=False)
+        table.reading_s += time.monotonic() - began
         for partition, part in written.items():
             table.take_in(pieces[partition], part)
         if written:

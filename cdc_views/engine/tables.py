@@ -12,6 +12,7 @@ from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.quarantine import Quarantine
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
+from cdc_views.metrics import UpkeepDone
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
 from cdc_views.store.rebuilds import SEPARATOR
@@ -55,6 +56,7 @@ class Tables:
     is what readers see. `standing_in` are tables that may have rows though no epoch was published with them at
     their path: the next one is. `bulk` reads what a first cut leaves out. `parks` says that bad events go into the
     `quarantine` (None: there is none) and stop nothing. `lost_rows` looks for rows that the log does not tell of.
+    `upkeep_done` is what upkeep did since the last published record.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Tables:
         self.standing_in: frozenset[str] = frozenset()
         self.parks = False
         self.quarantine: Quarantine | None = None
+        self.upkeep_done = UpkeepDone()
         self._place = place
         self.parallel_commits = parallel_commits
         self.generation = generation

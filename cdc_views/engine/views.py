@@ -159,11 +159,18 @@ class _EpochOfViews:
 
     def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
         tables, name = self._tables, view.definition.name
-        if all(tables.warehouse.is_small(tables.specs[each].path) for each in (name, *view.inputs)):
+        ways = tables.warehouse.ways
+        small = {each: tables.warehouse.is_small(tables.specs[each].path) for each in (name, *view.inputs)}
+        for source in view.inputs:
+            ways.took("read", source, "driver" if small[source] else "spark")
+        if all(small.values()):
+            ways.took("diff", name, "driver")
             return tables.warehouse.rows(tables.specs[name], base)
         # A view that was dropped, or changed and changed back, finds the rows that it had.
-        is_new = tables.warehouse.is_empty(tables.specs[name].path)
-        return None if is_new else tables.warehouse.frame(tables.specs[name].path, base, session)
+        if tables.warehouse.is_empty(tables.specs[name].path):
+            return None
+        ways.took("diff", name, "spark")
+        return tables.warehouse.frame(tables.specs[name].path, base, session)
 
 
 def first_line(error: PySparkException) -> str:

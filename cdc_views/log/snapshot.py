@@ -7,8 +7,8 @@ source: nothing ever deletes them. So a second start is an error, never a second
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,22 +17,38 @@ from cdc_views.errors import CdcViewsError, ConnectorFailed, NotRunning, Snapsho
 from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.notifications import notification_partition, told
 from cdc_views.log.reader import Reader
-from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets
+from cdc_views.log.record import TopicPartition
+from cdc_views.log.topics import (
+    REQUEST_TIMEOUT_S,
+    admin_client,
+    begin_offsets,
+    end_offsets,
+    topic_facts,
+    topic_name,
+)
+from cdc_views.names import TableName
 
 _WAIT_S: Final = 0.2
 _WATCH_INTERVAL_S: Final = 2.0
+_COUNT_INTERVAL_S: Final = 2.0
 _INITIAL: Final = "Initial Snapshot"
 
 
 @dataclass(frozen=True)
 class SnapshotProgress:
-    """How far the snapshot is: tables done, rows of those tables, and the table being read."""
+    """How far the snapshot is: tables done, rows of those tables, and the table being read.
+
+    `rows_in_log` are those of all tables that can be read from their topics, `rows_per_second` how many came since
+    they were counted first; both only of a `wait_snapshot` that is given the tables.
+    """
 
     tables_done: int = 0
     rows: int = 0
     table: str | None = None
     started: bool = False
     completed: bool = False
+    rows_in_log: int = 0
+    rows_per_second: float = 0.0
 
     def after(self, notification: dict[str, Any]) -> SnapshotProgress:
         """Take in the next notification. Raises SnapshotInterrupted."""
@@ -59,12 +75,45 @@ def interrupted(how: str) -> SnapshotInterrupted:
     )
 
 
-def wait_snapshot(settings: LogSettings, on_progress: Callable[[SnapshotProgress], None]) -> None:
-    """Return when the snapshot is complete. Raises SnapshotInterrupted and ConnectorFailed."""
+class _Arriving:
+    """Counts the rows that are in the topics of these tables; a transaction's marker counts as one."""
+
+    def __init__(self, settings: LogSettings, tables: Iterable[TableName]) -> None:
+        self._admin = admin_client(settings)
+        names = [topic_name(settings.topic_prefix, table) for table in tables]
+        facts = topic_facts(self._admin, names) if names else {}
+        partitions = [TopicPartition(name, n) for name, found in facts.items() for n in range(found["partitions"])]
+        self._begin = begin_offsets(self._admin, partitions) if partitions else {}
+        self._first: tuple[float, int] | None = None
+        self._due_s = 0.0
+
+    def is_due(self) -> bool:
+        return bool(self._begin) and time.monotonic() >= self._due_s
+
+    def counted(self, progress: SnapshotProgress) -> SnapshotProgress:
+        """The progress with what has arrived; as it was where Kafka does not answer, which others notice."""
+        self._due_s = time.monotonic() + _COUNT_INTERVAL_S
+        with suppress(NotRunning):
+            ends, now = end_offsets(self._admin, self._begin, committed=True), time.monotonic()
+            rows = sum(ends.values()) - sum(self._begin.values())
+            # Who begins to wait when some of it is there does not know how long that took.
+            first_s, first_rows = self._first = self._first or (now, rows)
+            per_second = (rows - first_rows) / (now - first_s) if now > first_s else 0.0
+            return replace(progress, rows_in_log=rows, rows_per_second=per_second)
+        return progress
+
+
+def wait_snapshot(
+    settings: LogSettings, on_progress: Callable[[SnapshotProgress], None], tables: Collection[TableName] = ()
+) -> None:
+    """Return when the snapshot is complete. Raises SnapshotInterrupted and ConnectorFailed.
+
+    With `tables` their rows are counted, and progress is told now and then besides with every notification.
+    """
     connect = Connect(settings.connect_url)
     deadline = time.monotonic() + settings.snapshot_timeout_s
     watch_s = time.monotonic() + _WATCH_INTERVAL_S
-    progress = SnapshotProgress()
+    progress, arriving = SnapshotProgress(), _Arriving(settings, tables)
     with closing(Reader(settings)) as reader:
         reader.assign(begin_offsets(admin_client(settings), [notification_partition(settings)]))
         while True:
@@ -73,6 +122,10 @@ def wait_snapshot(settings: LogSettings, on_progress: Callable[[SnapshotProgress
                 on_progress(progress)
             if progress.completed:
                 return
+            if arriving.is_due():
+                progress = arriving.counted(progress)
+                if progress.started:
+                    on_progress(progress)
             if time.monotonic() > watch_s:
                 _watch(connect, settings.connector)
                 watch_s = time.monotonic() + _WATCH_INTERVAL_S

@@ -60,6 +60,12 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.relkind IN ('r', 'p')
   AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
 
+_ROWS_SQL: Final = """
+SELECT c.reltuples
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p')
+  AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+
 # No name holds these in earnest, so that parts cannot run into each other.
 FIELD_SEPARATOR: Final = "\x1f"
 LINE_SEPARATOR: Final = "\x1e"
@@ -160,6 +166,14 @@ def _read_table(
         key_deferrable=any(deferrable for _, deferrable, _ in key),
         replica_identity=_REPLICA_IDENTITY[identity],
     )
+
+
+def estimated_rows(connection: Connection, names: Iterable[TableName]) -> int | None:
+    """How many rows these tables have as Postgres' statistics say; None where one was never analyzed."""
+    wanted = list(names)
+    rows = connection.execute(_ROWS_SQL, ([name.schema for name in wanted], [name.table for name in wanted])).fetchall()
+    counts = [int(count) for (count,) in rows]
+    return sum(counts) if len(counts) == len(wanted) and all(count >= 0 for count in counts) else None
 
 
 @dataclass(frozen=True)

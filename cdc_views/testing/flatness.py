@@ -86,16 +86,25 @@ def footprint(harness: ViewHarness) -> Footprint:
         live_files=len(state.files),
         files=len(_files(folder)),
         log_files=len(_files(folder / LOG_FOLDER)),
-        entry_bytes=sum(file.stat().st_size for file in (folder / LOG_FOLDER).glob("*.json")),
-        checkpoint_bytes=max(
-            (file.stat().st_size for file in (folder / LOG_FOLDER).glob("*.checkpoint.parquet")), default=0
-        ),
+        entry_bytes=entry_bytes(folder),
+        checkpoint_bytes=checkpoint_bytes(folder),
         control_files=len(_files(control)),
         control_log_files=len(_files(control / LOG_FOLDER)),
         records=len(harness.records),
         scan_ms=scan_ms,
         last_published_ms=last_published_ms,
     )
+
+
+def entry_bytes(table: Path) -> int:
+    """The size of all entries of a table's log."""
+    return sum(file.stat().st_size for file in (table / LOG_FOLDER).glob("*.json"))
+
+
+def checkpoint_bytes(table: Path) -> int:
+    """The size of the newest checkpoint of a table's log; 0 without one."""
+    newest = max((table / LOG_FOLDER).glob("*.checkpoint.parquet"), default=None)
+    return newest.stat().st_size if newest is not None else 0
 
 
 @click.command(help=__doc__)

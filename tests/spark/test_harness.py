@@ -153,7 +153,12 @@ def test_cost_is_what_was_read_and_written(spark: SparkSession, allow_direct: bo
         assert cost.rows_written == 1
         assert cost.jobs == 1 if allow_direct else cost.jobs > 1
         way = "direct" if allow_direct else "spark"
-        assert h.records[-1].detail["ways"] == {"commit": {"public.orders": way, "totals": way}}
+        reader = "driver" if allow_direct else "spark"
+        assert h.records[-1].detail["ways"] == {
+            "commit": {"public.orders": way, "totals": way},
+            "read": {"public.orders": reader},
+            "diff": {"totals": reader},
+        }
 
 
 def test_view_that_an_epoch_does_not_touch_costs_nothing(h: ViewHarness) -> None:

@@ -26,12 +26,15 @@ PROGRAMS = {
     "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--aged-rows", "1000", "--changes", "50",
                  "--aging-changes", "5", "--samples", "3"],
 }  # fmt: skip
+ON_DISK = {f"{log}_{what}" for log in ("table", "control")
+           for what in ("files", "log_entry_bytes", "log_checkpoint_bytes")}  # fmt: skip
 QUANTILES = ("p50_s", "p95_s", "p99_s", "max_s")
 KEYS = {
     "freshness": {
         *(f"{prefix}mirror_{name}" for prefix in ("", "deltars_") for name in QUANTILES),
         *(f"stage_{stage}_p50_s" for stage in ("commit", "wait", "engine", "read")),
         *("backlog_slope", "system_cores", "capture_cores", "foreign_cores", "epoch_mirrors_p50_ms"),
+        *("upkeep_ms_total", "compactions", "checkpoints", "sweeps"),
         *("deltars_backlog_slope", "deltars_system_cores", "deltars_equal"),
     },
     "throughput": {"throughput_changes_per_s", "trials"},
@@ -79,6 +82,7 @@ def test_program_gives_its_figures_and_equal_tables(runs: dict[str, subprocess.P
     figures = last_line(runs[name])
     assert KEYS[name] <= figures.keys(), KEYS[name] - figures.keys()
     assert figures["bench"] == name
+    assert all(stage.keys() >= ON_DISK for stage in figures.get("stages", {}).values())
     assert figures["machine"]["cores"] == os.cpu_count()
     assert all(value is True for figure, value in figures.items() if figure.endswith("equal"))
     assert figures["equal"]

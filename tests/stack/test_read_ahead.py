@@ -67,6 +67,14 @@ def test_tables_are_read_while_the_snapshot_goes_on(project: Project) -> None:
         _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, err
     project.assert_equal_to_postgres()
+    ahead = re.search(r"^reading ahead: public.accounts: (\d+) of \1 offsets, \d+ a second$", err, re.MULTILINE)
+    assert ahead, err
+    assert int(ahead[1]) >= ROWS
+    # Without a rate where all rows were there when they were counted first.
+    line = rf"^snapshot: . tables done, (\d+)(?: of about {ROWS})? rows(?:, \d+ a second.*)?$"
+    snapshot = re.findall(line, err, re.MULTILINE)
+    assert snapshot, err
+    assert max(map(int, snapshot)) >= ROWS
     read = re.search(r"reading: public.accounts: (\d+) of \1 offsets", err)
     assert read, err
     assert 0 < int(read[1]) < ROWS / 2, "read again"

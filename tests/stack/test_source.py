@@ -13,7 +13,7 @@ from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
 from cdc_views.names import TableName
-from cdc_views.source.catalog import read_identity, read_tables
+from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
@@ -392,3 +392,14 @@ def test_slot_is_read_and_dropped(database: Database) -> None:
     assert slot is not None
     assert (slot.database, slot.plugin, slot.lost, slot.active_pid) == (database.name, "pgoutput", False, None)
     assert slot.confirmed_flush_lsn
+
+
+def test_rows_are_estimated_where_all_tables_were_analyzed(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE orders AS SELECT g AS id FROM generate_series(1, 500) g", "CREATE TABLE late (id int)"
+    )
+    with connect(database.dsn) as connection:
+        assert estimated_rows(connection, [ORDERS]) is None
+        database.execute("ANALYZE orders")
+        assert estimated_rows(connection, [ORDERS]) == 500
+        assert estimated_rows(connection, [ORDERS, TableName("public", "late")]) is None

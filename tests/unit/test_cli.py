@@ -36,6 +36,7 @@ MANIFEST = {
     "totals": TableVersion("views/totals", 0, "live"),
     "ratio": TableVersion("views/ratio", 0, "failed"),
 }
+WAYS = {"commit": {"public.orders": "direct", "totals": "spark"}, "read": {"public.orders": "driver"}}
 
 
 def command(name: str) -> click.Command:
@@ -83,7 +84,7 @@ def published(project: Path) -> Path:
     control.append(
         kind="publish", epoch=1, attempt=control.new_attempt(), position=Lsn.parse("0/16"), tables=MANIFEST,
         committed_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
-        detail={"changes": {"public.orders": 2}, "failures": {"ratio": "DIVIDE_BY_ZERO"}},
+        detail={"changes": {"public.orders": 2}, "failures": {"ratio": "DIVIDE_BY_ZERO"}, "ways": WAYS},
     )  # fmt: skip
     control.append(kind="intent", epoch=2, attempt=control.new_attempt(), position=Lsn.parse("0/20"))
     return project
@@ -316,7 +317,7 @@ def test_epochs_are_the_published_ones(published: Path) -> None:
     assert row.pop("published_at")
     assert row == {
         "epoch": 1, "kind": "publish", "attempt": 2, "position": "0/16",
-        "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2, "parked": 0,
+        "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2, "parked": 0, "ways": WAYS,
     }  # fmt: skip
 
 
@@ -328,6 +329,12 @@ def test_epochs_of_all_kinds_are_in_order(published: Path, options: list[str], k
 
 def test_epochs_as_a_table_has_a_line_each(published: Path) -> None:
     assert len(cdc_views("-C", published, "epochs").stdout.splitlines()) == 2
+
+
+def test_epochs_as_a_table_count_the_ways_if_asked_to(published: Path) -> None:
+    header, publish = cdc_views("-C", published, "epochs", "--verbose").stdout.splitlines()
+    assert header.split()[-1] == "ways"
+    assert publish.rstrip().endswith("  commit: 1 direct, 1 spark; read: 1 driver")
 
 
 # Errors

@@ -115,6 +115,16 @@ def test_next_epoch_stands_on_what_upkeep_made(engine: Engine) -> None:
     assert engine.epoch().tables["public.t"].version == version + 1
 
 
+def test_next_epoch_tells_what_upkeep_did(engine: Engine) -> None:
+    for _ in range(6):
+        engine.epoch()
+    engine.maintenance().run()
+    told, later = engine.epoch().detail["upkeep"], engine.epoch().detail["upkeep"]
+    assert told.pop("ms") > 0
+    assert told.keys() >= {"compaction", "sweep", "leftovers"}
+    assert later == {"ms": 0}
+
+
 def test_writer_that_was_replaced_removes_nothing(engine: Engine) -> None:
     folder = engine.table("views/old/1")
     ControlLog.open(engine.root, "second").take_over()

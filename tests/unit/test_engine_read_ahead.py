@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from cdc_views.config import Settings, SourceSettings
 from cdc_views.engine import read_ahead
-from cdc_views.engine.bulk import Ahead, BulkReader
+from cdc_views.engine.bulk import Ahead, BulkReader, Progress
 from cdc_views.engine.bulk_files import Range
 from cdc_views.engine.declared import Declared
 from cdc_views.engine.read_ahead import ReadAhead, Reading, TableAhead
@@ -62,6 +62,16 @@ def test_piece_is_due_when_it_is_long_enough_or_nothing_comes_any_more() -> None
     assert due(table, 6.8, 150_009, 99) == []
     assert due(table, 6.9, 150_009, 99) == [(100_010, 150_009), (0, 99)]
     assert due(table, 7, 10_000_000, 99) == [(100_010, 500_010)]
+
+
+def test_progress_is_of_all_that_the_topic_has_so_far() -> None:
+    table = table_ahead()
+    table.due({A: 40_010, B: 10_000}, 0)
+    table.take_in(Range(A, 10, 30_010), NOTHING)
+    table.reading_s = 2
+    progress = table.progress(Progress("public.t", done=5000, total=20_000, seconds=3))
+    assert progress == Progress("public.t", done=35_000, total=50_000, seconds=5)
+    assert (progress.per_second, progress.seconds_left) == (7000, 15_000 / 7000)
 
 
 def new_reading(said: list[str], spark: Any = None) -> Reading:
