@@ -159,7 +159,7 @@ def test_power_loss_after_a_commit_through_spark_leaves_the_new_version(
     version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
     warehouse.commit(SPEC, version, Changes(rows.select(["a", "b"]).slice(3), rows.slice(0, 1)), Stamp(1, 2, "0/1"))
     found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", 2).num_rows)
-    assert found == [3, 3]
+    assert set(found) == {3}
 
 
 def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehouse) -> None:
