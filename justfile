@@ -28,7 +28,7 @@ rebuild-kills:
 
 # The conformance suite of the Delta tables with 200 random histories instead of 20
 conformance:
-    CDC_VIEWS_CONFORMANCE_SEEDS=200 ./scripts/test tests/spark/test_conformance.py
+    CDC_VIEWS_CONFORMANCE_SEEDS=200 CDC_VIEWS_CONFORMANCE_SPARK=8 ./scripts/test tests/spark/test_conformance.py
 
 # Engines that are stopped at any point and replaced, after so many epochs that the logs were cleaned up meanwhile
 two-writers:

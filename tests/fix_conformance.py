@@ -22,5 +22,7 @@ def conformance(pytestconfig: pytest.Config) -> dict[str, int]:
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
     """Say what the suite did, if it ran."""
     if counts := config.stash[_counts]:
-        steps = ", ".join(f"{name} {count}" for name, count in counts.items())
-        terminalreporter.write_line(f"conformance: {sum(counts.values())} steps: {steps}")
+        steps = {name: count for name, count in counts.items() if not name.startswith("crash: ")}
+        told = ", ".join(f"{name} {count}" for name, count in steps.items())
+        places = ", ".join(f"{name} {count}" for name, count in counts.items() if name not in steps)
+        terminalreporter.write_line(f"conformance: {sum(steps.values())} steps: {told}; {places}")

@@ -2,7 +2,8 @@
 
 What was brought to the disk is there; what was not, may be. The model keeps the two ends, nothing of it is there, or
 every name is, with content as far as that was brought, and one between: every name with half of the content that was
-not. It must not be asked about what a process outside writes.
+not. Names that were removed since are there in all of these, and gone in a fourth. It must not be asked about what a
+process outside writes, but where that is brought to the disk by this one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Content = dict[str, bytes]
 
 
 class Disk:
-    """Use `watch` first; `states` are what may be found, three for each moment, oldest first."""
+    """`states` are what may be found, three or four for each moment, oldest first; `take_all` begins them anew."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
@@ -29,6 +30,8 @@ class Disk:
         self._link = os.link
         monkeypatch.setattr(os, "fsync", self._fsync)
         monkeypatch.setattr(os, "link", self._linked)
+        self._unlink = os.unlink
+        monkeypatch.setattr(os, "unlink", self._unlinked)
 
     def take_all(self) -> None:
         """What is there is on the disk: where a test begins."""
@@ -40,13 +43,17 @@ class Disk:
     def lose_power(self) -> list[Content]:
         """What may be found if that happens now."""
         least = {name: inode for name, inode in self._names.items() if self._is_reachable(name)}
-        every = least | self._present()
+        present = self._present()
+        every = least | present
         half = {inode: self._half(name) for name, inode in every.items() if inode not in self._synced}
-        return [self._content(least), self._content(every), self._content(every, half)]
+        states = [self._content(least), self._content(every), self._content(every, half)]
+        return states if least.keys() <= present.keys() else [*states, self._content(present)]
 
     def _fsync(self, descriptor: int) -> None:
-        self.states += self.lose_power()
         file = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if not file.is_relative_to(self._folder):
+            return
+        self.states += self.lose_power()
         if file.is_dir():
             inside = {self._name(each): os.stat(each).st_ino for each in file.iterdir()}
             gone = [name for name in self._names if Path(name).parent == Path(self._name(file)) and name not in inside]
@@ -59,6 +66,20 @@ class Disk:
 
     def _linked(self, source: Path, target: Path) -> None:
         self._link(source, target)
+        if target.is_relative_to(self._folder):
+            self.states += self.lose_power()
+
+    def _unlinked(self, file: str | Path, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None or not Path(file).is_relative_to(self._folder):
+            self._unlink(file, dir_fd=dir_fd)
+            return
+        inode = os.stat(file).st_ino
+        self._unlink(file)
+        if inode in self._names.values() and inode not in self._present().values():
+            # Its number may be given to a new file.
+            number = -1 - len(self._synced)
+            self._synced[number] = self._synced.pop(inode, b"")
+            self._names = {name: number if other == inode else other for name, other in self._names.items()}
         self.states += self.lose_power()
 
     def _present(self) -> dict[str, int]:
@@ -83,7 +104,7 @@ class Disk:
 def found_after(states: list[Content], scratch: Path, read: Callable[[Path], object]) -> list[object]:
     """What `read` finds in a folder that holds each of these states."""
     found = []
-    for state in states:
+    for state in {tuple(sorted(state.items())): state for state in states}.values():
         shutil.rmtree(scratch, ignore_errors=True)
         for name, content in state.items():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 A checkpoint is written by delta-rs, which leaves out the tombstones that the table's settings say nobody needs. Readers
 fail on one that is half there, and take the entries instead only if there is none. So it gets its name when its content
-is on the disk, and the file that names it after that.
+is on the disk, and the file that names it after that; whoever wrote it, before any entry that it stands for is removed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cdc_views.store.entries import LOG_FOLDER
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _LAST: Final = "_last_checkpoint"
+_PARQUET: Final = b"PAR1"
 # An entry, its checksum by Spark, a checkpoint in one file or several; of entries put together, the last version.
 _OF_A_VERSION: Final = re.compile(r"^(?:\d{20}\.)?(\d{20})\.(?:json|crc|compacted\.json|checkpoint\.(?:.*\.)?parquet)$")
 
@@ -57,8 +58,16 @@ def _link_log(log: Path, since: int, to: Path) -> None:
 
 def newest_checkpoint(table: Path, at_most: int | None = None) -> int | None:
     """The version of the newest checkpoint in one file, of those up to `at_most`; None if there is none."""
-    found = (int(match[1]) for name in os.listdir(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name)))
-    return max((version for version in found if at_most is None or version <= at_most), default=None)
+    found = {int(match[1]): name for name in os.listdir(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name))}
+    wanted = (version for version in sorted(found, reverse=True) if at_most is None or version <= at_most)
+    return next((version for version in wanted if _has_end(table / LOG_FOLDER / found[version])), None)
+
+
+def _has_end(file: Path) -> bool:
+    """Whether a file of Parquet is not what a loss of power while it was written has left, which readers pass over."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - len(_PARQUET)))
+        return stream.read() == _PARQUET
 
 
 def clean_log(table: Path, oldest: int) -> int:
@@ -70,6 +79,9 @@ def clean_log(table: Path, oldest: int) -> int:
     if first is None:
         return 0
     log, removed = table / LOG_FOLDER, 0
+    # Whoever wrote it may have crashed before it was durable, or leave that to the operating system.
+    for file in (log / f"{first:020d}.checkpoint.parquet", log):
+        durable.sync(file)
     # Oldest first: what a crash leaves is a log without a gap.
     for name in sorted(os.listdir(log), key=lambda name: name[:20]):
         match = _OF_A_VERSION.match(name)

@@ -126,20 +126,19 @@ class TableState:
             self.apply(self.version + 1, read_entry(table, self.version + 1))
 
     def _begin_at_checkpoint(self, table: Path, at_most: float = math.inf) -> None:
-        """Start anew from the newest checkpoint that is one file; from nothing if there is none that can be read."""
+        """Start anew from the newest checkpoint that is one file and can be read; from nothing if there is none."""
         vars(self).update(vars(TableState()))
         names = os.listdir(table / LOG_FOLDER)
         found = (int(match[1]) for name in names if (match := _CHECKPOINT.match(name)))
-        version = max((version for version in found if version <= at_most), default=NO_TABLE)
-        if version == NO_TABLE:
-            return
-        # Half written by a crash; then the entries that it stands for are still there.
-        with (
-            suppress(pa.ArrowException, OSError),
-            pq.ParquetFile(table / LOG_FOLDER / f"{version:020d}.checkpoint.parquet") as file,
-        ):
-            rows = file.read(columns=[kind for kind in _IN_CHECKPOINT if kind in file.schema_arrow.names])
-            self.apply(version, map(_without_nulls, rows.to_pylist(maps_as_pydicts="strict")))
+        for version in sorted((version for version in found if version <= at_most), reverse=True):
+            # Half written by a crash or a loss of power; then what it stands for is still there.
+            with (
+                suppress(pa.ArrowException, OSError),
+                pq.ParquetFile(table / LOG_FOLDER / f"{version:020d}.checkpoint.parquet") as file,
+            ):
+                rows = file.read(columns=[kind for kind in _IN_CHECKPOINT if kind in file.schema_arrow.names])
+                self.apply(version, map(_without_nulls, rows.to_pylist(maps_as_pydicts="strict")))
+                return
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:

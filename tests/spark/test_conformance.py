@@ -1,9 +1,13 @@
 """Protocol conformance: random histories of one table, written by everything that writes Delta here.
 
 Our commits by either way, our upkeep, Spark's statements and maintenance, delta-rs's compaction, foreign commits in
-between, crashes. After every step delta-rs, Polars and DuckDB give the oracle's rows of the newest version and of an
-older one; Spark does after its own steps and after every eighth. 20 seeds of 40 steps; `just conformance` runs 200.
-How often each operation ran is in the summary of the test run (tests/fix_conformance.py).
+between, crashes; keys of one whole number, of a text and a decimal, of texts that may be NULL. After every step
+delta-rs, Polars and DuckDB give the oracle's rows of the newest version and of an older one. Spark, which is dear,
+gives those of both after every twentieth step (`just conformance`: every eighth), and those of the newest after its own
+steps and at the end. Polars and DuckDB read through deltalake here: Polars scans the files that deltalake names, DuckDB
+takes the rows of deltalake's scan. So Delta's log is read by two, deltalake and Spark (docs/readers.md). 20 seeds of 40
+steps; `just conformance` runs 200. How often each operation ran, and where commits crashed, is in the summary of the
+test run (tests/fix_conformance.py).
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 import duckdb
@@ -39,7 +45,7 @@ from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "20"))
 STEPS: Final = 40
 AT_ONCE: Final = 4  # seeds that share the session; the machine waits for the disk and for Spark's planning
-SCHEMA: Final = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
+SPARK_READS_EVERY: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SPARK", "20"))
 KEYS: Final = 120
 SETTINGS: Final = UpkeepSettings(
     merged_files=3, checkpoint_versions=6, sweep_versions=6, keep_hours=0, target_mb=1, deleted_part=0.25
@@ -49,9 +55,44 @@ Row = tuple[int, str | None, int]
 Model = dict[int, Row]
 
 
-def table_of(model: Model) -> pa.Table:
-    rows = list(model.values())
-    return pa.table([pa.array([row[i] for row in rows], field.type) for i, field in enumerate(SCHEMA)], schema=SCHEMA)
+@dataclass(frozen=True)
+class Shape:
+    """Key columns beside `id`, and the values that they have for each id, none twice; without any, `id` is the key."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    values: Callable[[int], tuple[Any, ...]]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([("id", pa.int64()), *self.columns, ("name", pa.string()), ("n", pa.int64())])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns) or ("id",)
+
+    def rows(self, model: Model) -> list[tuple[Any, ...]]:
+        return [(key, *self.values(key), name, n) for key, name, n in model.values()]
+
+    def table_of(self, model: Model) -> pa.Table:
+        rows, schema = self.rows(model), self.schema
+        arrays = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]
+        return pa.table(arrays, schema=schema)
+
+
+SHAPES: Final = (
+    Shape((), lambda key: ()),
+    Shape(
+        (("a", pa.string()), ("b", pa.decimal128(20, 2))),
+        lambda key: ("é" * (key % 3) + str(key // 30), Decimal(key // 3 % 10 - 5) / 100),
+    ),
+    Shape(
+        (("a", pa.string()), ("b", pa.string())),
+        lambda key: ("k" * 9 + str(key // 3), (None, "", "NULL")[key % 3]),
+    ),
+)
+# Where a commit may crash: in the middle of a file of new rows, of what says which rows vanish, and of the entry's
+# draft; or with all files there before the entry.
+PLACES: Final = ("data file", "vanishing rows", "before the entry", "entry")
 
 
 _armed = threading.local()
@@ -67,9 +108,12 @@ class History:
     def __init__(self, seed: int, root: Path, spark: SparkSession) -> None:
         self.seed, self.root, self.table = seed, root, root / "t"
         self.chance = random.Random(seed)
-        self.spec = TableSpec("t", "t", SCHEMA, ("id",), "plain" if seed % 5 == 4 else "vectors")
+        self.shape = SHAPES[seed % len(SHAPES)]
+        self.spec = TableSpec("t", "t", self.shape.schema, self.shape.key, "plain" if seed % 5 == 4 else "vectors")
         self.session = spark.newSession()
         self.session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        self.session.conf.set("spark.databricks.delta.snapshotPartitions", "1")
+        self.session.conf.set("spark.sql.shuffle.partitions", "1")
         # VACUUM lists files in so many tasks, ten thousand unless one says so.
         self.session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
         if seed % 4:  # a fifth of the time of a suite of small statements
@@ -82,6 +126,7 @@ class History:
         self.models: dict[int, Model] = {self.version: {}}
         self.oldest = self.version
         self.done: list[str] = []
+        self.crashed: list[str] = []
 
     def start(self) -> None:
         """What a new process knows: nothing."""
@@ -124,27 +169,38 @@ class History:
             raise AssertionError(f"seed {self.seed}: {name} failed after {', '.join(self.done)}") from error
         newest = DeltaTable(str(self.table)).version()
         assert newest == self.version, f"seed {self.seed}: version {newest} after {', '.join(self.done)}"
-        self.read(name, self.version, [*READERS] if name in BY_SPARK else [*READERS][:-1])
-        self.read(name, self.older(), [*READERS] if len(self.done) == STEPS else [*READERS][:-1])
+        is_sparks_turn = len(self.done) % SPARK_READS_EVERY == 0
+        is_last = len(self.done) == STEPS  # Spark reads the newest at the end
+        without_spark = [*READERS][:-1]
+        is_by_spark = name in BY_SPARK or (is_sparks_turn and not is_last)
+        self.read(name, self.version, [*READERS] if is_by_spark else without_spark)
+        self.read(name, self.older(), [*READERS] if is_sparks_turn else without_spark)
 
     def older(self) -> int:
         """Some version that can still be read."""
         return self.chance.choice([each for each in self.models if each >= self.oldest])
 
     def read(self, step: str, version: int, readers: list[str]) -> None:
-        wanted = sorted(self.models[version].values())
+        wanted, schema = sorted(self.shape.rows(self.models[version])), self.shape.schema
         for name in readers:
-            found = READERS[name](self, version).select(SCHEMA.names).cast(SCHEMA)
+            found = READERS[name](self, version).select(schema.names).cast(schema)
             rows = sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
             assert rows == wanted, (
                 f"seed {self.seed}: {name} reads {len(rows)} rows of version {version}, wanted {len(wanted)}; "
                 f"after {step}, having done {', '.join(self.done)}"
             )
 
-    def assert_no_orphans(self) -> None:
+    def orphans(self) -> set[Path]:
+        """Files that the newest version does not name; it names none that is not there."""
+        assert self.upkeep.is_known(self.version)
         files = {file for file in self.table.iterdir() if file.is_file() and not file.name.startswith(".")}
         named = files_of(self.table, self.upkeep.files)
-        assert files == named, f"seed {self.seed}: {len(files - named)} orphans after {', '.join(self.done)}"
+        assert named <= files, f"seed {self.seed}: {len(named - files)} files are gone after {', '.join(self.done)}"
+        return files - named
+
+    def assert_no_orphans(self) -> None:
+        orphans = self.orphans()
+        assert not orphans, f"seed {self.seed}: {len(orphans)} orphans after {', '.join(self.done)}"
 
     def advance(self, model: Model, by: int = 1) -> None:
         for _ in range(by):
@@ -165,9 +221,9 @@ class History:
         chance, before = self.chance, self.model
         new = {key: self.row(key) for key in chance.sample(range(KEYS), chance.choice([1, 5, 30]))}
         gone = [key for key in before if key not in new and chance.random() < 0.1]
-        deleted = pa.table({"id": pa.array(gone, pa.int64())}) if gone else None
+        deleted = self.shape.table_of({key: before[key] for key in gone}).select(self.shape.key) if gone else None
         after = {key: row for key, row in before.items() if key not in gone} | new
-        return Changes(deleted, table_of(new), all_new=not before), after
+        return Changes(deleted, self.shape.table_of(new), all_new=not before), after
 
     def row(self, key: int) -> Row:
         return key, self.chance.choice([None, "", "é", "x" * 40]), self.chance.randrange(10**6)
@@ -201,10 +257,11 @@ class History:
         self.direct()
 
     def crash_in_commit(self) -> None:
-        """Before the entry is put: the files are there, and no version names them."""
+        """Somewhere before the version counts: files are there, whole or half, and no version names them."""
         changes, _ = self.changes()
-        with pytest.raises(Crash), crashing(commits=True):
+        with pytest.raises(Crash) as crash, crashing(place=self.chance.randrange(len(PLACES))):
             self.warehouse.commit(self.spec, self.version, changes, self.stamp())
+        self.crashed.append(str(crash.value))
         self.start()
 
     def crash_in_upkeep(self) -> None:
@@ -220,7 +277,7 @@ class History:
         changes, _ = self.changes()
         key = KEYS + self.version
         row = (key, None, key)
-        write_deltalake(str(self.table), table_of({key: row}), mode="append")
+        write_deltalake(str(self.table), self.shape.table_of({key: row}), mode="append")
         warehouse = self.chance.choice([self.warehouse, self.by_spark])
         with pytest.raises(ForeignCommit):
             warehouse.commit(self.spec, self.version, changes, self.stamp())
@@ -236,9 +293,11 @@ class History:
     def merge(self) -> None:
         new = {key: self.row(key) for key in self.chance.sample(range(KEYS), 5)}
         before = self.model
-        rows = ", ".join(f"({key}L, {'NULL' if name is None else repr(name)}, {n}L)" for key, name, n in new.values())
+        rows = ", ".join(f"({', '.join(map(literal, row))})" for row in self.shape.rows(new))
+        is_same = " AND ".join(f"t.{name} <=> s.{name}" for name in self.shape.key)
         self.sql(
-            f"MERGE INTO TABLE_ t USING (SELECT * FROM VALUES {rows} AS v(id, name, n)) s ON t.id = s.id "
+            f"MERGE INTO TABLE_ t USING (SELECT * FROM VALUES {rows} AS v({', '.join(self.shape.schema.names)})) s "
+            f"ON {is_same} "
             "WHEN MATCHED AND s.n % 3 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
         gone = {key for key, row in new.items() if key in before and row[2] % 3 == 0}
@@ -264,8 +323,12 @@ class History:
         self.sql("REORG TABLE TABLE_ APPLY (PURGE)")
 
     def vacuum(self) -> None:
+        """Spark's takes what a crash has left, and all that only older versions name."""
+        self.crash_in_commit()
+        assert self.orphans()
         self.sql("VACUUM TABLE_ RETAIN 0 HOURS")
         self.oldest = self.version
+        self.assert_no_orphans()
 
     def restore(self) -> None:
         version = self.older()
@@ -288,14 +351,21 @@ class History:
         self.advance(self.model, newest - self.version)
 
 
+def literal(value: Any) -> str:
+    """A value in Spark's SQL."""
+    if value is None:
+        return "NULL"
+    return repr(value) if isinstance(value, str) else f"{value}{'L' if isinstance(value, int) else 'BD'}"
+
+
 @contextmanager
-def crashing(*, commits: bool = False, points: int | None = None) -> Iterator[None]:
-    """Let this thread crash before it puts an entry, or at a fault point after so many."""
-    _armed.commits, _armed.points = commits, points
+def crashing(*, place: int | None = None, points: int | None = None) -> Iterator[None]:
+    """Let this thread crash at a place of a commit, or the next one that it has; or at a fault point after so many."""
+    _armed.place, _armed.points = place, points
     try:
         yield
     finally:
-        _armed.commits, _armed.points = False, None
+        _armed.place, _armed.points = None, None
 
 
 def point(name: str) -> None:
@@ -306,8 +376,36 @@ def point(name: str) -> None:
             raise Crash(name)
 
 
+def crash_at(place: str) -> bool:
+    """Whether this thread is to crash here."""
+    wanted = getattr(_armed, "place", None)
+    return wanted is not None and PLACES.index(place) >= wanted
+
+
+_write, _sync = durable.write, durable.sync
+_WRITTEN: Final = {".parquet": "data file", ".bin": "vanishing rows", ".tmp": "entry"}
+
+
+def write_or_crash(file: Path, content: bytes | memoryview) -> None:
+    place = _WRITTEN[file.suffix]
+    if not crash_at(place):
+        _write(file, content)
+        return
+    # A draft of ours is removed when an error comes; a crash leaves it.
+    left = file.with_name(f".left-{file.name[1:]}") if place == "entry" else file
+    left.write_bytes(content[: len(content) // 2])
+    raise Crash(place)
+
+
+def sync_or_crash(file: Path) -> None:
+    """Rows that are kept in a new file, in a table of layout `plain`, are written before."""
+    if file.suffix == ".parquet" and crash_at("vanishing rows"):
+        raise Crash("vanishing rows")
+    _sync(file)
+
+
 def put_entry_or_crash(table: Path, version: int, actions: Sequence[Action]) -> None:
-    if getattr(_armed, "commits", False):
+    if crash_at("before the entry"):
         raise Crash("before the entry")
     put_entry(table, version, actions)
 
@@ -318,6 +416,8 @@ def crashes() -> Iterator[None]:
     with (
         patch.object(faults, "point", point),
         patch.object(state, "put_entry", put_entry_or_crash),
+        patch.object(durable, "write", write_or_crash),
+        patch.object(durable, "sync", sync_or_crash),
         patch.object(durable, "_is_on", False),
     ):
         yield
@@ -338,7 +438,10 @@ def by_duckdb(history: History, version: int) -> pa.Table:
 
 
 def by_spark(history: History, version: int) -> pa.Table:
-    return history.session.read.format("delta").option("versionAsOf", version).load(str(history.table)).toArrow()
+    reader = history.session.read.format("delta")
+    # Of a version that is named Spark makes the state anew, also of the newest.
+    asked = reader if version == history.version else reader.option("versionAsOf", version)
+    return asked.load(str(history.table)).toArrow()
 
 
 # Spark is the last one: it does not read after every step.
@@ -380,9 +483,12 @@ def test_history_is_read_alike_by_every_reader(
         runs = [pool.submit(history.run) for history in histories]
     for name in OPERATIONS:
         conformance[name] = conformance.get(name, 0) + sum(history.done.count(name) for history in histories)
+    for place in PLACES:
+        count = sum(history.crashed.count(place) for history in histories)
+        conformance[f"crash: {place}"] = conformance.get(f"crash: {place}", 0) + count
     for run in runs:
         run.result()
 
 
 def test_every_operation_ran(conformance: dict[str, int]) -> None:
-    assert all(conformance.get(name) for name in OPERATIONS)
+    assert all(conformance.get(name) for name in [*OPERATIONS, *(f"crash: {place}" for place in PLACES)])

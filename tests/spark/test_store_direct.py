@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -31,12 +32,14 @@ SCHEMA = pa.schema(
         ("amount", pa.decimal128(12, 2)),
         ("at", pa.timestamp("us", tz="UTC")),
         ("tags", pa.list_(pa.string())),
+        ("place", pa.struct([("x", pa.int64()), ("y", pa.list_(pa.float64()))])),
     ]
 )
 SPEC = TableSpec("t", "t", SCHEMA, ("a", "b"))
 LAST = 15
 
-Row = tuple[int | None, str | None, Decimal | None, int, tuple[str | None, ...] | None]
+Place = dict[str, Any]
+Row = tuple[int | None, str | None, Decimal | None, int, tuple[str | None, ...] | None, Place | None]
 
 
 def table_of(rows: list[Row]) -> pa.Table:
@@ -72,7 +75,7 @@ class History:
 
     def questions(self) -> list[pa.Table]:
         """Keys of all kinds to look up: some of the table's, and some by other columns."""
-        chance, (a, b, amount, at, _) = self.chance, zip(*self.stored.values(), strict=True)
+        chance, (a, b, amount, at, tags, place) = self.chance, zip(*self.stored.values(), strict=True)
         return [
             pa.table(
                 [[1, None, 3], ["x", chance.choice(b), None]], schema=pa.schema([SCHEMA.field("a"), SCHEMA.field("b")])
@@ -81,10 +84,12 @@ class History:
             pa.table(
                 [[chance.choice(at)], [chance.choice(a)]], schema=pa.schema([SCHEMA.field("at"), SCHEMA.field("a")])
             ),
+            pa.table([[chance.choice(tags), None]], schema=pa.schema([SCHEMA.field("tags")])),
+            pa.table([[chance.choice(place), {"x": None, "y": []}]], schema=pa.schema([SCHEMA.field("place")])),
         ]
 
     def answer(self, keys: pa.Table) -> list[str]:
-        wanted = {tuple(key.values()) for key in keys.to_pylist()}
+        wanted = [tuple(key.values()) for key in keys.to_pylist()]
         stored = table_of(list(self.stored.values())).to_pylist()
         found = [row for row in stored if tuple(row[name] for name in keys.column_names) in wanted]
         return as_rows(pa.Table.from_pylist(found, SCHEMA))
@@ -108,7 +113,8 @@ class History:
     def _row(self, key: tuple[int | None, str | None]) -> Row:
         chance = self.chance
         amount = chance.choice([None, Decimal(chance.randint(-(10**9), 10**9)) / 100])
-        return (*key, amount, chance.randint(0, 10**15), chance.choice([None, (), ("q", None)]))
+        place = chance.choice([None, {"x": None, "y": []}, {"x": 1, "y": [0.5, None]}, {"x": 1, "y": None}])
+        return (*key, amount, chance.randint(0, 10**15), chance.choice([None, (), ("q", None)]), place)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -143,14 +149,14 @@ def test_random_commits_by_either_way_are_read_alike_by_every_reader(
 def test_direct_commit_makes_exactly_the_next_version_and_carries_the_attempt(warehouse: Warehouse) -> None:
     base = warehouse.create(SPEC)
     stamp = Stamp(3, 7, "0/1")
-    version = warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), stamp)
+    version = warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None, None)]), True), stamp)
     assert (version, warehouse.history.stamp_of("t", version)) == (base + 1, stamp)
 
 
 def test_direct_commit_of_an_attempt_below_a_fence_is_fenced(warehouse: Warehouse) -> None:
     base = warehouse.fence("t", Stamp(1, 9, "0/1")) if warehouse.create(SPEC) == 0 else 0
     with pytest.raises(Fenced):
-        warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None)]), True), Stamp(1, 8, "0/1"))
+        warehouse.commit(SPEC, base, Changes(None, table_of([(1, "x", None, 0, None, None)]), True), Stamp(1, 8, "0/1"))
 
 
 def test_power_loss_after_a_commit_through_spark_leaves_the_new_version(
@@ -159,11 +165,14 @@ def test_power_loss_after_a_commit_through_spark_leaves_the_new_version(
     root = tmp_path / "warehouse"
     root.mkdir()
     disk = Disk(root, monkeypatch)
-    warehouse, rows = Warehouse(root, spark, allow_direct=False), table_of([(n, "x", None, n, None) for n in range(9)])
+    warehouse, rows = (
+        Warehouse(root, spark, allow_direct=False),
+        table_of([(n, "x", None, n, None, None) for n in range(9)]),
+    )
     version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
     warehouse.commit(SPEC, version, Changes(rows.select(["a", "b"]).slice(3), rows.slice(0, 1)), Stamp(1, 2, "0/1"))
     found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", 2).num_rows)
-    assert found == [3, 3, 3]
+    assert set(found) == {3}
 
 
 def test_power_loss_after_a_commit_through_spark_that_made_a_checkpoint_leaves_the_new_version(
@@ -182,7 +191,7 @@ def test_power_loss_after_a_commit_through_spark_that_made_a_checkpoint_leaves_t
         version = warehouse.commit(SPEC, version, Changes(None, rows, True), Stamp(1, attempt, "0/1"))
     assert newest_checkpoint(root / "t") == version
     found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", version).num_rows)
-    assert found == [2, 2, 2]
+    assert set(found) == {2}
 
 
 def test_spark_makes_no_checkpoint_of_a_table(tmp_path: Path, spark: SparkSession, warehouse: Warehouse) -> None:

@@ -13,7 +13,9 @@ import pytest
 from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.store import durable
 from cdc_views.store.checkpoint import clean_log, write_checkpoint
+from cdc_views.store.commit import Written, WrittenRows
 from cdc_views.store.control import ControlLog, read_control
+from cdc_views.store.data_files import write_rows
 from cdc_views.store.reading import read_table
 from cdc_views.store.schema import Layout
 from cdc_views.store.torn import remove_torn_entries
@@ -23,6 +25,8 @@ from tests.power_loss import Disk, found_after
 
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
 SPEC = TableSpec("t", "mirrors/t", SCHEMA, ("id",))
+PLAIN = TableSpec("t", "mirrors/t", SCHEMA, ("id",), "plain")
+UPKEEP = UpkeepSettings(merged_files=3, checkpoint_versions=1, sweep_versions=1, keep_hours=0)
 
 
 @pytest.fixture
@@ -57,31 +61,118 @@ def commit(warehouse: Warehouse, version: int, changes: Changes) -> int:
     return warehouse.commit(SPEC, version, changes, Stamp(1, version + 1, "0/1"))
 
 
-def test_power_loss_at_any_step_of_a_commit_leaves_the_old_version_or_the_new(tmp_path: Path, disk: Disk) -> None:
+def written(changes: Changes) -> WrittenRows:
+    """The same change, its rows in a file each, as tasks would write them."""
+    new, deleted = cast(pa.Table, changes.rows), cast(pa.Table | None, changes.deleted)
+
+    def write(spec: TableSpec, folder: Path) -> Written:
+        files = [write_rows(folder, new.slice(number, 1), ["id"]) for number in range(new.num_rows)]
+        return Written(files, rows().select(["id"]) if deleted is None else deleted)
+
+    return WrittenRows(write, changes.all_new)
+
+
+@pytest.mark.parametrize("spec", [SPEC, PLAIN], ids=lambda spec: spec.layout)
+@pytest.mark.parametrize("way", [Changes, WrittenRows])
+def test_power_loss_at_any_step_of_a_commit_leaves_the_old_version_or_the_new(
+    tmp_path: Path, disk: Disk, spec: TableSpec, way: type
+) -> None:
     root = tmp_path / "warehouse"
     warehouse = warehouse_in(root)
-    warehouse.create(SPEC)
-    version = commit(warehouse, 0, Changes(None, rows(1, 2, 3), all_new=True))
+    warehouse.create(spec)
+    version = warehouse.commit(spec, 0, Changes(None, rows(1, 2, 3), all_new=True), Stamp(1, 1, "0/1"))
     for changes in (
-        Changes(rows(1).select(["id"]), rows(3, 4, note="new")),  # a data file and a deletion vector
-        Changes(rows(4).select(["id"]), rows()),  # a deletion vector alone
+        Changes(rows(1).select(["id"]), rows(3, 4, note="new")),  # data files and a deletion vector, or rows kept
+        Changes(rows(4).select(["id"]), rows()),  # a deletion vector alone, or nothing new
         Changes(None, rows(9), all_new=True),  # a data file alone
     ):
         old = read(root)
         disk.states = []
-        version = commit(warehouse, version, changes)
-        new = read(root)
-        assert old != new
-        found = found_after(disk.states, tmp_path / "after", read)
-        assert {str(each) for each in found} == {str(old), str(new)}
-        assert found_after(disk.lose_power(), tmp_path / "after", read) == [new] * 3
+        change = changes if way is Changes else written(changes)
+        version = warehouse.commit(spec, version, change, Stamp(1, version + 1, "0/1"))
+        assert old != read(root)
+        assert_found(disk, tmp_path, old, read(root))
+
+
+def assert_found(disk: Disk, tmp_path: Path, old: object, new: object) -> None:
+    """The old rows or the new ones are found at any moment of what was done, and the new ones after it."""
+    found = found_after(disk.states, tmp_path / "after", read)
+    assert {str(each) for each in found} == {str(old), str(new)}
+    assert all(each == new for each in found_after(disk.lose_power(), tmp_path / "after", read))
+
+
+def with_small_files(warehouse: Warehouse, count: int = 4) -> int:
+    """A table of so many files, one of which has lost a row."""
+    version = warehouse.create(SPEC)
+    for number in range(count):
+        version = commit(warehouse, version, Changes(None, rows(number, number + 100), all_new=True))
+    return commit(warehouse, version, Changes(rows(0).select(["id"]), rows(100, note="new")))
+
+
+def test_power_loss_at_any_step_of_a_restore_leaves_the_old_version_or_the_restored(tmp_path: Path, disk: Disk) -> None:
+    root = tmp_path / "warehouse"
+    warehouse = warehouse_in(root)
+    version = with_small_files(warehouse)
+    old, disk.states = read(root), []
+    warehouse.restore(SPEC.path, version - 2, Stamp(1, version + 1, "0/1"), version)
+    assert old != read(root)
+    assert_found(disk, tmp_path, old, read(root))
+
+
+def test_power_loss_at_any_step_of_a_fence_or_a_compaction_leaves_the_rows(tmp_path: Path, disk: Disk) -> None:
+    root, upkeep = tmp_path / "warehouse", TableUpkeep(tmp_path / "warehouse", SPEC, UPKEEP)
+    warehouse = warehouse_in(root)
+    version = with_small_files(warehouse)
+    rows_of_it, disk.states = read(root), []
+    assert warehouse.fence(SPEC.path, Stamp(1, version + 1, "0/1")) == version + 1
+    assert upkeep.is_known(version + 1)
+    assert upkeep.compact(upkeep.files_due(), Stamp(1, version + 1, "0/1")) == version + 2
+    assert_found(disk, tmp_path, rows_of_it, rows_of_it)
+    newest = found_after(disk.states, tmp_path / "after", lambda root: warehouse_in(root).latest_version(SPEC.path))
+    assert set(newest) == {version, version + 1, version + 2}
+    last = found_after(disk.lose_power(), tmp_path / "after", lambda root: warehouse_in(root).latest_version(SPEC.path))
+    assert set(last) == {version + 2}
+
+
+def read_and_keep_up(root: Path) -> list[tuple[int, str]]:
+    """The rows, after upkeep has relied on what it found there: checkpoints."""
+    upkeep = TableUpkeep(root, SPEC, UPKEEP)
+    version = warehouse_in(root).latest_version(SPEC.path)
+    assert upkeep.is_known(version)
+    upkeep.sweep(version)
+    version = commit(warehouse_in(root), version, Changes(None, rows(77), all_new=True))
+    assert upkeep.is_known(version)
+    return [row for row in read(root) if row[0] != 77]
+
+
+def test_power_loss_while_a_checkpoint_is_written_or_the_log_cleaned_up_leaves_the_rows(
+    tmp_path: Path, disk: Disk
+) -> None:
+    root, upkeep = tmp_path / "warehouse", TableUpkeep(tmp_path / "warehouse", SPEC, UPKEEP)
+    warehouse = warehouse_in(root)
+    version = with_small_files(warehouse)
+    for _ in range(2):  # the second one stands on the first
+        rows_of_it, disk.states = read(root), []
+        assert upkeep.is_known(version)
+        upkeep.checkpoint()
+        before = disk.lose_power()[-1]
+        assert upkeep.sweep(version)
+        after = disk.lose_power()[-1]
+        # What is removed may vanish in any order.
+        disk.states += [
+            {name: before[name] for name in before if name != gone} for gone in before.keys() - after.keys()
+        ]
+        disk.states += disk.lose_power()
+        for look in (read, read_and_keep_up):
+            assert all(found == rows_of_it for found in found_after(disk.states, tmp_path / "after", look))
+        version = commit(warehouse, version, Changes(rows(1).select(["id"]), rows(200 + version)))
 
 
 def test_power_loss_after_the_first_commit_of_a_table_leaves_it(tmp_path: Path, disk: Disk) -> None:
     warehouse = warehouse_in(tmp_path / "warehouse")
     warehouse.create(SPEC)
     commit(warehouse, 0, Changes(None, rows(1), all_new=True))
-    assert found_after(disk.lose_power(), tmp_path / "after", read) == [[(1, "")]] * 3
+    assert all(found == [(1, "")] for found in found_after(disk.lose_power(), tmp_path / "after", read))
 
 
 def test_power_loss_at_any_step_of_a_control_record_leaves_those_before_it_or_all(tmp_path: Path, disk: Disk) -> None:
@@ -91,7 +182,7 @@ def test_power_loss_at_any_step_of_a_control_record_leaves_those_before_it_or_al
     log.append(kind="upkeep", epoch=1, attempt=2)
     found = found_after(disk.states, tmp_path / "after", lambda root: len(read_control(root)))
     assert set(found) == {1, 2}
-    assert found_after(disk.lose_power(), tmp_path / "after", lambda root: len(read_control(root))) == [2] * 3
+    assert set(found_after(disk.lose_power(), tmp_path / "after", lambda root: len(read_control(root)))) == {2}
 
 
 def test_power_loss_at_any_step_of_a_checkpoint_leaves_a_table_that_can_be_read(tmp_path: Path, disk: Disk) -> None:
@@ -104,7 +195,7 @@ def test_power_loss_at_any_step_of_a_checkpoint_leaves_a_table_that_can_be_read(
             assert write_checkpoint(root / SPEC.path) == version
             assert {str(each) for each in found_after(disk.states, tmp_path / "after", read)} == {str(read(root))}
     assert clean_log(root / SPEC.path, version) > 0
-    assert found_after(disk.lose_power(), tmp_path / "after", read) == [read(root)] * 3
+    assert all(found == read(root) for found in found_after(disk.lose_power(), tmp_path / "after", read))
 
 
 def test_without_fsync_there_is_a_warning_and_a_commit_may_be_lost(
@@ -169,5 +260,4 @@ def test_power_loss_at_any_step_of_a_compaction_or_a_rewriting_leaves_the_rows_b
     assert upkeep.is_known(version)
     disk.states = []
     upkeep.compact(upkeep.files_due(), Stamp(1, version, "0/1"))
-    assert {str(each) for each in found_after(disk.states, tmp_path / "after", read)} == {str(new)}
-    assert found_after(disk.lose_power(), tmp_path / "after", read) == [new] * 3
+    assert_found(disk, tmp_path, new, new)

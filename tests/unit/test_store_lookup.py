@@ -119,6 +119,40 @@ def assert_lookups(warehouse: Warehouse, version: int, model: Model) -> None:
     assert warehouse.ways.taken() == {"lookup": {"t": "index"}}
 
 
+NESTED = {
+    "list": (pa.list_(pa.string()), [None, [], [None], ["a"], ["a", None], [None, "a"], ["a", "b"]]),
+    "struct": (
+        pa.struct([("x", pa.int64()), ("y", pa.list_(pa.int64()))]),
+        [None, {"x": None, "y": None}, {"x": 1, "y": None}, {"x": 1, "y": []}, {"x": 1, "y": [1, None]}],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", NESTED)
+def test_rows_are_found_by_a_nested_column_and_replaced_by_a_nested_key(tmp_path: Path, shape: str) -> None:
+    kind, values = NESTED[shape]
+    spec = TableSpec("t", "t", pa.schema([("k", kind), ("n", pa.int64())]), ("k",))
+    warehouse = warehouse_in(tmp_path)
+    for attempt in (1, 2):
+        rows = pa.table([pa.array(values, kind), [attempt] * len(values)], schema=spec.schema)
+        version = warehouse.commit(spec, warehouse.create(spec), Changes(None, rows), Stamp(1, attempt, "0/1"))
+    for number, value in enumerate(values):
+        keys = pa.table({"k": pa.array([value, value], kind)})
+        assert warehouse.lookup(spec, version, keys).to_pylist() == [{"k": value, "n": 2}]
+        gone = pa.table({"n": pa.array([number], pa.int64()), "k": pa.array([value], kind)})
+        assert warehouse.lookup(spec, version, gone).num_rows == (number == 2)
+    assert warehouse.ways.taken() == {"commit": {"t": "direct"}, "lookup": {"t": "index"}}
+
+
+def test_rows_are_not_found_by_a_map_without_spark(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    spec = TableSpec("t", "t", pa.schema([("id", pa.int64()), ("m", kind)]), ("id",))
+    warehouse = warehouse_in(tmp_path)
+    version = warehouse.create(spec)
+    with pytest.raises(AttributeError):  # it asks Spark, which is not there
+        warehouse.lookup(spec, version, pa.table({"m": pa.array([[("a", 1)]], kind)}))
+
+
 def is_between(place: int, lower: Any, upper: Any, row: Row) -> bool:
     value: Any = row[place]
     return value is not None and (lower is None or value >= lower) and (upper is None or value <= upper)
