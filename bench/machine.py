@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -39,10 +39,19 @@ def busy_s() -> float:
     return (user + nice + system + irq + softirq + steal) / _TICKS_PER_S
 
 
-def cpu_s(pids: Iterable[int | None]) -> float:
-    """Seconds of CPU that these processes and their descendants have spent, ended descendants included."""
+def cpu_s(pids: Iterable[int | None]) -> dict[int, float]:
+    """Seconds of CPU that each of these processes and their descendants has spent, with children that it waited for."""
     families = {member for pid in pids if pid is not None for member in process.family(pid)}
-    return sum(map(_spent_ticks, families)) / _TICKS_PER_S
+    return {pid: _spent_ticks(pid) / _TICKS_PER_S for pid in families}
+
+
+def spent_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Seconds of CPU between two answers of `cpu_s`.
+
+    What a process had spent that has ended since is not taken off: nobody waits for Spark's Python workers, so it is in
+    no other's account.
+    """
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
 def _spent_ticks(pid: int) -> int:

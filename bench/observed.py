@@ -170,7 +170,7 @@ def _cores(groups: Mapping[str, list[int | None]]) -> Iterator[dict[str, float]]
     busy, began = machine.busy_s(), time.monotonic()
     yield used
     seconds = time.monotonic() - began
-    used |= {name: (machine.cpu_s(pids) - before[name]) / seconds for name, pids in groups.items()}
+    used |= {name: machine.spent_s(before[name], machine.cpu_s(pids)) / seconds for name, pids in groups.items()}
     used["foreign"] = max(0.0, (machine.busy_s() - busy) / seconds - sum(used.values()))
 
 

@@ -30,7 +30,7 @@ from cdc_views.log.record import TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written
-from cdc_views.store.compaction import MOST_FULL_ROWS
+from cdc_views.store.compaction import FULL_ROWS
 from cdc_views.store.data_files import space_for, write_rows
 from cdc_views.store.direct import whole_numbers
 from cdc_views.store.fingerprints import Fingerprints, fingerprints
@@ -86,7 +86,7 @@ class FilesOfRange:
     piece_offsets: int = PIECE_OFFSETS
     piece_bytes: int = PIECE_BYTES
     file_bytes: int = FILE_BYTES
-    file_rows: int = MOST_FULL_ROWS
+    file_rows: int = FULL_ROWS
 
     def __call__(self, wanted: Range) -> Written:
         """Write the files; their content is on the disk, their names may not be.

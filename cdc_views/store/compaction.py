@@ -3,9 +3,8 @@
 Files are merged with others of about their size only, like a log-structured merge tree: a row is copied once per
 size class, so that the cost of an epoch does not grow with the table, and the number of files is bounded by the
 number of classes. Readers built on delta-rs decode a file that has deletion vectors whole, by one thread, whatever
-they look for in it; so a file is full, too, when it has a quarter of the rows of a small table, or half a million.
-A version made here rearranges rows and changes none (`dataChange` is false), and carries the
-stamp of an attempt that the control log knows.
+they look for in it; so a file is full, too, when it has half a million rows. A version made here rearranges rows and
+changes none (`dataChange` is false), and carries the stamp of an attempt that the control log knows.
 
 Ours, not delta-rs's: that one rewrites every file below its target size each time, in one row group, and its
 version has no stamp (docs/decisions/2026-11-21-upkeep.md).
@@ -14,7 +13,7 @@ version has no stamp (docs/decisions/2026-11-21-upkeep.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -33,10 +32,8 @@ from cdc_views.store.versions import Stamp, rearrangement
 
 _MB = 1_000_000
 _CLASSES = 4
-_FULL_PART = 0.25
-# Another file costs a reader some 0.7 ms, as much as 10,000 rows, and an epoch 0.1 ms if it changes rows in each.
-_LEAST_FULL_ROWS = 50_000
-MOST_FULL_ROWS = 500_000
+# Twice as many files cost an epoch that changes rows in each a tenth more, and halve what a reader decodes.
+FULL_ROWS = 500_000
 
 
 @dataclass(frozen=True)
@@ -62,14 +59,13 @@ def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> li
     sized = sorted((_Sized.of(add) for add in state.files.values()), key=lambda file: file.live_bytes)
     classes: list[list[_Sized]] = [[] for _ in range(_CLASSES)]
     smallest = target / settings.merged_files**_CLASSES
-    full_rows = _full_rows(sized)
     for file in sized:
-        if file.live_bytes < target and file.live_rows < full_rows:
+        if file.live_bytes < target and file.live_rows < FULL_ROWS:
             classes[_class_of(file.live_bytes, smallest, settings.merged_files)].append(file)
     for files in classes:
         if len(files) >= times * settings.merged_files:
             # All of the class: where upkeep has fallen behind, fewer and larger merges catch up.
-            return [file.add for file in _first_up_to(files, 2 * target, full_rows)]
+            return [file.add for file in _first_up_to(files, 2 * target)]
     # A small one goes with its class soon enough.
     worn = [file for file in sized if file.deleted_part >= settings.deleted_part and file.add["size"] > smallest]
     return [file.add for file in worn[:1]] if len(worn) >= times else []
@@ -81,7 +77,7 @@ def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add
     Raises VersionTaken, and then nothing has changed; DiskFull.
     """
     rows = sum(_Sized.of(add).live_rows for add in files)
-    count = max(1, rows // _full_rows(map(_Sized.of, state.files.values())))
+    count = max(1, rows // FULL_ROWS)
     with space_for(table):
         written = write_evenly(table, spec, rows_of(table, spec, files), rows, count)
         durable.sync(table)
@@ -99,19 +95,14 @@ def removal(add: Add, *, data_change: bool = False) -> dict[str, Any]:
                        "partitionValues": add.get("partitionValues") or {}}}  # fmt: skip
 
 
-def _full_rows(files: Iterable[_Sized]) -> int:
-    """The rows that make a file of a table of these files full."""
-    return min(max(int(_FULL_PART * sum(file.live_rows for file in files)), _LEAST_FULL_ROWS), MOST_FULL_ROWS)
-
-
 def _class_of(live_bytes: float, smallest: float, factor: int) -> int:
     limits = [smallest * factor**number for number in range(1, _CLASSES)]
     return sum(live_bytes >= limit for limit in limits)
 
 
-def _first_up_to(files: Sequence[_Sized], most_bytes: float, most_rows: int) -> list[_Sized]:
+def _first_up_to(files: Sequence[_Sized], most_bytes: float) -> list[_Sized]:
     """The first files, at least two, as long as there are not too many bytes and rows in them."""
     held_bytes = accumulate(file.live_bytes for file in files)
     held_rows = accumulate(file.live_rows for file in files)
-    few = sum(size <= most_bytes and rows <= most_rows for size, rows in zip(held_bytes, held_rows, strict=True))
+    few = sum(size <= most_bytes and rows <= FULL_ROWS for size, rows in zip(held_bytes, held_rows, strict=True))
     return list(files[: max(2, few)])

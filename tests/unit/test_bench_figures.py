@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from bench.figures import Sample, backlog_slope, latency_figures, quantile
 from bench.flatness import Growing
 from bench.load import Due, poisson
+from bench.machine import spent_s
 from bench.picture import line_chart
 from bench.reader import PLACES, Sighting, first_with
 from bench.throughput import Trial, search
@@ -115,3 +116,7 @@ def test_help_says_what_is_measured_and_gives_an_example(name: str) -> None:
     assert "Measure" in shown
     assert f"python -m bench.{name}" in shown
     assert "equal" in shown
+
+
+def test_cores_of_a_process_that_has_ended_are_not_taken_off() -> None:
+    assert spent_s({1: 5.0, 2: 3.0}, {1: 7.0, 3: 0.5}) == 2.5

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, TableUnavailable
-from cdc_views.store import upkeep
+from cdc_views.store import compaction, upkeep
 from cdc_views.store.data_files import ROW_GROUP
 from cdc_views.store.entries import read_entry
 from cdc_views.store.reading import read_table, require_readable
@@ -79,6 +79,10 @@ class History:
 
     def files(self) -> set[str]:
         return {file.name for file in self.table.iterdir() if file.is_file()}
+
+    def rows_by_file(self) -> list[int]:
+        """Of the newest version; deleted ones count."""
+        return sorted(orjson.loads(add["stats"])["numRecords"] for add in self.upkeep.files)
 
     def _row(self, key: int) -> tuple[Any, ...]:
         return key, self.chance.choice([None, "", "é"]), self.chance.choice([None, [], ["a", None]])
@@ -165,7 +169,8 @@ def test_larger_file_with_many_deleted_rows_is_written_anew_in_row_groups(tmp_pa
     assert history.upkeep.files_due() == []
 
 
-def test_compaction_leaves_a_small_table_in_several_files(history: History) -> None:
+def test_compaction_leaves_full_files_alone(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "FULL_ROWS", 50_000)
     rows = rows_of({key: (key, "x", None) for key in range(120_000)})
     for first in range(0, rows.num_rows, 15_000):
         changes = Changes(None, rows.slice(first, 15_000), all_new=True)
@@ -173,11 +178,11 @@ def test_compaction_leaves_a_small_table_in_several_files(history: History) -> N
     assert history.upkeep.is_known(history.version)
     while files := history.upkeep.files_due():
         history.upkeep.compact(files, UPKEEP)
-    sizes = sorted(orjson.loads(add["stats"])["numRecords"] for add in history.upkeep.files)
-    assert sizes == [30_000, 45_000, 45_000]  # a file is full with 50,000
+    assert history.rows_by_file() == [30_000, 45_000, 45_000]
 
 
-def test_file_of_many_rows_is_cut_when_it_is_written_anew(history: History) -> None:
+def test_file_of_many_rows_is_cut_when_it_is_written_anew(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "FULL_ROWS", 50_000)
     everything = rows_of({key: (key, "x", None) for key in range(160_000)})
     history.version = history.warehouse.commit(SPEC, 0, Changes(None, everything, True), Stamp(1, 2, "0/1"))
     gone = everything.select(["id"]).slice(0, 45_000)
@@ -186,7 +191,7 @@ def test_file_of_many_rows_is_cut_when_it_is_written_anew(history: History) -> N
     )
     assert history.upkeep.is_known(2)
     history.upkeep.compact(history.upkeep.files_due(), UPKEEP)
-    assert sorted(orjson.loads(add["stats"])["numRecords"] for add in history.upkeep.files) == [55_000, 60_000]
+    assert history.rows_by_file() == [55_000, 60_000]
     assert sorted(read_table(history.root, "t", 3)["id"].to_pylist()) == list(range(45_000, 160_000))
 
 
