@@ -171,7 +171,7 @@ class StoreSettings(_Section):
     row_disk_mb: int = Field(
         4096, ge=0, description="disk for rows that lookups have decoded, below the warehouse, until the engine ends"
     )
-    lookup_keys: int = Field(10_000, ge=0, description="rows of more keys than this are looked up through Spark")
+    lookup_keys: int = Field(100_000, ge=0, description="rows of more keys than this are looked up through Spark")
     driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of up to so many rows by itself")
     driver_mb: int = Field(64, ge=0, description="and of up to so many MiB")
     task_rows: int = Field(20_000, ge=0, description="tables of up to so many rows are one task of Spark")
