@@ -19,7 +19,6 @@ from uuid import uuid4
 import click
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bench import command
@@ -30,9 +29,10 @@ from cdc_views.engine.epoch import Intent, run_epoch
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.store.compaction import compact
 from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
-from cdc_views.store.entries import newest_version
 from cdc_views.store.reading import TableScan, scan
+from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.flatness import checkpoint_bytes, entry_bytes
@@ -52,7 +52,6 @@ EPOCH_S: Final = 0.35
 # Without deletion vectors delta-rs reads parts of a file by several threads: less time, not less work.
 _SCAN_CLOCKS: Final = {"scan": time.monotonic, "scan_cpu": time.process_time}
 _DAY_S: Final = 86_400.0
-_ONE_FILE_BYTES: Final = 1 << 40
 _PIECE_ROWS: Final = 200_000
 _ROW: Final = (
     "SELECT range AS id, concat('holder ', CAST(range % 1000 AS VARCHAR)) AS holder, "
@@ -152,11 +151,12 @@ class Stage:
         return scan(self._root, *self._published())
 
     def compacted(self, root: Path) -> TableScan:
-        """A copy, all rows of which delta-rs has compacted into one file; open."""
+        """A copy, all rows of which the compaction of upkeep has put together; open."""
         path, _ = self._published()
-        table = shutil.copytree(self._root / path, root / path)
-        DeltaTable(str(table)).optimize.compact(target_size=_ONE_FILE_BYTES)
-        return scan(root, path, newest_version(table))
+        table, state = Path(shutil.copytree(self._root / path, root / path)), TableState()
+        state.catch_up(table)
+        compact(table, self._tables.specs[NAME], state, [*state.files.values()], Stamp(0, 1, "0/0"))
+        return scan(root, path, state.version)
 
     def on_disk(self) -> dict[str, int]:
         """How many files lie in the folders of table and control log, and how large their logs are in bytes."""
@@ -228,8 +228,8 @@ def main(sizes: str, ages: str, aged_rows: int, changes: int, aging_changes: int
     flat_sizes_ratio   the dearest size by the cheapest
     flat_ages_ratio    the largest of the old table's by the new one's
     scan_age_<epochs>_ms, beside_scan_age_<epochs>_ms
-                       median of a full read by delta-rs, in turns: the old table, and its rows compacted into one
-                       file by delta-rs; scan_cpu_age_... and beside_scan_cpu_age_... are the work of the processor
+                       median of a full read by delta-rs, in turns: the old table, and its rows put together by
+                       compaction; scan_cpu_age_... and beside_scan_cpu_age_... are the work of the processor
     scan_ratio, scan_cpu_ratio
                        the largest of the old table's by the other's
     stages             median milliseconds of each stage, the mean of upkeep after an epoch, and of table and control
