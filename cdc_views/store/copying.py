@@ -18,13 +18,14 @@ def copy_table(root: Path, path: str, version: int, to: str) -> None:
     draft = root / f"{to}.draft"
     shutil.rmtree(draft, ignore_errors=True)
 
-    def later(folder: str, names: list[str]) -> set[str]:
+    def left_out(folder: str, names: list[str]) -> set[str]:
         if Path(folder).name != LOG_FOLDER:
-            return set()
+            # A checkpoint that the engine is about to make, which may be gone before it is copied.
+            return {name for name in names if name.endswith(".tmp")}
         # Without the name of the last checkpoint readers list the log, which is shorter now.
         return {name for name in names if not (found := _VERSION.match(name)) or int(found[1]) > version}
 
-    shutil.copytree(root / path, draft, ignore=later)
+    shutil.copytree(root / path, draft, ignore=left_out)
     durable.sync_tree(draft)
     draft.rename(root / to)
     durable.sync((root / to).parent)
