@@ -62,6 +62,16 @@ class History:
         self.version = self.warehouse.commit(SPEC, self.version, changes, Stamp(1, self.version + 2, "0/1"))
         self.models[self.version] = {key: row for key, row in before.items() if key not in gone} | new
 
+    def fill(self, rows: int, gone: int) -> None:
+        """Make one file, and delete its first rows."""
+        everything = rows_of({key: (key, "x", None) for key in range(rows)})
+        self.version = self.warehouse.commit(SPEC, 0, Changes(None, everything, True), Stamp(1, 2, "0/1"))
+        deleted = everything.select(["id"]).slice(0, gone)
+        self.version = self.warehouse.commit(
+            SPEC, 1, Changes(deleted, everything.slice(0, 0), False), Stamp(1, 3, "0/1")
+        )
+        assert self.upkeep.is_known(2)
+
     def keep_up(self, oldest: int) -> None:
         assert self.upkeep.is_known(self.version)
         while files := self.upkeep.files_due():
@@ -152,13 +162,7 @@ def test_upkeep_that_begins_anew_keeps_what_retained_versions_need(history: Hist
 
 def test_larger_file_with_many_deleted_rows_is_written_anew_in_row_groups(tmp_path: Path) -> None:
     history = History(tmp_path, SETTINGS.model_copy(update={"target_mb": 0.001}))
-    everything = rows_of({key: (key, "x", None) for key in range(50_000)})
-    history.version = history.warehouse.commit(SPEC, 0, Changes(None, everything, True), Stamp(1, 2, "0/1"))
-    gone = everything.select(["id"]).slice(0, 20_000)
-    history.version = history.warehouse.commit(
-        SPEC, 1, Changes(gone, everything.slice(0, 0), False), Stamp(1, 3, "0/1")
-    )
-    assert history.upkeep.is_known(2)
+    history.fill(50_000, gone=20_000)
     [file] = history.upkeep.files_due()
     history.upkeep.compact([file], UPKEEP)
     [written] = history.upkeep.files
@@ -183,13 +187,7 @@ def test_compaction_leaves_full_files_alone(history: History, monkeypatch: pytes
 
 def test_file_of_many_rows_is_cut_when_it_is_written_anew(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "FULL_ROWS", 50_000)
-    everything = rows_of({key: (key, "x", None) for key in range(160_000)})
-    history.version = history.warehouse.commit(SPEC, 0, Changes(None, everything, True), Stamp(1, 2, "0/1"))
-    gone = everything.select(["id"]).slice(0, 45_000)
-    history.version = history.warehouse.commit(
-        SPEC, 1, Changes(gone, everything.slice(0, 0), False), Stamp(1, 3, "0/1")
-    )
-    assert history.upkeep.is_known(2)
+    history.fill(160_000, gone=45_000)
     history.upkeep.compact(history.upkeep.files_due(), UPKEEP)
     assert history.rows_by_file() == [55_000, 60_000]
     assert sorted(read_table(history.root, "t", 3)["id"].to_pylist()) == list(range(45_000, 160_000))
