@@ -187,7 +187,7 @@ def test_power_loss_after_a_commit_through_spark_that_made_a_checkpoint_leaves_t
     warehouse = Warehouse(root, spark, allow_direct=False)
     version = warehouse.create(SPEC)
     for attempt in (1, 2):
-        rows = table_of([(attempt, "x", None, 0, None)])
+        rows = table_of([(attempt, "x", None, 0, None, None)])
         version = warehouse.commit(SPEC, version, Changes(None, rows, True), Stamp(1, attempt, "0/1"))
     assert newest_checkpoint(root / "t") == version
     found = found_after(disk.lose_power(), tmp_path / "after", lambda found: read_table(found, "t", version).num_rows)
@@ -199,7 +199,7 @@ def test_spark_makes_no_checkpoint_of_a_table(tmp_path: Path, spark: SparkSessio
     while version < 99:
         version = warehouse.fence("t", Stamp(1, version + 1, "0/1"))
     by_spark = Warehouse(tmp_path, spark, allow_direct=False)
-    rows = table_of([(1, "x", None, 0, None)])
+    rows = table_of([(1, "x", None, 0, None, None)])
     assert by_spark.commit(SPEC, version, Changes(None, rows, True), Stamp(1, 100, "0/1")) == 100
     assert newest_checkpoint(tmp_path / "t") is None
 
@@ -214,7 +214,7 @@ def test_view_of_one_row_is_replaced_directly(tmp_path: Path, warehouse: Warehou
 
 
 def test_table_with_a_file_of_unknown_rows_is_committed_to_through_spark(tmp_path: Path, warehouse: Warehouse) -> None:
-    rows = table_of([(n, "x", None, n, None) for n in range(9)])
+    rows = table_of([(n, "x", None, n, None, None) for n in range(9)])
     warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, True), Stamp(1, 1, "0/1"))
     [add] = [action["add"] for action in read_entry(tmp_path / "t", 1) if "add" in action]
     put_entry(tmp_path / "t", 2, [removal(add), {"add": {**add, "stats": None, "dataChange": False}}])
