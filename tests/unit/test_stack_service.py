@@ -12,6 +12,7 @@ from cdc_views.errors import PortInUse, ServiceFailed
 from cdc_views.stack import process, service
 from cdc_views.stack.ports import choose_ports
 from tests.unit.scripted_service import ENDS_AT_ONCE, GOOD, NEVER_HEALTHY, STUBBORN, WITH_CHILD, ScriptedService
+from tests.waiting import wait_for
 
 Make = Callable[..., ScriptedService]
 
@@ -91,8 +92,8 @@ def test_kill_process_with_a_child_ends_both(make: Make) -> None:
     one.start()
     pid = one.pid
     assert pid is not None
-    family = process.family(pid)
-    assert len(family) == 2
+    family = wait_for(lambda: found if len(found := process.family(pid)) == 2 else None, 10)
+    assert family is not None
     one.kill()
     assert [process.start_mark(member) for member in family] == [None, None]
 
