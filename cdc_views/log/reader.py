@@ -82,11 +82,12 @@ class Reader:
             for message in messages:
                 if (error := message.error()) is not None:
                     self._take_error(message, error)
+        # What is ignored here: a message without an error has a topic, a partition and an offset.
         for message in self._last_of_each(records):
             self._reach(message, message.offset() + 1)  # type: ignore[operator]
             if (epoch := message.leader_epoch()) is not None:
                 self.leader_epochs[TopicPartition(message.topic(), message.partition())] = epoch  # type: ignore[arg-type]
-        return records  # type: ignore[return-value]  # without an error they have a topic, an offset, ...
+        return records  # type: ignore[return-value]
 
     def reached(self, ends: Offsets) -> bool:
         """Whether everything before these offsets has been read."""
