@@ -19,19 +19,21 @@ from cdc_views.store import durable
 from cdc_views.store.entries import disk_full, is_no_space
 from cdc_views.store.state import Add
 
-# A lookup by key decodes row groups, not the file.
-ROW_GROUP: Final = 10_000
+# A lookup by key decodes row groups, not the file; a scan of smaller ones costs more.
+ROW_GROUP: Final = 20_000
 # Of a file of few rows zstd and dictionaries take most of the time, and upkeep writes its rows again soon.
 _SMALL_FILE: Final = 2_000
+# Of a row group, to see which columns repeat.
+_SAMPLE_ROWS: Final = 2_000
 
 
 def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add:
     """Write rows as one file, with minimum and maximum of these columns; its name is not durable yet."""
     is_small = rows.num_rows <= _SMALL_FILE
-    codec = "snappy" if is_small else "zstd"
+    codec, dictionaries = ("snappy", []) if is_small else ("zstd", repetitive(rows))
     name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     stream = pa.BufferOutputStream()
-    pq.write_table(rows, stream, compression=codec, use_dictionary=not is_small, row_group_size=ROW_GROUP)
+    pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=ROW_GROUP)
     content = memoryview(stream.getvalue())
     durable.write(table / name, content)
     return {
@@ -42,6 +44,16 @@ def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add
         "dataChange": True,
         "stats": orjson.dumps(_statistics(rows, whole_numbers)).decode(),
     }
+
+
+def repetitive(rows: pa.Table) -> list[str]:
+    """The columns of which the first rows have few values, again and again; never nested ones.
+
+    Others are larger with a dictionary, and take longer to write and to read.
+    """
+    first = rows.slice(0, _SAMPLE_ROWS)
+    plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    return [name for name in plain if 2 * pc.count_distinct(first[name], mode="all").as_py() < first.num_rows]
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from cdc_views.store.stored_keys import Positions, conformed, data_file
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 # More than this Spark decodes sooner, on all its cores.
-_MOST_DECODED_ROWS: Final = 1_000_000
+_MOST_DECODED_ROWS: Final = 2_000_000
 _MOST_FOOTERS: Final = 1000
 # Each may be a mapping, of which a process has 65,530 at most (vm.max_map_count): beyond that nothing gets memory.
 _MOST_GROUPS: Final = 10_000

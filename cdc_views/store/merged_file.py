@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_views.store import durable
-from cdc_views.store.data_files import ROW_GROUP
+from cdc_views.store.data_files import ROW_GROUP, repetitive
 from cdc_views.store.deletion_vectors import Rows, read_rows
 from cdc_views.store.schema import TableSpec, statistics_columns
 from cdc_views.store.state import Add
 from cdc_views.store.stored_keys import data_file
 
-_BATCH_ROWS: Final = 10 * ROW_GROUP
+_BATCH_ROWS: Final = 5 * ROW_GROUP
 
 
 def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.Table]:
@@ -74,20 +74,20 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
 
     Its content is on the disk then, its name is not yet.
     """
+    groups = _in_row_groups(pieces)
+    if (first := next(groups, None)) is None:
+        return None
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
     statistics = _Statistics(spec)
     file = table / name
     try:
-        with pq.ParquetWriter(file, spec.schema, compression="zstd") as writer:
-            for rows in _in_row_groups(pieces):
+        with pq.ParquetWriter(file, spec.schema, compression="zstd", use_dictionary=repetitive(first)) as writer:
+            for rows in chain([first], groups):
                 writer.write_table(rows, row_group_size=ROW_GROUP)
                 statistics.take_in(rows)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
-    if not statistics.rows:
-        file.unlink()
-        return None
     durable.sync(file)
     return {
         "path": name,

@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 from cdc_views.config import EngineSettings
 from cdc_views.errors import CdcViewsError, DriverLost, ServiceFailed
 from cdc_views.locations import cache_folder
+from cdc_views.store.data_files import ROW_GROUP
 
 # How Python learns that the JVM at the other end is gone.
 _GONE: Final = (Py4JError, OSError)
@@ -53,7 +54,7 @@ _FIXED: Final = {
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A lookup by key decodes a row group of each file that has one of the keys.
-    "spark.hadoop.parquet.block.row.count.limit": "10000",
+    "spark.hadoop.parquet.block.row.count.limit": str(ROW_GROUP),
     # What upkeep writes anew at once, when many of its rows are deleted.
     "spark.sql.files.maxRecordsPerFile": "500000",
     "spark.scheduler.mode": "FAIR",

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("without_fsync")
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
 SPEC = TableSpec("t", "t", SCHEMA, ("id",))
-SETTINGS = UpkeepSettings(keep_hours=0, checkpoint_versions=10, sweep_versions=10)
+SETTINGS = UpkeepSettings(merged_files=4, deleted_part=0.25, keep_hours=0, checkpoint_versions=10, sweep_versions=10)
 UPKEEP = Stamp(1, 1, "0/1")
 
 Model = dict[int, tuple[Any, ...]]
@@ -162,15 +162,29 @@ def test_upkeep_that_begins_anew_keeps_what_retained_versions_need(history: Hist
 
 def test_larger_file_with_many_deleted_rows_is_written_anew_in_row_groups(tmp_path: Path) -> None:
     history = History(tmp_path, SETTINGS.model_copy(update={"target_mb": 0.001}))
-    history.fill(50_000, gone=20_000)
+    history.fill(5 * ROW_GROUP // 2, gone=ROW_GROUP)
     [file] = history.upkeep.files_due()
     history.upkeep.compact([file], UPKEEP)
     [written] = history.upkeep.files
     assert "deletionVector" not in written
     metadata = pq.ParquetFile(history.table / written["path"]).metadata
-    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [ROW_GROUP] * 3
-    assert sorted(read_table(tmp_path, "t", 3)["id"].to_pylist()) == list(range(20_000, 50_000))
+    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [
+        ROW_GROUP,
+        ROW_GROUP // 2,
+    ]
+    assert sorted(read_table(tmp_path, "t", 3)["id"].to_pylist()) == list(range(ROW_GROUP, 5 * ROW_GROUP // 2))
     assert history.upkeep.files_due() == []
+
+
+def test_only_columns_whose_values_repeat_have_dictionaries(tmp_path: Path) -> None:
+    history = History(tmp_path, SETTINGS.model_copy(update={"target_mb": 0.001}))
+    history.fill(50_000, gone=20_000)
+    history.upkeep.compact(history.upkeep.files_due(), UPKEEP)
+    for file in history.table.glob("*.zstd.parquet"):
+        group = pq.ParquetFile(file).metadata.row_group(0)
+        columns = [group.column(number) for number in range(group.num_columns)]
+        have = {column.path_in_schema: column.has_dictionary_page for column in columns}
+        assert have == {"id": False, "name": True, "tags.list.element": False}, file
 
 
 def test_compaction_leaves_full_files_alone(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
