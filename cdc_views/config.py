@@ -181,10 +181,10 @@ class UpkeepSettings(_Section):
     """What keeps the cost of an epoch flat, between epochs."""
 
     share: float = Field(0.2, ge=0, le=1, description="part of the engine's time that upkeep may take; 0: none is done")
-    merged_files: int = Field(4, ge=2, le=1000, description="so many files of about one size are merged into one")
+    merged_files: int = Field(3, ge=2, le=1000, description="so many files of about one size are merged into one")
     target_mb: float = Field(16, gt=0, description="size in MB from which a file is merged with no other")
     deleted_part: float = Field(
-        0.25, gt=0, le=1, description="part of a larger file's rows that may be deleted before it is written anew"
+        0.1, gt=0, le=1, description="part of a larger file's rows that may be deleted before it is written anew"
     )
     checkpoint_versions: int = Field(20, ge=1, description="versions of a table from one checkpoint to the next")
     sweep_versions: int = Field(100, ge=1, description="versions of a table from one vacuum to the next")

@@ -67,7 +67,8 @@ def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> li
             # All of the class: where upkeep has fallen behind, fewer and larger merges catch up.
             return [file.add for file in _first_up_to(files, 2 * target)]
     # A small one goes with its class soon enough.
-    worn = [file for file in sized if file.deleted_part >= settings.deleted_part and file.add["size"] > smallest]
+    large = (file for file in sized if file.add["size"] > smallest or file.live_rows >= FULL_ROWS)
+    worn = [file for file in large if file.deleted_part >= settings.deleted_part]
     return [file.add for file in worn[:1]] if len(worn) >= times else []
 
 
