@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +19,9 @@ from uuid import uuid4
 
 import click
 import duckdb
+import polars as pl
 import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bench import command
@@ -31,7 +34,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.store.compaction import compact
 from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
-from cdc_views.store.reading import TableScan, scan
+from cdc_views.store.reading import TableScan
 from cdc_views.store.state import TableState
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
@@ -49,8 +52,11 @@ WARM_UP_EPOCHS: Final = 5
 UPKEEP: Final = UpkeepSettings(keep_hours=0, share=1)
 EPOCH_S: Final = 0.35
 
-# Without deletion vectors delta-rs reads parts of a file by several threads: less time, not less work.
-_SCAN_CLOCKS: Final = {"scan": time.monotonic, "scan_cpu": time.process_time}
+# Of a table with deletion vectors delta-rs reads all files by one thread, Polars does not.
+_SCANS: Final[Mapping[str, Callable[[DeltaTable], object]]] = {
+    "scan": lambda table: pa.table(table.scan()),
+    "polars_scan": lambda table: pl.scan_delta(table).collect(),
+}
 _DAY_S: Final = 86_400.0
 _PIECE_ROWS: Final = 200_000
 _ROW: Final = (
@@ -132,7 +138,7 @@ class Stage:
         ids = list(self.growing.touched)
         balances = pa.array(self.growing.touched.values(), pa.decimal128(12, 2))
         with duckdb.connect() as judge:
-            judge.register("stored", self.scan())
+            judge.register("stored", TableScan(self.opened(), None))
             judge.register("touched", pa.table({"id": pa.array(ids, pa.int64()), "balance": balances}))
             base = _ROW.format(first=0, last=self.growing.size)
             wanted = (
@@ -146,17 +152,18 @@ class Stage:
             ).fetchone()
         return odd == (0, 0)
 
-    def scan(self) -> TableScan:
-        """The published table, open."""
-        return scan(self._root, *self._published())
+    def opened(self) -> DeltaTable:
+        """The published table."""
+        path, version = self._published()
+        return DeltaTable(str(self._root / path), version=version)
 
-    def compacted(self, root: Path) -> TableScan:
-        """A copy, all rows of which the compaction of upkeep has put together; open."""
+    def compacted(self, root: Path) -> DeltaTable:
+        """A copy, all rows of which the compaction of upkeep has put together."""
         path, _ = self._published()
         table, state = Path(shutil.copytree(self._root / path, root / path)), TableState()
         state.catch_up(table)
         compact(table, self._tables.specs[NAME], state, [*state.files.values()], Stamp(0, 1, "0/0"))
-        return scan(root, path, state.version)
+        return DeltaTable(str(table), version=state.version)
 
     def on_disk(self) -> dict[str, int]:
         """How many files lie in the folders of table and control log, and how large their logs are in bytes."""
@@ -229,8 +236,9 @@ def main(sizes: str, ages: str, aged_rows: int, changes: int, aging_changes: int
     flat_ages_ratio    the largest of the old table's by the new one's
     scan_age_<epochs>_ms, beside_scan_age_<epochs>_ms
                        median of a full read by delta-rs, in turns: the old table, and its rows put together by
-                       compaction; scan_cpu_age_... and beside_scan_cpu_age_... are the work of the processor
-    scan_ratio, scan_cpu_ratio
+                       compaction; scan_cpu_age_... and beside_scan_cpu_age_... are the work of the processor, and
+                       polars_scan_... the same by Polars
+    scan_ratio, scan_cpu_ratio, polars_scan_ratio, polars_scan_cpu_ratio
                        the largest of the old table's by the other's
     stages             median milliseconds of each stage, the mean of upkeep after an epoch, and of table and control
                        log (100 epochs are kept, none for its age) the files in their folders and the bytes of their
@@ -268,7 +276,7 @@ def _measure(
     if ages:
         ratios = dict(_age(figures, aged_rows, ages, changes, aging, samples))
         figures["flat_ages_ratio"] = max(ratios.values())
-        for kind in ("scan", "scan_cpu"):
+        for kind in (f"{scan}{clock}" for scan in _SCANS for clock in ("", "_cpu")):
             figures[f"{kind}_ratio"] = round(
                 max(figures[f"{kind}_age_{age}_ms"] / figures[f"beside_{kind}_age_{age}_ms"] for age in ages), 2
             )
@@ -299,7 +307,7 @@ def _age(
                 old_ms, new_ms = _take(figures, pair, samples, changes).values()
                 figures["equal"] &= all(each.is_equal() for each in pair.values())
             with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as folder:
-                _scan(figures, age, stage.scan(), stage.compacted(Path(folder)), samples)
+                _scan(figures, age, stage.opened(), stage.compacted(Path(folder)), samples)
             epochs = max(age, epochs) + samples
             yield age, round(old_ms / new_ms, 2)
 
@@ -325,16 +333,16 @@ def _take(figures: dict[str, Any], stages: Mapping[str, Stage], samples: int, ch
     return {name: figures[f"{name}_ms"] for name in stages}
 
 
-def _scan(figures: dict[str, Any], age: int, old: TableScan, compacted: TableScan, samples: int) -> None:
+def _scan(figures: dict[str, Any], age: int, old: DeltaTable, compacted: DeltaTable, samples: int) -> None:
     """Read both in full, in turns, and put the medians into the figures: time, and work of the processor."""
-    tables = {"": old, "beside_": compacted}
-    took_ms: dict[str, list[float]] = {f"{side}{kind}_age_{age}_ms": [] for side in tables for kind in _SCAN_CLOCKS}
+    took_ms: defaultdict[str, list[float]] = defaultdict(list)
     for _ in range(samples):
-        for side, table in tables.items():
-            began = {kind: clock() for kind, clock in _SCAN_CLOCKS.items()}
-            pa.table(table)
-            for kind, clock in _SCAN_CLOCKS.items():
-                took_ms[f"{side}{kind}_age_{age}_ms"].append((clock() - began[kind]) * 1000)
+        for kind, read in _SCANS.items():
+            for side, table in {"": old, "beside_": compacted}.items():
+                began, work_began = time.monotonic(), time.process_time()
+                read(table)
+                took_ms[f"{side}{kind}_age_{age}_ms"].append((time.monotonic() - began) * 1000)
+                took_ms[f"{side}{kind}_cpu_age_{age}_ms"].append((time.process_time() - work_began) * 1000)
     figures |= {name: round(median(taken), 1) for name, taken in took_ms.items()}
     command.tell(", ".join(f"{name} {figures[name]}" for name in took_ms))
 
