@@ -199,8 +199,11 @@ def test_compaction_leaves_full_files_alone(history: History, monkeypatch: pytes
     assert history.rows_by_file() == [30_000, 45_000, 45_000]
 
 
-def test_file_of_many_rows_is_cut_when_it_is_written_anew(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_of_many_rows_and_few_bytes_is_written_anew_and_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compaction, "FULL_ROWS", 50_000)
+    history = History(tmp_path, SETTINGS.model_copy(update={"target_mb": 100}))
     history.fill(160_000, gone=45_000)
     history.upkeep.compact(history.upkeep.files_due(), UPKEEP)
     assert history.rows_by_file() == [55_000, 60_000]
