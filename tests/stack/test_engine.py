@@ -53,9 +53,10 @@ def active_pid(project: Project) -> int | None:
 
 def is_stored_up_to_the_slot(project: Project) -> bool:
     """Whether Connect has stored all that the slot has confirmed, after some more changes."""
+    log = project.capture.settings.log
+    project.capture.connect.wait_running(log.connector)
     project.database.execute(TRANSFER)
     confirmed = confirmed_flush(project.capture.settings)
-    log = project.capture.settings.log
     stored = project.capture.connect.stored_commit(log.connector, log.topic_prefix)
     return confirmed is not None and stored is not None and stored >= confirmed
 
