@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 from cdc_views.config import EngineSettings
 from cdc_views.errors import CdcViewsError, DriverLost, ServiceFailed
 from cdc_views.locations import cache_folder
+from cdc_views.store.compaction import FULL_ROWS
 from cdc_views.store.data_files import ROW_GROUP
 
 # How Python learns that the JVM at the other end is gone.
@@ -56,7 +57,7 @@ _FIXED: Final = {
     # A lookup by key decodes a row group of each file that has one of the keys.
     "spark.hadoop.parquet.block.row.count.limit": str(ROW_GROUP),
     # What upkeep writes anew at once, when many of its rows are deleted.
-    "spark.sql.files.maxRecordsPerFile": "500000",
+    "spark.sql.files.maxRecordsPerFile": str(FULL_ROWS),
     "spark.scheduler.mode": "FAIR",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
