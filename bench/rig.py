@@ -99,7 +99,7 @@ class Rig:
         heartbeat = TopicPartition(topic_name(log.topic_prefix, HEARTBEAT), 0)
         with connect(self.dsn) as source, closing(Reader(log)) as reader:
             reader.assign(end_offsets(admin_client(log), [heartbeat]))
-            marker = Marker(source, "capture", uuid4().hex)
+            marker = Marker(source, self.settings(self.folder / "capture").source, uuid4().hex)
             number, deadline = marker.touch(), time.monotonic() + CAPTURED_LIMIT_S
             while time.monotonic() < deadline:
                 for record in parse_records(reader.read(0.2)):

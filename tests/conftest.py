@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from cdc_views.store import durable
 
@@ -19,6 +20,10 @@ pytest_plugins = [
     "tests.fix_conformance",
     "tests.fix_disk",
 ]
+
+# A loaded machine is no failure of what is tested.
+hypothesis_settings.register_profile("without deadline", deadline=None)
+hypothesis_settings.load_profile("without deadline")
 
 SKIPS = Path(__file__).parent / "SKIPS.md"
 

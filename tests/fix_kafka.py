@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from cdc_views.captured import CapturedSet
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
@@ -21,6 +22,7 @@ from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.stack.local import LocalStack
@@ -31,6 +33,9 @@ class _NoMarker:
     writer = "nobody"
 
     def touch(self) -> int:
+        raise AssertionError("this log only reads")
+
+    def captured(self) -> CapturedSet:
         raise AssertionError("this log only reads")
 
 
@@ -53,6 +58,8 @@ class Capture:
         """Do as `start`, without the wait for the snapshot."""
         fix_source(self.settings, check_source(self.settings))
         ensure_topics(self.settings.log, self.settings.source.tables, topic_settings)
+        with closing(self._source()) as connection:
+            record_start_of_capture(connection, self.settings.source.publication)
         config = connector_config(self.settings) | dict(connector_settings or {})
         self.connect.put_connector(self.settings.log.connector, config)
         self.connect.wait_running(self.settings.log.connector)
@@ -64,7 +71,6 @@ class Capture:
 
     def log(
         self,
-        fingerprints: Mapping[TableName, str] | None = None,
         bulk: Collection[TableName] = (),
         *,
         published: Cut | None = None,
@@ -77,13 +83,13 @@ class Capture:
         """
         connection = self._resources.enter_context(closing(self._source()))
         slot = self.settings.source.slot
-        marker = Marker(connection, slot, uuid4().hex)
+        marker = Marker(connection, self.settings.source, uuid4().hex)
         watch = None
         if watches_slot:
             watch = self._resources.enter_context(closing(SlotWatch(self.settings.source.dsn.get_secret_value(), slot)))
         made = Log(
             self.settings.log.model_copy(update=log), self.settings.source.tables, marker,
-            fingerprints=fingerprints, bulk=bulk, published=published, slot=watch,
+            publication=self.settings.source.publication, bulk=bulk, published=published, slot=watch,
         )  # fmt: skip
         return self._resources.enter_context(closing(made))
 

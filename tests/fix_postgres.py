@@ -50,11 +50,12 @@ def database_dsn(stack_dsn: str, name: str) -> str:
 
 
 @contextmanager
-def new_database(stack: LocalStack) -> Iterator[Database]:
-    """An empty database; its slots and itself are gone afterwards."""
+def new_database(stack: LocalStack, template: str = "template1") -> Iterator[Database]:
+    """An empty database, or a copy of another one; its slots and itself are gone afterwards."""
     name = f"t_{uuid4().hex[:12]}"
     with connect(stack.addresses.dsn) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        server.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
     yield Database(name, database_dsn(stack.addresses.dsn, name))
     with connect(stack.addresses.dsn) as server:
         slots = server.execute("SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)).fetchall()

@@ -17,6 +17,7 @@ from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, req
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
+from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.store.control import last_takeover, read_control
 
@@ -75,6 +76,8 @@ def _run_connector(settings: Settings) -> None:
         require_primary(connection)  # a standby has other slots
         ensure_topics(settings.log, settings.source.tables)
         require_slot_matches(settings.log, _confirmed_flush(connection, settings))
+        if read_slot(connection, settings.source.slot) is None:
+            record_start_of_capture(connection, settings.source.publication)
     worker = Connect(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings))
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.

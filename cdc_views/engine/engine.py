@@ -128,7 +128,7 @@ class Engine:
         require_primary(self._source)
         if known is not None:
             require_same_source(known.detail["source"], declared.identity, settings.source.slot)
-        marker = Marker(self._source, settings.source.slot, writer)
+        marker = Marker(self._source, settings.source, writer)
         require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
         slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot, declared.identity)
@@ -280,8 +280,8 @@ def open_log(
         settings.log,
         settings.source.tables,
         marker,
+        publication=settings.source.publication,
         known_topics=known.detail["source"]["topics"] if known else None,
-        fingerprints={table.name: table.fingerprint() for table in declared.sources},
         toast_lookup=looked_up,
         bulk=[table.name for table in declared.sources if not is_looked_up(table)],
         published=cut_of(published, {}, read_offsets(published)) if published else None,

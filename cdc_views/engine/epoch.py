@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from cdc_views import faults
 from cdc_views.capture.fold import UNAPPLICABLE
+from cdc_views.captured import CapturedSet
 from cdc_views.engine.abandon import abandon
 from cdc_views.engine.deltas import Deltas, read_deltas
 from cdc_views.engine.mirrors import commit_mirrors
@@ -29,7 +30,7 @@ from cdc_views.store.warehouse import Stamp
 
 BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log
 MARKER: Final = "marker"  # in the detail of an intent and of a published record: the number of its cut's marker
-SCHEMA: Final = "schema"  # there, too, where event triggers are missing: what that marker says of all tables
+CAPTURED: Final = "captured"  # there, too: what describes the captured tables at its position
 LEADER_EPOCHS: Final = "leader_epochs"  # there, too: of each partition, as it was when the cut ended
 SWAPS: Final = "swaps"  # in the detail of an intent: what kind of record it will publish
 RETRIES: Final = "retries"  # in the detail of an intent: the parked event whose key is tried again; empty for all
@@ -281,9 +282,10 @@ def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
     assert record.position is not None
     assert record.complete_to is not None
     assert record.committed_at is not None
-    marker, schema = record.detail.get(MARKER), record.detail.get(SCHEMA)
+    marker, captured = record.detail.get(MARKER), record.detail.get(CAPTURED)
     epochs = offsets_by_partition(record.detail.get(LEADER_EPOCHS, {}))
-    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=marker, schema=schema,
+    return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=marker,
+               captured=None if captured is None else CapturedSet.model_validate(captured),
                leader_epochs={each: epoch for each, epoch in epochs.items() if each in end})  # fmt: skip
 
 
@@ -334,7 +336,11 @@ def read_offsets(record: ControlRecord) -> Offsets:
 
 
 def _told(cut: Cut) -> dict[str, Any]:
-    told = {MARKER: cut.marker, SCHEMA: cut.schema, LEADER_EPOCHS: offsets_by_name(cut.leader_epochs) or None}
+    told = {
+        MARKER: cut.marker,
+        CAPTURED: None if cut.captured is None else cut.captured.model_dump(),
+        LEADER_EPOCHS: offsets_by_name(cut.leader_epochs) or None,
+    }
     return {name: value for name, value in told.items() if value is not None}
 
 

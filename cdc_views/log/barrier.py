@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cdc_views.captured import CapturedSet
 from cdc_views.clock import Clock
 from cdc_views.config import LogSettings
 from cdc_views.errors import MarkerTimeout
@@ -23,11 +24,14 @@ class Barrier:
         self._stored = None if settings.offsets_topic is None else StoredOffsets(settings, settings.offsets_topic)
         self.touched_s = 0.0
         """When the marker that is awaited was written, by `Clock.monotonic()`."""
+        self.captured = CapturedSet(tables={})
+        """The captured set as it was at some moment after that marker was committed."""
 
     def touch(self) -> None:
-        """Write a marker."""
+        """Write a marker, then look at the captured set: what was changed before the marker can be seen by then."""
         self.touched_s = self._clock.monotonic()
         self._number = self._writer.touch()
+        self.captured = self._writer.captured()
 
     def forget(self) -> None:
         """What came so far says nothing of what will be read from now on."""

@@ -16,6 +16,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Protocol
 
+from cdc_views.captured import CapturedSet
 from cdc_views.errors import LogDiscontinuity, SequenceRegressed
 from cdc_views.log.record import Offsets, Order, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
@@ -28,8 +29,8 @@ class Cut:
 
     Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
     are tables whose part is too long to be held: whoever needs it reads it in pieces. `marker` is the number of the
-    marker that vouches for it, `schema` what that says of all tables where event triggers are missing. `leader_epochs`
-    are those of the last records before `end`, or later ones, where they are known.
+    marker that vouches for it, `captured` describes the captured tables at its position. `leader_epochs` are those of
+    the last records before `end`, or later ones, where they are known.
     """
 
     position: Lsn
@@ -39,7 +40,7 @@ class Cut:
     end: Offsets
     bulk: frozenset[TableName] = frozenset()
     marker: int | None = None
-    schema: str | None = None
+    captured: CapturedSet | None = None
     leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 

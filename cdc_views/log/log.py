@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, SchemaChanged, TopicChanged
+from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, TopicChanged
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.cut import Cut
 from cdc_views.log.freshness import Freshness
@@ -25,7 +26,7 @@ from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.starts import Starts
-from cdc_views.log.stops import Stop, first_stop
+from cdc_views.log.stops import Judge
 from cdc_views.log.topics import (
     Topic,
     admin_client,
@@ -48,6 +49,8 @@ _BEYOND_LIMIT_S: Final = 30.0
 _SHRUNK_LIMIT_S: Final = 10.0
 # The settings of thirty topics take a broker 30 ms, and its cleaner rests for 15 s.
 _SETTINGS_INTERVAL_S: Final = 2.0
+# A command committed between a marker and the look at the captured set is explained by the rows below the next marker.
+_LOOKS: Final = 5
 # What these say is for the log as a whole: without it no cut is right.
 _SERVICE_TABLES: Final = frozenset({DDL, HEARTBEAT, TRUNCATES})
 
@@ -61,8 +64,8 @@ class Log:
         tables: Sequence[TableName],
         marker: MarkerWriter,
         *,
+        publication: str = "",
         known_topics: Mapping[str, Any] | None = None,
-        fingerprints: Mapping[TableName, str] | None = None,
         toast_lookup: Collection[TableName] = (),
         bulk: Collection[TableName] = (),
         published: Cut | None = None,
@@ -71,12 +74,11 @@ class Log:
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
-        `known_topics` is what `topics()` said when the mirrors were made. `fingerprints` are those
-        of the tables *as the mirrors have them*: of the catalog of then, not of now, or a change of
-        schema that happened while nobody looked would pass for no change. `toast_lookup` are the
+        `publication` names the project whose rows of DDL and TRUNCATE count. `known_topics` is what `topics()` said
+        when the mirrors were made. `toast_lookup` are the
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
         those of which a cut does not hold what is long (`Cut.bulk`). `published` is the last published cut: a table may
-        have been rewritten since, or brokers have lost some of it. `clock` tells how old what we read
+        have been changed since, or brokers have lost some of it. `clock` tells how old what we read
         is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it.
         """
         self._settings = settings
@@ -86,10 +88,11 @@ class Log:
         self._topics = describe_topics(self._admin, self._tables)
         require_same_topics(known_topics or {}, self.topics())
         self._require_topics()
-        self._fingerprints = {table: (fingerprints or {}).get(table) for table in tables}
-        self._schema = published.schema if published else None
+        self._mirrored = frozenset(tables)
+        self._publication = publication
+        self._captured = published.captured if published else None
         self._epochs = _epochs_at_end(published) if published else {}
-        mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._fingerprints]
+        mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._mirrored]
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
@@ -128,7 +131,7 @@ class Log:
             self._holding.forget()  # what was met may have been passed by: whoever goes on reads it again
             raise
 
-    def _cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> Cut:
+    def _cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None, looks: int = _LOOKS) -> Cut:
         self._resume(after, position, caught_up_at)
         marker = self._held_past_a_marker(after, position)
         assert marker.position is not None
@@ -140,19 +143,26 @@ class Log:
                 f"the marker is at position {marker.position}, wanted at least the published {position}",
                 hint="the source goes on from an earlier state of itself (a failover or a restore)",
             )
-        self._require_same_schema(marker)
-        stop = self._stop_below(marker.position)
-        if stop is not None and self._holding.bulk:
+        ddl, truncates = self._holding.of(DDL), self._holding.of(TRUNCATES)
+        judge = Judge(self._publication, self._mirrored, self._captured, self._barrier.captured)
+        judged = judge.judge(ddl, truncates, marker.position)
+        stop = judged.stop
+        if stop is None:
+            if error := judge.unexplained(judged.captured):
+                if looks > 1:
+                    return self._cut(after, position, caught_up_at, looks - 1)
+                raise error
+            return self._take(marker.position, marker.lsn, marker.committed_at, marker, judged.captured)
+        if stop.position is None or (position is not None and stop.position <= position):
+            raise stop.error
+        if self._holding.bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
             self._hold(after, position, frozenset(), has_limit=False)
             return self._cut(after, position, caught_up_at)
-        if stop is None:
-            return self._take(marker.position, marker.lsn, marker.committed_at, marker)
-        if stop.position is None or (position is not None and stop.position <= position):
-            raise stop.error
         if self._holding.is_empty_below(stop.position):
             raise stop.error
-        return self._take(stop.position, stop.position, stop.committed_at, marker)
+        before = judge.judge(ddl, truncates, stop.position).captured
+        return self._take(stop.position, stop.position, stop.committed_at, marker, before)
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
@@ -171,7 +181,7 @@ class Log:
             self.require_repeatable(cut)  # compaction may have begun while we were reading
             self._taken = (cut, records)
         for partition, records_of_it in self._taken[1].items():
-            if self._tables[partition.topic] in self._fingerprints:
+            if self._tables[partition.topic] in self._mirrored:
                 yield from records_of_it
 
     def record_at(self, place: Place) -> RawRecord | None:
@@ -183,7 +193,7 @@ class Log:
     def changes_before_starts(self, cut: Cut) -> list[Record]:
         """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
         found = self._starts.changes_before(cut.start, cut.end)
-        return [record for record in found if self._tables[record.topic] in self._fingerprints]
+        return [record for record in found if self._tables[record.topic] in self._mirrored]
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap, OffsetCompacted or LogDiscontinuity if the cut may not be read again as it was."""
@@ -399,25 +409,15 @@ class Log:
         if self._reader.reached(ends):
             self._freshness.caught_up(now)
 
-    def _require_same_schema(self, marker: ArrivedMarker) -> None:
-        """Where event triggers are missing: compare what the marker says of the tables with the last one."""
-        if self._schema is not None and marker.fingerprint is not None and marker.fingerprint != self._schema:
-            raise SchemaChanged(
-                f"a mirrored table was changed or rewritten before position {marker.position}",
-                hint="with the event triggers of the service schema, the message would say which and when",
-            )
-        self._schema = marker.fingerprint or self._schema
-
-    def _stop_below(self, position: Lsn) -> Stop | None:
-        ddl, truncates = self._holding.of(DDL), self._holding.of(TRUNCATES)
-        return first_stop(ddl, truncates, position, self._fingerprints)
-
-    def _take(self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker) -> Cut:
+    def _take(
+        self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker, captured: CapturedSet
+    ) -> Cut:
         start, bulk = self._holding.start, self._holding.bulk
         end, records = self._holding.take(position)
         self._watch.forget(position)
         epochs = {each: epoch for each, epoch in self._reader.leader_epochs.items() if each in end}
-        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker.number, marker.fingerprint, epochs)
+        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker.number, captured, epochs)
+        self._captured = captured
         self._epochs = _epochs_at_end(cut)
         self._taken = (cut, records)
         self._has_snapshot = True

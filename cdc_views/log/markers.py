@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from cdc_views.captured import CapturedSet
 from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 
@@ -27,6 +28,9 @@ class MarkerWriter(Protocol):
     def touch(self) -> int:
         """Write a marker and return its number, which only grows."""
 
+    def captured(self) -> CapturedSet:
+        """Describe the captured tables as they are now."""
+
 
 @dataclass(frozen=True)
 class ArrivedMarker:
@@ -36,7 +40,6 @@ class ArrivedMarker:
     position: Lsn | None
     lsn: Lsn
     committed_at: datetime
-    fingerprint: str | None
 
 
 def read_marker(record: Record, writer: str) -> ArrivedMarker | None:
@@ -61,7 +64,6 @@ def _marker(record: Record, writer: str) -> ArrivedMarker | None:
         position=None if commit is None else Lsn(commit),
         lsn=Lsn(record.order.lsn),
         committed_at=committed_at(record.value),
-        fingerprint=row["fingerprint"],
     )
 
 

@@ -1,11 +1,15 @@
-"""DDL and TRUNCATE of captured tables: the cut ends before the first, and the one after it raises."""
+"""DDL and TRUNCATE of captured tables: the cut ends before the first that cannot be applied; the next cut raises it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Final
 
+from pydantic import ValidationError
+
+from cdc_views.captured import CapturedSet, CapturedTable, Change, changes
 from cdc_views.errors import CdcViewsError, SchemaChanged, TableTruncated
 from cdc_views.log.cut import Held
 from cdc_views.log.markers import committed_at
@@ -13,85 +17,188 @@ from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
-ErrorOf = Callable[[TableName, str, str], CdcViewsError]
+HINT: Final = "the epoch before it is the last one; start with an empty warehouse, a new slot and new topics"
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The state at `position` (None: unknown) is the last before it; `error` is what it means."""
+    """A change of a table that cannot be applied: the state at `position` is the last before it.
+
+    `position` is None where it is not known since when rows have changed without events: nothing after the last
+    published epoch can be trusted. `error` says what was changed.
+    """
 
     position: Lsn | None
     committed_at: datetime
     error: CdcViewsError
 
 
-def first_stop(
-    ddl: Iterable[Held], truncates: Iterable[Held], position: Lsn, fingerprints: Mapping[TableName, str | None]
-) -> Stop | None:
-    """Find the first stop below `position`; `fingerprints` has every mirrored table, with its known fingerprint.
+@dataclass(frozen=True)
+class Judged:
+    """What the rows of DDL and TRUNCATE below a position mean: the first stop, or the captured set after them."""
 
-    Raises BadEvent.
+    stop: Stop | None
+    captured: CapturedSet
+
+
+class Judge:
+    """Judges what happened to the captured tables of one project, from `known`, the captured set as it was before.
+
+    `publication` is the project's. Tables that `known` does not have are compared with `found`, the captured set as it
+    is in the source at least since the marker of the cut.
     """
-    stops = [_stop(r, _schema_changed) for r in _rows(ddl, position, fingerprints) if _differs(r, fingerprints)]
-    stops += [_stop(r, _truncated) for r in _rows(truncates, position, fingerprints)]
-    return min(stops, key=lambda stop: stop.position or 0, default=None)
+
+    def __init__(
+        self, publication: str, tables: Iterable[TableName], known: CapturedSet | None, found: CapturedSet
+    ) -> None:
+        self._publication = publication
+        self._tables = frozenset(tables)
+        self._known = known
+        self._found = found
+        # Where event triggers were missing for a while, nobody knows what else was done and when.
+        self._vouched = bool(found.event_triggers) and (known is None or known.event_triggers == found.event_triggers)
+
+    def judge(self, ddl: Iterable[Held], truncates: Iterable[Held], position: Lsn) -> Judged:
+        """Judge the rows below `position`. Raises BadEvent."""
+        work = _Work({str(table): self._baseline(table) for table in self._tables})
+        rows = sorted(self._rows(ddl, position), key=_order)
+        for record in rows:
+            self._apply(record, work)
+        stops = [
+            *work.stops,
+            *(_truncated(record) for record in self._rows(truncates, position) if not _is_read(record)),
+        ]
+        stop = min(stops, key=lambda stop: stop.position or 0, default=None)
+        return Judged(stop, CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables))
+
+    def unexplained(self, captured: CapturedSet) -> CdcViewsError | None:
+        """The error of the first table that is not as the recorded changes have left it; None if there is none."""
+        for table in sorted(self._tables):
+            known, found = captured.of(table), self._found.of(table)
+            if known is None:
+                continue
+            if found is None:
+                return _changed(table, "an unrecorded command", "it is gone")
+            differing = next(iter(changes(known, found, vouched=self._vouched)), None)
+            if differing is not None:
+                return _changed(table, "an unrecorded command", str(differing))
+        return None
+
+    def _baseline(self, table: TableName) -> CapturedTable | None:
+        return (self._known or self._found).of(table)
+
+    def _rows(self, held: Iterable[Held], position: Lsn) -> Iterator[Record]:
+        for each in held:
+            for commit, record in each:
+                if commit >= position:
+                    break
+                if record.value is None or record.value.get("op") == "d":
+                    continue
+                row = _row(record)
+                if row["publication"] == self._publication and _table(row) in self._tables:
+                    yield record
+
+    def _apply(self, record: Record, work: _Work) -> None:
+        row = _row(record)
+        table, found = _table(row), _description(record)
+        if _is_read(record):  # a row from before the snapshot: what the table was when the snapshot began
+            work.tables[str(table)] = found or work.tables[str(table)]
+            return
+        known = work.tables[str(table)]
+        difference = _difference(known, found, row["command"], self._vouched)
+        if table in work.stopped:
+            return
+        if difference is not None:
+            work.stopped.add(table)
+            is_dated = self._vouched and (not isinstance(difference, Change) or difference.is_dated)
+            work.stops.append(_stop(record, is_dated, str(difference)))
+        elif found is not None:
+            work.tables[str(table)] = found
 
 
-def _rows(held: Iterable[Held], position: Lsn, tables: Mapping[TableName, str | None]) -> Iterable[Record]:
-    for each in held:
-        for commit, record in each:
-            if commit >= position:
-                break
-            _require_row(record)
-            # Rows of before the snapshot ("r") speak of what it has seen already; updates are told by service_sql.
-            if record.value is not None and record.value["op"] in ("c", "u") and _table(record) in tables:
-                yield record
+@dataclass
+class _Work:
+    tables: dict[str, CapturedTable | None]
+    stopped: set[TableName] = field(default_factory=set)
+    stops: list[Stop] = field(default_factory=list)
 
 
-def _require_row(record: Record) -> None:
-    if record.value is None or record.value.get("op") in ("d", "r"):
-        return
+def _difference(
+    known: CapturedTable | None, found: CapturedTable | None, command: str, vouched: bool
+) -> Change | str | None:
+    if found is None:
+        return "its rows may have changed without events"
+    if known is None:
+        return "its former definition is not known"
+    return next(iter(changes(known, found, command=command, vouched=vouched)), None)
+
+
+def _order(record: Record) -> tuple[int, int, int]:
+    order = record.order
+    commit = -1 if order is None or order.commit is None else order.commit
+    lsn = -1 if order is None or order.lsn is None else order.lsn
+    return commit, lsn, record.offset if not _is_read(record) else int(_row(record).get("id", 0))
+
+
+def _is_read(record: Record) -> bool:
+    return record.value is not None and record.value["op"] == "r"
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """The row of a service table that a record holds. Raises BadEvent."""
+    assert record.value is not None
     row, source = record.value.get("after"), record.value["source"]
-    is_row = isinstance(row, dict) and all(isinstance(row.get(name), str) for name in ("schema_name", "table_name"))
-    if record.value.get("op") not in ("c", "u") or not is_row or record.order is None or not _has_time(source):
+    names = ("publication", "schema_name", "table_name")
+    is_row = isinstance(row, dict) and all(isinstance(row.get(name), str) for name in names)
+    if record.value.get("op") not in ("c", "u", "r") or not is_row or record.order is None or not _has_time(source):
         raise bad_event(record, "is no row of a service table")
+    assert isinstance(row, dict)
+    return row
+
+
+def _description(record: Record) -> CapturedTable | None:
+    assert record.value is not None
+    text = record.value["after"].get("description")
+    if text is None:
+        return None
+    try:
+        return CapturedTable.model_validate_json(text)
+    except ValidationError:
+        raise bad_event(record, "has no description of a captured table") from None
 
 
 def _has_time(source: Mapping[str, object]) -> bool:
     return type(source.get("ts_us", source.get("ts_ms"))) is int
 
 
-def _table(record: Record) -> TableName:
-    assert record.value is not None
-    row = record.value["after"]
+def _table(row: Mapping[str, str]) -> TableName:
     return TableName(row["schema_name"], row["table_name"])
 
 
-def _differs(record: Record, fingerprints: Mapping[TableName, str | None]) -> bool:
-    assert record.value is not None
-    fingerprint = record.value["after"].get("fingerprint")
-    return fingerprint is None or fingerprint != fingerprints[_table(record)]
+def _stop(record: Record, is_dated: bool, problem: str) -> Stop:
+    position, place = _position(record)
+    row = _row(record)
+    error = _changed(_table(row), f'"{row.get("command")}"', f"{problem}, {place}")
+    return Stop(position if is_dated else None, _committed_at(record), error)
 
 
-def _stop(record: Record, error_of: ErrorOf) -> Stop:
-    assert record.value is not None
+def _truncated(record: Record) -> Stop:
+    position, place = _position(record)
+    row = _row(record)
+    error = TableTruncated(f'table "{_table(row)}" was emptied by "TRUNCATE {row.get("truncated")}" {place}', hint=HINT)
+    return Stop(position, _committed_at(record), error)
+
+
+def _changed(table: TableName, command: str, problem: str) -> SchemaChanged:
+    return SchemaChanged(f'table "{table}" was changed by {command}: {problem}', hint=HINT)
+
+
+def _position(record: Record) -> tuple[Lsn | None, str]:
     assert record.order is not None
     commit = record.order.commit
-    position = None if commit is None else Lsn(commit)
-    place = f"after position {position}" if position is not None else "right after the snapshot"
-    error = error_of(_table(record), record.value["after"].get("command", "TRUNCATE"), place)
-    return Stop(position, committed_at(record.value), error)
+    return (None, "right after the snapshot") if commit is None else (Lsn(commit), f"after position {Lsn(commit)}")
 
 
-def _schema_changed(table: TableName, command: str, place: str) -> CdcViewsError:
-    return SchemaChanged(
-        f'table "{table}" was changed by "{command}" {place}',
-        hint="the epoch before it is the last one; start with an empty warehouse, a new slot and new topics",
-    )
-
-
-def _truncated(table: TableName, command: str, place: str) -> CdcViewsError:
-    return TableTruncated(
-        f'table "{table}" was emptied by "{command}" {place}',
-        hint="the epoch before it is the last one; start with an empty warehouse, a new slot and new topics",
-    )
+def _committed_at(record: Record) -> datetime:
+    assert record.value is not None
+    return committed_at(record.value)

@@ -17,6 +17,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
+from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
@@ -80,6 +81,9 @@ class _NoMarker:
     writer = ""
 
     def touch(self) -> int:
+        raise AssertionError("a rebuild makes no cut")
+
+    def captured(self) -> CapturedSet:
         raise AssertionError("a rebuild makes no cut")
 
 

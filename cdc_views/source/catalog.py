@@ -1,8 +1,7 @@
 """What the source's catalog says about its tables: columns, keys, replica identity.
 
 Types are resolved: a domain is its base type, an enum is "enum". The same SQL, inside a function
-of the service schema, describes a table within the transaction that alters it (service_tables.py),
-so that both have the same fingerprint.
+of the service schema, describes a table within the transaction that alters it (service_sql.py).
 """
 
 from __future__ import annotations
@@ -55,7 +54,11 @@ WHERE i.indrelid = {relation} AND i.indisprimary AND part.place <= i.indnkeyatts
 ORDER BY part.place"""
 
 _TABLES_SQL: Final = """
-SELECT n.nspname, c.relname, c.oid::bigint, c.relreplident::text
+SELECT n.nspname, c.relname, c.oid::bigint, coalesce((
+    SELECT CASE WHEN bool_and(l.relreplident = 'f') THEN 'f'
+                WHEN bool_and(l.relreplident IN ('d', 'f')) THEN 'd' ELSE min(l.relreplident::text) END
+    FROM pg_catalog.pg_partition_tree(c.oid) p JOIN pg_catalog.pg_class l ON l.oid = p.relid
+    WHERE c.relkind = 'p' AND p.isleaf AND l.relkind = 'r'), c.relreplident::text)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p')
   AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
@@ -96,7 +99,10 @@ class Column:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of the source as its catalog describes it; `key` is empty where it has no primary key."""
+    """A table of the source as its catalog describes it; `key` is empty where it has no primary key.
+
+    `replica_identity` of a partitioned table is full where all its partitions have it, else one of another kind.
+    """
 
     name: TableName
     oid: int
@@ -112,7 +118,7 @@ class SourceTable:
         return tuple(by_name[name] for name in self.key)
 
     def fingerprint(self) -> str:
-        """Hash what decides how events of this table are decoded; cdc_views.fingerprint_of computes the same."""
+        """Hash what decides how events of this table are decoded."""
         lines = [FIELD_SEPARATOR.join((self.name.schema, self.name.table))]
         lines += [
             FIELD_SEPARATOR.join((str(column.attnum), column.name, column.type_name, str(column.typmod),

@@ -5,46 +5,42 @@ Each project has its own row, under the name of its slot, so nothing but its eng
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
+from cdc_views.captured import CapturedSet
+from cdc_views.config import SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable
+from cdc_views.source.captured import CapturedReader
 from cdc_views.source.catalog import SYSTEM_IDENTIFIER_SQL, TIMELINE_SQL
 from cdc_views.source.connection import Connection, describe_dsn
-from cdc_views.source.service_tables import missing_event_triggers
-
-_FINGERPRINT: Final = (
-    "(SELECT string_agg(c.relation::text || ':' || t.relfilenode::text || ':'"
-    " || coalesce(cdc_views.fingerprint_of(c.relation), ''), ',' ORDER BY c.relation)"
-    " FROM cdc_views.captured c JOIN pg_catalog.pg_class t ON t.oid = c.relation)"
-)
 
 _TOUCH: Final = """
-INSERT INTO cdc_views.heartbeat AS h (id, number, writer, system_identifier, timeline, fingerprint, touched_at)
-VALUES ({id}, 1, {writer}, {system}, {timeline}, {fingerprint}, clock_timestamp())
+INSERT INTO cdc_views.heartbeat AS h (id, number, writer, system_identifier, timeline, touched_at)
+VALUES ({id}, 1, {writer}, {system}, {timeline}, clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET number = h.number + 1, writer = EXCLUDED.writer,
-    system_identifier = EXCLUDED.system_identifier, timeline = EXCLUDED.timeline,
-    fingerprint = EXCLUDED.fingerprint, touched_at = EXCLUDED.touched_at
+    system_identifier = EXCLUDED.system_identifier, timeline = EXCLUDED.timeline, touched_at = EXCLUDED.touched_at
 RETURNING number"""
 
 
 class Marker:
-    """Writes markers, one transaction each. Where event triggers are missing they carry the tables' fingerprint."""
+    """Writes markers, one transaction each, and looks at the captured set."""
 
-    def __init__(self, connection: Connection, slot: str, writer: str) -> None:
+    def __init__(self, connection: Connection, source: SourceSettings, writer: str) -> None:
         assert connection.autocommit, "a marker is its own transaction"
         self.writer = writer
         self._connection = connection
-        self._id = f"marker {slot}"
-        with_fingerprint = bool(missing_event_triggers(connection))
+        self._reader = CapturedReader(connection, source.publication, source.tables)
+        self._id = f"marker {source.slot}"
         self._touch = sql.SQL(_TOUCH).format(
             id=sql.Literal(self._id),
             writer=sql.Literal(writer),
             system=sql.SQL(SYSTEM_IDENTIFIER_SQL),
             timeline=sql.SQL(TIMELINE_SQL),
-            fingerprint=sql.SQL(_FINGERPRINT if with_fingerprint else "NULL"),
         )
 
     def last(self) -> int:
@@ -58,9 +54,19 @@ class Marker:
         assert row is not None
         return int(row[0])
 
+    def captured(self) -> CapturedSet:
+        """Describe the captured tables as they are now. Raises as `touch` does."""
+        with self._named():
+            return self._reader.read()
+
     def _row(self, query: sql.Composed) -> tuple[Any, ...] | None:
-        try:
+        with self._named():
             return self._connection.execute(query).fetchone()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
         except psycopg.OperationalError as error:
             raise SourceUnreachable(
                 f"lost {describe_dsn(self._connection.info.dsn)} at a marker: {type(error).__name__}",
@@ -71,8 +77,13 @@ class Marker:
                 f"{describe_dsn(self._connection.info.dsn)} is read-only, wanted a primary",
                 hint="is it a standby? a marker is a write",
             ) from None
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege) as error:
+        except (
+            psycopg.errors.UndefinedTable,
+            psycopg.errors.UndefinedFunction,
+            psycopg.errors.InvalidSchemaName,
+            psycopg.errors.InsufficientPrivilege,
+        ) as error:
             raise PreflightFailed(
-                f'cannot use "cdc_views.heartbeat": {error.diag.message_primary}',
+                f'cannot use the service schema "cdc_views": {error.diag.message_primary}',
                 hint='"cdc-views check --fix" makes the service tables',
             ) from None

@@ -11,15 +11,18 @@ from psycopg import sql
 from cdc_views.config import Settings, SourceSettings
 from cdc_views.errors import PreflightFailed
 from cdc_views.findings import Finding
+from cdc_views.service_schema import SCHEMA
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.publication import FIRST_GENERATED, create_publication, publication_sql, read_publication
+from cdc_views.source.service_sql import VERSION
 from cdc_views.source.service_tables import (
     SERVICE_TABLES,
     create_service_tables,
     missing_event_triggers,
     missing_service_tables,
+    relations_without_truncate_trigger,
+    service_schema_version,
     service_tables_sql,
-    tables_without_truncate_trigger,
 )
 from cdc_views.source.slot import LOST, free_slots, free_wal_senders, read_slot
 from cdc_views.source.table_checks import check_tables
@@ -129,20 +132,19 @@ def _check_role(connection: Connection) -> Iterator[Finding]:
 
 def _check_service_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
     problems = [f'table "{table}" is missing' for table in missing_service_tables(connection)]
+    if not problems and (found := service_schema_version(connection)) != VERSION:
+        problems += [f'schema "{SCHEMA}" is marked "{found}", wanted "{VERSION}"']
+    unwatched = relations_without_truncate_trigger(connection, source.tables)
     if not problems and not (problems := _missing_rights(connection)):
-        problems += [f'no trigger for TRUNCATE on "{t}"' for t in _unwatched(connection, source)]
+        problems += [f'no trigger for TRUNCATE on "{relation}"' for relation in unwatched]
         problems += [f'DDL of "{name}" is not recorded' for name in _uncaptured(connection, source)]
-    script = service_tables_sql(source.publication, source.tables, connection.info.user)
+    script = service_tables_sql(source.publication, source.tables, connection.info.user, unwatched)
     remedy = '"cdc-views check --fix" makes them; or a DBA runs the SQL of this finding'
     if problems:
         yield Finding("error", SERVICE_SUBJECT, "; ".join(problems), remedy, script)
     elif missing := missing_event_triggers(connection):
-        problem = f"no event trigger {_quote_all(missing)}: DDL is only seen by comparing fingerprints at each marker"
+        problem = f"no event trigger {_quote_all(missing)}: DDL is only seen by comparing descriptions at each marker"
         yield Finding("warning", SERVICE_SUBJECT, problem, remedy, script)
-
-
-def _unwatched(connection: Connection, source: SourceSettings) -> list[Any]:
-    return tables_without_truncate_trigger(connection, source.tables)
 
 
 def _uncaptured(connection: Connection, source: SourceSettings) -> list[str]:

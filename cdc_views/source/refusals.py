@@ -12,11 +12,17 @@ from typing import Final
 
 from cdc_views.source.catalog import Column
 
+PRINTED_BY_NAME: Final = (
+    *("regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc"),
+    *("regprocedure", "regrole", "regtype", "aclitem"),
+)
+
 REFUSED: Final[Mapping[str, str]] = {
     "varbit": "of which Debezium drops leading zeros",
     "bit": "of no fixed length, of which Debezium drops leading zeros",
     "int2vector": "of which Debezium writes an empty array",
     "oidvector": "of which Debezium writes an empty array",
+    **dict.fromkeys(PRINTED_BY_NAME, "whose values print the name of an object, which can be renamed"),
     "refcursor": "which Debezium's snapshot takes for an open cursor",
     **dict.fromkeys(("geometry", "geography"), "whose events were never compared with Postgres"),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), "whose events were never compared with Postgres"),

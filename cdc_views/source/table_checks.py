@@ -16,7 +16,7 @@ from cdc_views.service_schema import SCHEMA
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection
 from cdc_views.source.publication import FIRST_GENERATED
-from cdc_views.source.refusals import guard, has_placeholder, key_refusal, refusal
+from cdc_views.source.refusals import PRINTED_BY_NAME, REFUSED, guard, has_placeholder, key_refusal, refusal
 from cdc_views.source.service_tables import quoted
 
 _FACTS_SQL: Final = """
@@ -34,6 +34,42 @@ SELECT c.relkind::text, c.relpersistence::text, has_schema_privilege(n.oid, 'USA
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s"""
 
+# The relations that hold the rows of a table, or may come to hold some.
+_HOLDERS_SQL: Final = """
+WITH RECURSIVE tree(relation) AS (
+    SELECT %s::oid
+    UNION
+    SELECT i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.relation)
+SELECT n.nspname::text, r.relname::text, r.relkind::text, r.relpersistence::text, r.relreplident::text
+FROM tree JOIN pg_catalog.pg_class r ON r.oid = tree.relation JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE r.relkind <> 'p' ORDER BY 1, 2"""
+
+# Columns whose values hold, somewhere inside, a value of one of the types in the parameter.
+_NESTED_SQL: Final = """
+WITH RECURSIVE used(name, type, depth) AS (
+    SELECT a.attname::text, a.atttypid, 0 FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+    UNION
+    SELECT used.name, part.type, used.depth + 1 FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
+    CROSS JOIN LATERAL (
+        SELECT t.typelem UNION ALL SELECT t.typbasetype
+        UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+                  WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    ) AS part(type) WHERE part.type <> 0 AND used.depth < 16)
+SELECT DISTINCT used.name, t.typname::text FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
+WHERE used.depth > 0 AND t.typname = ANY(%s) ORDER BY 1, 2"""
+
+# Captured tables that are partitions or children of this one.
+_CAPTURED_BELOW_SQL: Final = """
+WITH RECURSIVE tree(relation) AS (
+    SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = %s
+    UNION
+    SELECT i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.relation)
+SELECT n.nspname::text, r.relname::text
+FROM tree JOIN pg_catalog.pg_class r ON r.oid = tree.relation JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE (n.nspname, r.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY 1, 2"""
+
+_IDENTITIES: Final = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 _KINDS: Final = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence"}
 
 
@@ -80,10 +116,12 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
     except UnknownTable:  # dropped a moment ago
         yield Finding("error", subject, "does not exist", "correct source.tables")
         return
+    yield from _check_tree(connection, subject, table, source)
     yield from _check_key(subject, table)
     yield from _check_columns(subject, table, source, facts.checks, server_version)
     if not facts.generated:  # with full identity, an UPDATE of a table with unpublished columns fails
-        yield from _check_identity(subject, table, source)
+        for holder in _holders(connection, table):
+            yield from _check_identity(table, holder, source)
 
 
 def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Finding]:
@@ -105,9 +143,6 @@ def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Findi
     if facts.twins:
         remedy = "rename one: Debezium matches names without case"
         yield Finding("error", subject, f'differs only by case from "{facts.twins[0]}"', remedy)
-    if facts.kind == "p":
-        problem = "rows that come or go by ATTACH, DETACH, DROP or TRUNCATE of a partition are not in the stream"
-        yield Finding("warning", subject, problem, "rebuild the table after such a change, or delete rows instead")
 
 
 def _check_key(subject: str, table: SourceTable) -> Iterator[Finding]:
@@ -143,18 +178,57 @@ def _check_columns(
             yield Finding("error", subject, problem, "correct source.text_columns; names are case-sensitive")
 
 
-def _check_identity(subject: str, table: SourceTable, source: SourceSettings) -> Iterator[Finding]:
-    fix = f"ALTER TABLE {quoted(table.name)} REPLICA IDENTITY FULL;"
+def _check_identity(table: SourceTable, holder: _Holder, source: SourceSettings) -> Iterator[Finding]:
+    subject = f'table "{holder.name}"'
+    fix = f"ALTER TABLE {quoted(holder.name)} REPLICA IDENTITY FULL;"
     toastable = [column for column in table.columns if column.toastable]
-    # Of an unchanged value of some types an event says nothing that could be looked up.
+    # An event does not mark an unchanged value of some types, so it could not be looked up.
     needing = toastable if source.toast == "full" else [each for each in toastable if not has_placeholder(each)]
-    if table.replica_identity == "full":
+    if holder.identity == "full":
         return
     if needing:
         listed = ", ".join(f'"{column.name}"' for column in needing)
-        problem = f'replica identity is "{table.replica_identity}", wanted "full" for columns that can be TOASTed: '
+        problem = f'replica identity is "{holder.identity}", wanted "full" for columns that can be TOASTed: '
         yield Finding("error", subject, problem + listed, f'run "{fix.removesuffix(";")}"', fix)
-    elif table.replica_identity in ("nothing", "index"):
-        default = f"ALTER TABLE {quoted(table.name)} REPLICA IDENTITY DEFAULT;"
-        problem = f'replica identity is "{table.replica_identity}", wanted "default" or "full"'
+    elif holder.identity in ("nothing", "index"):
+        default = f"ALTER TABLE {quoted(holder.name)} REPLICA IDENTITY DEFAULT;"
+        problem = f'replica identity is "{holder.identity}", wanted "default" or "full"'
         yield Finding("error", subject, problem, f'run "{default.removesuffix(";")}"', default)
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """A relation that holds rows of a table: the table itself or one of its partitions."""
+
+    name: TableName
+    kind: str
+    persistence: str
+    identity: str
+
+
+def _holders(connection: Connection, table: SourceTable) -> list[_Holder]:
+    rows = connection.execute(_HOLDERS_SQL, (table.oid,))
+    return [
+        _Holder(TableName(schema, name), kind, persistence, _IDENTITIES[identity])
+        for schema, name, kind, persistence, identity in rows
+    ]
+
+
+def _check_tree(connection: Connection, subject: str, table: SourceTable, source: SourceSettings) -> Iterator[Finding]:
+    for holder in _holders(connection, table):
+        if holder.name != table.name and holder.kind != "r":
+            problem = f'partition "{holder.name}" is {_KINDS.get(holder.kind, "no table")}, whose rows have no events'
+            yield Finding("error", subject, problem, "detach it, or do not mirror the table")
+        if holder.name != table.name and holder.persistence != "p":
+            fix = f"ALTER TABLE {quoted(holder.name)} SET LOGGED"
+            yield Finding("error", subject, f'partition "{holder.name}" is not logged', f'run "{fix}"')
+    names = [name for name in source.tables if name != table.name]
+    below = connection.execute(
+        _CAPTURED_BELOW_SQL, (table.oid, [name.schema for name in names], [name.table for name in names])
+    )
+    for schema, name in below:
+        problem = f'has the partition "{schema}.{name}", which is in source.tables too'
+        yield Finding("error", subject, problem, "mirror one of them: the publication sends its rows under one name")
+    for column, type_name in connection.execute(_NESTED_SQL, (table.oid, list(PRINTED_BY_NAME))):
+        problem = f'column "{column}" holds values of type "{type_name}", {REFUSED[type_name]}'
+        yield Finding("error", subject, problem, "leave the table out, or give it a column of another type")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.record import Record
@@ -22,10 +23,14 @@ class Writer:
         self.written += 1
         return self.written
 
+    def captured(self) -> CapturedSet:
+        """Nothing is captured."""
+        return CapturedSet(tables={})
+
 
 def marker(number: int, commit: int | None = 500, writer: str = "us") -> Record:
     """A marker as it comes out of the log."""
-    return change(number, commit, 501, writer=writer, number=number, fingerprint=None)
+    return change(number, commit, 501, writer=writer, number=number)
 
 
 def touched() -> tuple[Barrier, Writer]:

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from cdc_views.errors import SchemaChanged, TableTruncated
+from typing import Any
+
+import pytest
+
+from cdc_views.captured import CapturedSet, CapturedTable, Relation
+from cdc_views.errors import BadEvent, SchemaChanged, TableTruncated
 from cdc_views.log.cut import Held
 from cdc_views.log.record import Record
-from cdc_views.log.stops import first_stop
+from cdc_views.log.stops import Judge, Judged
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from tests.unit.log_records import PARTITION, change
 
 ORDERS = TableName("public", "orders")
-KNOWN: dict[TableName, str | None] = {ORDERS: "f1"}
+HEAP = Relation(
+    name="public.orders", kind="r", persistence="p", identity="f", parent="", storage=1, altered="a", trigger="7"
+)
+TABLE = CapturedTable(
+    name="public.orders", membership="1", columns={"1": "id int4 -1"}, key="id", guards={}, labels={}, attributes={},
+    relations={"10": HEAP},
+)  # fmt: skip
+WIDER = TABLE.model_copy(update={"columns": {**TABLE.columns, "2": "extra int4 -1"}})
+REWRITTEN = TABLE.model_copy(update={"relations": {"10": HEAP.model_copy(update={"storage": 2})}})
+TRIGGERS = {"cdc_views_ddl": "1 1"}
 
 
-def ddl(offset: int, commit: int | None, fingerprint: str | None, table: str = "orders", op: str = "c") -> Record:
+def captured(table: CapturedTable | None, triggers: dict[str, str] = TRIGGERS) -> CapturedSet:
+    """The captured set of one table."""
+    return CapturedSet(event_triggers=triggers, tables={str(ORDERS): table})
+
+
+def ddl(offset: int, commit: int | None, found: CapturedTable | None, op: str = "c", **row: Any) -> Record:
     """A row of cdc_views.ddl."""
-    return change(offset, commit, (commit or 0) + 1, op, schema_name="public", table_name=table,
-                  command="ALTER TABLE", fingerprint=fingerprint)  # fmt: skip
+    description = None if found is None else found.model_dump_json()
+    names = {"publication": "ours", "schema_name": "public", "table_name": "orders", "id": offset}
+    return change(offset, commit, (commit or 0) + 1, op, **names | row, command="ALTER TABLE", description=description)
 
 
 def truncate(offset: int, commit: int) -> Record:
     """A row of cdc_views.truncates."""
-    return change(offset, commit, commit + 1, "c", schema_name="public", table_name="orders")
+    return change(offset, commit, commit + 1, "c", publication="ours", schema_name="public", table_name="orders",
+                  truncated="public.orders")  # fmt: skip
 
 
 def held(*records: Record) -> list[Held]:
@@ -33,35 +54,105 @@ def held(*records: Record) -> list[Held]:
     return [partition]
 
 
+def judge(
+    *rows: Record,
+    truncates: tuple[Record, ...] = (),
+    known: CapturedSet | None = None,
+    found: CapturedSet | None = None,
+) -> tuple[Judge, Judged]:
+    """The judgement of these rows below position 500."""
+    known = captured(TABLE) if known is None else known
+    judge = Judge("ours", [ORDERS], known, found or captured(TABLE))
+    return judge, judge.judge(held(*rows), held(*truncates), Lsn(500))
+
+
 def test_ddl_stops_before_its_own_transaction() -> None:
-    stop = first_stop(held(ddl(0, 100, "f2")), [], Lsn(500), KNOWN)
+    stop = judge(ddl(0, 100, WIDER))[1].stop
     assert stop is not None
     assert stop.position == Lsn(100)
     assert isinstance(stop.error, SchemaChanged)
-    assert '"public.orders" was changed by "ALTER TABLE" after position 0/64' in str(stop.error)
+    wanted = 'table "public.orders" was changed by "ALTER TABLE": column 2 is "extra int4 -1", wanted missing, after'
+    assert str(stop.error).startswith(f"{wanted} position 0/64")
 
 
-def test_ddl_that_leaves_the_fingerprint_is_no_stop() -> None:
-    assert first_stop(held(ddl(0, 100, "f1")), [], Lsn(500), KNOWN) is None
+def test_ddl_that_leaves_the_table_as_it_was_is_no_stop() -> None:
+    assert judge(ddl(0, 100, TABLE))[1].stop is None
 
 
-def test_ddl_without_a_fingerprint_is_a_stop() -> None:
-    assert first_stop(held(ddl(0, 100, None)), [], Lsn(500), KNOWN) is not None
+def test_ddl_without_a_description_is_a_stop() -> None:
+    stop = judge(ddl(0, 100, None))[1].stop
+    assert stop is not None
+    assert "may have changed without events" in str(stop.error)
 
 
-def test_ddl_of_another_table_is_no_stop() -> None:
-    assert first_stop(held(ddl(0, 100, "f2", "others")), [], Lsn(500), KNOWN) is None
-
-
-def test_ddl_of_before_the_snapshot_is_no_stop() -> None:
-    assert first_stop(held(ddl(0, None, "f2", op="r")), [], Lsn(500), KNOWN) is None
+@pytest.mark.parametrize(
+    "row", [{"table_name": "others"}, {"publication": "theirs"}], ids=["another table", "another project"]
+)
+def test_ddl_of_others_is_no_stop(row: dict[str, str]) -> None:
+    assert judge(ddl(0, 100, None, **row))[1].stop is None
 
 
 def test_ddl_beyond_the_cut_is_no_stop_yet() -> None:
-    assert first_stop(held(ddl(0, 500, "f2")), [], Lsn(500), KNOWN) is None
+    assert judge(ddl(0, 500, WIDER))[1].stop is None
+
+
+def test_ddl_of_before_the_snapshot_says_what_the_snapshot_saw() -> None:
+    stop = judge(ddl(0, None, WIDER, op="r"), ddl(1, 100, TABLE), found=captured(WIDER))[1].stop
+    assert stop is not None
+    assert judge(ddl(0, None, WIDER, op="r"), ddl(1, 100, WIDER), found=captured(WIDER))[1].stop is None
+
+
+def test_the_last_row_of_before_the_snapshot_counts() -> None:
+    rows = (ddl(0, None, TABLE, op="r", id=7), ddl(1, None, WIDER, op="r", id=3))
+    assert judge(*rows)[1].captured == captured(TABLE)
 
 
 def test_truncate_before_ddl_is_the_first_stop() -> None:
-    stop = first_stop(held(ddl(0, 200, "f2")), held(truncate(0, 100)), Lsn(500), KNOWN)
+    stop = judge(ddl(0, 200, WIDER), truncates=(truncate(0, 100),))[1].stop
     assert stop is not None
     assert isinstance(stop.error, TableTruncated)
+
+
+def test_stop_whose_rows_changed_at_an_unknown_time_has_no_position() -> None:
+    stop = judge(ddl(0, 100, REWRITTEN.model_copy(update={"relations": {"10": HEAP.model_copy(
+        update={"storage": 2, "trigger": None})}})))[1].stop  # fmt: skip
+    assert stop is not None
+    assert stop.position is None
+
+
+def test_stop_while_event_triggers_were_missing_has_no_position() -> None:
+    stop = judge(ddl(0, 100, WIDER), found=captured(WIDER, {"cdc_views_ddl": "2 2"}))[1].stop
+    assert stop is not None
+    assert stop.position is None
+
+
+def test_change_that_no_row_explains_is_an_error() -> None:
+    by, judged = judge(found=captured(WIDER))
+    assert judged.stop is None
+    assert "unrecorded command: column 2" in str(by.unexplained(judged.captured))
+
+
+def test_table_that_is_gone_without_a_row_is_an_error() -> None:
+    by, judged = judge(found=captured(None))
+    assert "it is gone" in str(by.unexplained(judged.captured))
+
+
+def test_change_that_a_row_explains_is_none() -> None:
+    harmless = TABLE.model_copy(update={"relations": {"10": HEAP.model_copy(update={"altered": "b"})}})
+    by, judged = judge(ddl(0, 100, harmless), found=captured(harmless))
+    assert judged.captured == captured(harmless)
+    assert by.unexplained(judged.captured) is None
+
+
+@pytest.mark.parametrize("row", [{"publication": None}, {"schema_name": 5}, {"table_name": None}])
+def test_row_that_is_none_of_a_service_table_is_a_bad_event(row: dict[str, Any]) -> None:
+    with pytest.raises(BadEvent):
+        judge(ddl(0, 100, TABLE, **row))
+
+
+def test_description_that_is_none_is_a_bad_event() -> None:
+    record = ddl(0, 100, TABLE)
+    assert record.value is not None
+    record.value["after"]["description"] = '{"name": 1}'
+    with pytest.raises(BadEvent):
+        judge(record)
