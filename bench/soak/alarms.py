@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, LiteralString
 
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
@@ -67,9 +67,13 @@ def _truncate(world: World) -> None:
         source.execute("TRUNCATE items")
 
 
-def _alter(world: World) -> None:
-    with connect(world.dsn) as source:
-        source.execute("ALTER TABLE orders ADD COLUMN note text")
+def _altered(*statements: LiteralString) -> Callable[[World], None]:
+    def do(world: World) -> None:
+        with connect(world.dsn) as source:
+            for statement in statements:
+                source.execute(statement)
+
+    return do
 
 
 def _stop_connector(world: World) -> None:
@@ -90,5 +94,16 @@ DAMAGES: Final = (
     Damage("slot_dropped", frozenset({"SlotChanged"}), _drop_slot),
     Damage("connector_begun_again", frozenset({"SlotChanged", "LogDiscontinuity", "SequenceRegressed"}), _begin_again),
     Damage("table_truncated", frozenset({"TableTruncated"}), _truncate),
-    Damage("column_added", frozenset({"SchemaChanged"}), _alter, is_of_schema=True),
+    *(
+        Damage(name, frozenset({"SchemaChanged"}), _altered(*statements), is_of_schema=True)
+        for name, statements in (
+            ("column_added", ["ALTER TABLE orders ADD COLUMN note text"]),
+            ("values_rewritten", ["ALTER TABLE orders ALTER amount TYPE numeric(8, 2) USING amount * 2"]),
+            ("identity_changed", ["ALTER TABLE notes REPLICA IDENTITY DEFAULT"]),
+            (
+                "truncated_without_trigger",
+                ["ALTER TABLE items DISABLE TRIGGER ALL", "TRUNCATE items", "ALTER TABLE items ENABLE TRIGGER ALL"],
+            ),
+        )
+    ),
 )

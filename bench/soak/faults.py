@@ -1,4 +1,7 @@
-"""Faults from which everything has to recover by itself: services and engine killed or stopped, networks that fail."""
+"""Faults from which everything has to recover by itself.
+
+Services and the engine are killed or stopped, networks fail, and a DBA does what changes no row.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Final, Literal
+from typing import Final, Literal, LiteralString
 
 from bench.soak.proxy import Mode
 from bench.soak.world import World
 from cdc_views.demo.programs import Program
 from cdc_views.errors import FaultNotReached
+from cdc_views.source.connection import connect
 from cdc_views.stack import process
 from cdc_views.stack.service import Service
 
@@ -29,6 +33,15 @@ POINTS: Final = (
     "upkeep.after_first_log_file", "upkeep.after_first_removed_file", "upkeep.after_control_file",
 )  # fmt: skip
 
+# What DBAs and other projects do to captured tables that changes neither rows nor events.
+HARMLESS: Final[Sequence[Sequence[LiteralString]]] = (
+    ["CREATE INDEX ON orders (account_id)", "COMMENT ON TABLE orders IS 'indexed'", "ANALYZE orders"],
+    ["ALTER TABLE notes ALTER body SET STATISTICS 50", "ALTER TABLE items ALTER price SET DEFAULT 1"],
+    ["DROP PUBLICATION IF EXISTS other", "CREATE PUBLICATION other FOR TABLE orders, items"],
+    ["ALTER TABLE items DISABLE TRIGGER ALL", "ALTER TABLE items ENABLE TRIGGER ALL"],
+    ["CREATE TABLE IF NOT EXISTS unrelated (id int)", "ALTER TABLE unrelated ADD COLUMN IF NOT EXISTS v int",
+     "TRUNCATE unrelated"],
+)  # fmt: skip
 
 Fire = Callable[[World, Random], None]
 
@@ -42,7 +55,7 @@ class Fault:
     """
 
     name: str
-    kind: Literal["kill", "stop", "network"]
+    kind: Literal["kill", "stop", "network", "ddl"]
     fire: Fire
     is_twofold: bool = False
 
@@ -89,6 +102,12 @@ def _killed(service: Callable[[World], Service], signum: signal.Signals = signal
         world.restart(found)
 
     return fire
+
+
+def _harmless_ddl(world: World, random: Random) -> None:
+    with connect(world.dsn) as source:
+        for statement in random.choice(HARMLESS):
+            source.execute(statement)
 
 
 def _network(target: str, mode: Mode) -> Fault:
@@ -162,9 +181,10 @@ FAULTS: Final = (
     Fault("kafka_stopped", "stop", _stop(_family(_kafka))),
     Fault("postgres_stopped", "stop", _stop(_family(_postgres))),
     *(_network(target, mode) for target in NETWORKS for mode in MODES),
+    Fault("harmless_ddl", "ddl", _harmless_ddl),
 )
 
-# Eight of nine are kills: they are what an engine loses most by.
-_SHARES: Final = {"kill": 16, "stop": 1, "network": 1}
+# Eight of ten are kills: they are what an engine loses most by.
+_SHARES: Final = {"kill": 16, "stop": 1, "network": 1, "ddl": 2}
 _COUNTS: Final = Counter(fault.kind for fault in FAULTS)
 WEIGHTS: Final = tuple(_SHARES[fault.kind] / _COUNTS[fault.kind] for fault in FAULTS)

@@ -152,7 +152,7 @@ class Log:
                 if looks > 1:
                     return self._cut(after, position, caught_up_at, looks - 1)
                 raise error
-            return self._take(marker.position, marker.lsn, marker.committed_at, marker, judged.captured)
+            return self._take(marker.position, marker.lsn, marker.committed_at, marker, self._barrier.captured)
         if stop.position is None or (position is not None and stop.position <= position):
             raise stop.error
         if self._holding.bulk:

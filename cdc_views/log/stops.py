@@ -72,7 +72,11 @@ class Judge:
         return Judged(stop, CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables))
 
     def unexplained(self, captured: CapturedSet) -> CdcViewsError | None:
-        """The error of the first table that is not as the recorded changes have left it; None if there is none."""
+        """The error of the first table that is not as the recorded changes have left it.
+
+        None if there is none: then `found` is how the tables are known from here on, whatever harmless changes, such
+        as a VACUUM FULL, were not recorded.
+        """
         for table in sorted(self._tables):
             known, found = captured.of(table), self._found.of(table)
             if known is None:
