@@ -31,8 +31,9 @@ DML = (
     "UPDATE p SET at = at + 30 WHERE at < '2026-01-20' AND id % 2 = {n} % 2",
     "DELETE FROM p WHERE id % 4 = {n} % 4",
 )
-# Cases after which the statements of others are refused: a foreign key, another name.
-REFUSING = {"foreign keys and checks", "TRUNCATE by cascade", "a partition renamed"}
+# Cases after which the statements of others are refused (a foreign key, another name), or stop the table: once our
+# trigger does not always fire, a VACUUM FULL may have been a TRUNCATE.
+REFUSING = {"foreign keys and checks", "TRUNCATE by cascade", "a partition renamed", "triggers disabled for a load"}
 Rows = dict[str, dict[Any, Any]]
 
 
