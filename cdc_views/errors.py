@@ -27,6 +27,7 @@ CdcViewsError
 │   ├── DownloadFailed        nothing is kept of what did not match its checksum
 │   ├── PortInUse
 │   ├── ServiceFailed         did not become healthy; carries the end of its log
+│   │   └── ServiceKilled     a signal has ended it while it was starting
 │   └── DriverLost            the JVM of Spark's driver has ended under the engine
 ├── LogError                  Kafka or Connect
 │   ├── BadEvent              an event that is not what Debezium writes
@@ -194,6 +195,12 @@ class PortInUse(StackError):
 
 class ServiceFailed(StackError):
     """A service did not become healthy; the message ends with the end of its log."""
+
+
+class ServiceKilled(ServiceFailed):
+    """A service was ended by a signal while it was starting."""
+
+    retryable = True
 
 
 class DriverLost(StackError):

@@ -25,7 +25,7 @@ from cdc_views.demo.programs import Program, engine
 from cdc_views.engine.capture import forget_capture
 from cdc_views.engine.patience import AWAY
 from cdc_views.engine.preflight import fix
-from cdc_views.errors import CheckFailed, DriverLost, NothingPublished, NotRunning, WarehouseLocked
+from cdc_views.errors import CheckFailed, NothingPublished, NotRunning, ServiceKilled, WarehouseLocked
 from cdc_views.source.connection import connect
 from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
@@ -47,7 +47,7 @@ GROUP BY a.id, a.balance;
 BANK_TOTAL: Final = 40_000
 
 # What an engine may end with while a service that it needs is away; its supervisor starts it again.
-PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, DriverLost))
+PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, ServiceKilled))
 
 _POLL_S: Final = 0.2  # what we take of the processor, the engine lacks
 _ERROR: Final = re.compile(r"^(\w+): ", re.MULTILINE)

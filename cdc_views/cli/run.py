@@ -29,7 +29,7 @@ from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.store.control import ControlRecord, last_published, read_control
-from cdc_views.store.spark import session_beside
+from cdc_views.store.spark import Driver, driver_beside
 
 
 @click.command()
@@ -52,11 +52,11 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
         expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
-    with session_beside(settings.engine, jars, _prepare(settings)) as session:
-        ahead = ReadAhead(settings, declared, session, _say, ShownProgress("reading ahead"))
+    with driver_beside(settings.engine, jars, _prepare(settings)) as driver:
+        ahead = ReadAhead(settings, declared, driver.session, _say, ShownProgress("reading ahead"))
         _capture(settings, ahead, expected_rows)
         until = current_target(settings) if until_caught_up else None
-        _publish(settings, session, ahead, once, until)
+        _publish(settings, driver, ahead, once, until)
 
 
 def _capture(settings: Settings, ahead: ReadAhead, expected_rows: int | None) -> None:
@@ -76,10 +76,10 @@ def _capture(settings: Settings, ahead: ReadAhead, expected_rows: int | None) ->
         return begin_capture(settings, on_progress, on_interruption)
 
 
-def _publish(
-    settings: Settings, session: Callable[[], SparkSession], ahead: ReadAhead, once: bool, until: Lsn | None
-) -> None:
-    """Run engines, one after the other: each ends when a service is away, and the next looks at everything anew."""
+def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, until: Lsn | None) -> None:
+    """Run engines, one after the other: each ends when a service or its JVM is gone, and the next starts from what is
+    published.
+    """
     patience = Patience(settings.engine.retry_s, say=_say)
 
     def on_epoch(record: ControlRecord) -> None:
@@ -92,7 +92,10 @@ def _publish(
             if not is_captured:
                 resume_capture(settings)
             shown = ShownProgress("reading")
-            with Engine(settings, session(), on_progress=shown, take_ahead=ahead.take) as engine:
+            with (
+                driver.naming_lost(),
+                Engine(settings, driver.session(), on_progress=shown, take_ahead=ahead.take) as engine,
+            ):
                 _say("engine: running")
                 return engine.run(once=once, until=until, on_epoch=on_epoch)
         except AWAY as error:

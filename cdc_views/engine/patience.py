@@ -1,4 +1,6 @@
-"""Services that are away for a while: a running engine waits for them, and begins again from what is published."""
+"""Services that are away for a while, and a JVM that was lost: a running engine waits, and starts again from what is
+published.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ from collections.abc import Callable
 from typing import Final
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
-from cdc_views.errors import CdcViewsError, ConnectorFailed, MarkerTimeout, NotRunning, SourceUnreachable
+from cdc_views.errors import CdcViewsError, ConnectorFailed, DriverLost, MarkerTimeout, NotRunning, SourceUnreachable
 
-AWAY: Final = (SourceUnreachable, NotRunning, MarkerTimeout, ConnectorFailed)
-"""What Postgres, Kafka or Connect being away looks like. All else is a finding, and ends the engine."""
+AWAY: Final = (SourceUnreachable, NotRunning, MarkerTimeout, ConnectorFailed, DriverLost)
+"""What is raised where Postgres, Kafka, Connect or Spark's JVM is away. All else is a finding, and ends the engine."""
 
 _PAUSE_S: Final = 1.0
 

@@ -18,7 +18,7 @@ from cdc_views.replay.exchange import exchange
 from cdc_views.store.control import ControlRecord
 from cdc_views.store.entries import NO_TABLE, newest_version
 from cdc_views.store.reading import read_table
-from cdc_views.store.spark import start_session
+from cdc_views.store.spark import session_for
 
 
 def listed(warehouse: Path) -> list[Entry]:
@@ -47,8 +47,6 @@ def _asked(settings: Settings, jars: Sequence[Path], request: QuarantineRequest)
     with ExitStack() as resources:
 
         def session() -> SparkSession:
-            spark = start_session(settings.engine, jars)
-            resources.callback(spark.stop)
-            return spark
+            return resources.enter_context(session_for(settings.engine, jars))
 
         return exchange(settings, cache(session), request)

@@ -44,7 +44,7 @@ from cdc_views.store.control import ControlRecord, last_published, last_takeover
 from cdc_views.store.lock import holder
 from cdc_views.store.reading import require_readable
 from cdc_views.store.rebuilds import Unfinished
-from cdc_views.store.spark import start_session
+from cdc_views.store.spark import session_for
 from cdc_views.store.warehouse import Warehouse
 
 Note = Callable[[str], None]
@@ -117,8 +117,7 @@ def rebuild(
         if is_continued:
             note(f"going on with rebuild {ours.id}")
         faults.point("rebuild.after_plan")
-        spark = start_session(settings.engine, jars)
-        resources.callback(spark.stop)
+        spark = resources.enter_context(session_for(settings.engine, jars))
         work = _Rebuild(settings, plan, log, starts, spark, ours, on_progress, note)
         return work.run(swap)
 

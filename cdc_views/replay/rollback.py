@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -18,7 +17,7 @@ from cdc_views.replay.exchange import exchange
 from cdc_views.store.control import ControlRecord, known_attempts, read_control
 from cdc_views.store.copying import copy_table
 from cdc_views.store.retention import REPLACED
-from cdc_views.store.spark import start_session
+from cdc_views.store.spark import session_for
 from cdc_views.store.warehouse import Warehouse
 
 
@@ -28,9 +27,7 @@ def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlReco
     What was replaced first takes in what has happened since. Raises BadReplay, LogGap.
     """
     swapped = _last_swap(read_control(settings.warehouse), name)
-    with ExitStack() as resources:
-        spark = start_session(settings.engine, jars)
-        resources.callback(spark.stop)
+    with session_for(settings.engine, jars) as spark:
         tables = read_standbys(swapped.detail[REPLACED])
         request = SwapRequest(uuid4().hex[:8], "rollback", _clean(settings.warehouse, spark, tables))
         return exchange(settings, lambda: spark, request)

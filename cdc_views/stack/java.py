@@ -10,14 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cdc_views.errors import JavaMissing
+from cdc_views.errors import JavaMissing, ServiceKilled
+from cdc_views.exit_status import signal_of
 
 OLDEST: Final = 17
 _HINT = f"install Java {OLDEST} or later and set JAVA_HOME or PATH to it"
 
 
 def java_command() -> str:
-    """Path of a `java` that is new enough, from JAVA_HOME or else PATH. Raises JavaMissing."""
+    """Path of a `java` that is new enough, from JAVA_HOME or else PATH. Raises JavaMissing, ServiceKilled."""
     java = _find()
     version = _major_version(java)
     if version < OLDEST:
@@ -42,6 +43,8 @@ def _major_version(java: str) -> int:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaMissing(f'"{java}" cannot be run: {error}', hint=_HINT) from None
+    if (signal_name := signal_of(run.returncode)) is not None:
+        raise ServiceKilled(f'"{java} -version" was ended by {signal_name}', hint="try again")
     # `openjdk version "17.0.15" ...`; up to Java 8 it was `java version "1.8.0_392"`.
     match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
     if not match:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from cdc_views.errors import PortInUse, ServiceFailed
+from cdc_views.errors import PortInUse, ServiceFailed, ServiceKilled
+from cdc_views.exit_status import signal_of
 from cdc_views.stack import process
 from cdc_views.stack.folders import make_private
 
@@ -69,7 +70,7 @@ class Service(abc.ABC):
         return {}
 
     def start(self) -> None:
-        """Start it and wait until it is healthy. Raises PortInUse and ServiceFailed."""
+        """Start it and wait until it is healthy. Raises PortInUse, ServiceKilled and ServiceFailed."""
         run(self.starting())
 
     def stop(self) -> None:
@@ -78,15 +79,16 @@ class Service(abc.ABC):
 
     def starting(self) -> Steps:
         """The steps of `start`."""
+        started = None
         if self.pid is None:
             make_private(self.log_file.parent)
             self.refuse_taken_ports()
             yield from self._prepare()
-            process.spawn(
+            started = process.spawn(
                 self._command(), self._pid_file, self.log_file,
                 cwd=self.state, environment=self._environment(), **self._user(),
             )  # fmt: skip
-        yield from self._wait_healthy()
+        yield from self._wait_healthy(started)
 
     def stopping(self) -> Steps:
         """The steps of `stop`."""
@@ -116,14 +118,25 @@ class Service(abc.ABC):
         if (pid := self.pid) is not None:
             process.send(process.family(pid), signum)
 
-    def _wait_healthy(self) -> Steps:
+    def _wait_healthy(self, started: int | None) -> Steps:
+        """Wait for it; `started` is its pid if it was started here."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self.is_healthy():
             if self.pid is None:
+                self._require_not_killed(started, "starting")
                 raise self._failed("ended while it was starting")
             if time.monotonic() > deadline:
                 raise self._failed(f"did not become healthy within {START_LIMIT_S:.0f} s")
             yield
+
+    def _require_not_killed(self, pid: int | None, doing: str) -> None:
+        """Raise ServiceKilled if a process that was started here has ended by a signal."""
+        status = process.exit_status(pid) if pid is not None else None
+        if status is not None and (signal_name := signal_of(status)) is not None:
+            raise ServiceKilled(
+                f"{self.name} was ended by {signal_name} while it was {doing}",
+                hint="who killed it, or was the machine short of memory? Start it again",
+            )
 
     def _failed(self, what: str, log: Path | None = None) -> ServiceFailed:
         log = log or self.log_file
@@ -146,7 +159,10 @@ class Service(abc.ABC):
         environment: Mapping[str, str] | None = None,
         is_done: Callable[[str], bool] | None = None,
     ) -> Steps:
-        """Run a command to its end, or until what it has printed says that it may end. Raises ServiceFailed."""
+        """Run a command to its end, or until what it has printed says that it may end.
+
+        Raises ServiceKilled and ServiceFailed.
+        """
         log = self.log_file.with_name(f"{self.name}-{what}.log")
         pid_file = process.PidFile(self.state / f"{self.name}-{what}.pid")
         log.unlink(missing_ok=True)
@@ -159,9 +175,13 @@ class Service(abc.ABC):
                     is_told = True
                     process.send([pid], signal.SIGTERM)
                 yield
+            status = process.exit_status(pid)
         finally:
             process.kill(pid_file)
-        if process.exit_status(pid) != 0 and not is_told:
+        if status is None and not is_told:
+            raise self._failed(f"{what} did not end within {START_LIMIT_S:.0f} s", log)
+        if status != 0 and not is_told:
+            self._require_not_killed(pid, f"doing its {what}")
             raise self._failed(f"{what} failed", log)
 
 

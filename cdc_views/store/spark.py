@@ -15,26 +15,28 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import pyspark
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
-from cdc_views.errors import CdcViewsError, DriverLost, ServiceFailed
+from cdc_views.errors import CdcViewsError, DriverLost
 from cdc_views.locations import cache_folder
 from cdc_views.store.compaction import FULL_ROWS
 from cdc_views.store.data_files import ROW_GROUP
+from cdc_views.store.gateway import GONE, Jvm, start_jvm
 
-# How Python learns that the JVM at the other end is gone.
-_GONE: Final = (Py4JError, OSError)
+_jvm: Jvm | None = None  # of this process; pyspark has one at a time
+
+_ENDED: Final = "the JVM of Spark has ended under the engine"
+_START_AGAIN: Final = "was it killed, or short of memory? engine.driver_memory is its heap; start the engine again"
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -81,56 +83,119 @@ _JAVA_OPTIONS: Final = (
 def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSession:
     """Start the driver's JVM and a session; `jars` are Delta's.
 
-    Sets the time zone of this process to UTC. Raises ServiceFailed with the end of the JVM's output.
+    Sets the time zone of this process to UTC. Raises DriverLost if the JVM is killed before the session is there, and
+    ServiceFailed, with the end of the JVM's output, if it cannot start.
     """
     os.environ["TZ"] = "UTC"
     time.tzset()
-    conf = SparkConf(loadDefaults=False).setAll(list(_configuration(settings, jars).items()))
-    with tempfile.TemporaryFile() as output, _own_spark(), _own_interrupt_handler():
+    values = _configuration(settings, jars)
+    with _own_spark(), _own_interrupt_handler():
+        jvm = _running_jvm(values)
         try:
-            # The JVM's stderr is kept apart: it opens with a warning about its own modules.
-            # A session that was stopped leaves its JVM behind, and pyspark would use that one anyway.
-            gateway = SparkContext._gateway or launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
-            context = SparkContext(conf=conf, gateway=gateway)
+            # It asks the JVM that pyspark knows, if it knows one.
+            conf = SparkConf(loadDefaults=False).setAll(list(values.items()))
+            context = SparkContext(conf=conf, gateway=jvm.gateway)
+            session = SparkSession(context)
         except Exception as error:
-            raise ServiceFailed(f"the JVM of Spark did not start: {_end_of(output) or error}") from error
+            failure = jvm.failure(error)
+            _forget_jvm()
+            raise failure from error
     # They would print tracebacks when the JVM ends; whoever uses the session learns of that anyway.
     logging.getLogger().addFilter(_is_not_of_py4j)
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
-    return SparkSession(context)
+    return session
 
 
 @contextmanager
-def session_beside(
-    settings: EngineSettings, jars: Sequence[Path], then: Callable[[SparkSession], None]
-) -> Iterator[Callable[[], SparkSession]]:
-    """Start a session while the block does something else; what it is given waits for it. Stopped when the block ends.
+def session_for(settings: EngineSettings, jars: Sequence[Path]) -> Iterator[SparkSession]:
+    """A session for the block, stopped when that ends.
 
-    `then` is done with it at once, and waited for, too. Waiting raises what `start_session` raises. What the block
-    raises because the session's JVM has ended becomes DriverLost.
+    Raises what `start_session` raises, and DriverLost for whatever the block raises because the JVM has ended.
+    """
+    session = start_session(settings, jars)
+    try:
+        with naming_lost_driver(session):
+            yield session
+    finally:
+        _stop(session)
+
+
+class Driver:
+    """The session of a process that outlives JVMs: one that has ended is replaced by the next `session()`.
+
+    `then` is done with each new session before anybody gets it.
     """
 
-    def start() -> SparkSession:
-        session = start_session(settings, jars)
+    def __init__(self, settings: EngineSettings, jars: Sequence[Path], then: Callable[[SparkSession], None]) -> None:
+        self._settings = settings
+        self._jars = jars
+        self._then = then
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "start of spark")
+        self._started: Future[SparkSession] = self._thread.submit(self._start)
+
+    def session(self) -> SparkSession:
+        """The session, waited for, or a new one if its JVM was lost. Raises what `start_session` raises."""
+        with self._lock:
+            started = self._started
+            if started.done() and _is_lost(started):
+                if started.exception() is None:
+                    _stop(started.result())
+                self._started = self._thread.submit(self._start)
+            started = self._started
+        return started.result()
+
+    @contextmanager
+    def naming_lost(self) -> Iterator[None]:
+        """Around what uses the session: whatever is raised because its JVM has ended becomes DriverLost."""
         try:
-            then(session)
+            yield
+        except Exception as error:
+            started = self._started
+            if started.done() and started.exception() is None and not isinstance(error, CdcViewsError):
+                require_alive(started.result(), error)
+            raise
+
+    def close(self) -> None:
+        """Stop the session; one that is being started is waited for."""
+        self._thread.shutdown()
+        if self._started.exception() is None:
+            _stop(self._started.result())
+
+    def _start(self) -> SparkSession:
+        session = start_session(self._settings, self._jars)
+        try:
+            with naming_lost_driver(session):
+                self._then(session)
         except BaseException:
-            session.stop()
+            _stop(session)
             raise
         return session
 
-    with ThreadPoolExecutor(1, "start of spark") as thread:
-        started = thread.submit(start)
-        try:
-            yield started.result
-        except Exception as error:
-            if started.exception() is None and not isinstance(error, CdcViewsError):
-                require_alive(started.result(), error)
-            raise
-        finally:
-            if started.exception() is None:
-                with suppress(*_GONE):
-                    started.result().stop()
+
+@contextmanager
+def driver_beside(
+    settings: EngineSettings, jars: Sequence[Path], then: Callable[[SparkSession], None]
+) -> Iterator[Driver]:
+    """Start a session while the block does something else; stopped when the block ends. `then` as in Driver."""
+    driver = Driver(settings, jars, then)
+    try:
+        with driver.naming_lost():
+            yield driver
+    finally:
+        driver.close()
+
+
+@contextmanager
+def naming_lost_driver(session: SparkSession) -> Iterator[None]:
+    """Turn whatever is raised because the session's JVM has ended into DriverLost."""
+    try:
+        yield
+    except CdcViewsError:
+        raise
+    except Exception as error:
+        require_alive(session, error)
+        raise
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -139,33 +204,68 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 def require_alive(session: SparkSession, error: Exception) -> None:
     """Raise DriverLost from an error if it only says that the session's JVM has ended, or its context was stopped."""
+    if not _is_alive(session):
+        raise DriverLost(f"{_ENDED}: {type(error).__name__}", hint=_START_AGAIN) from error
+
+
+def _is_alive(session: SparkSession) -> bool:
     try:
-        is_stopped = session.sparkContext._jsc.sc().isStopped()
-    except _GONE:
-        is_stopped = True
-    if is_stopped:
-        raise DriverLost(
-            f"the JVM of Spark has ended under the engine: {type(error).__name__}",
-            hint="was it killed, or short of memory? engine.driver_memory is its heap; start the engine again",
-        ) from error
+        return not session.sparkContext._jsc.sc().isStopped()
+    except (*GONE, AttributeError):  # a context that was stopped has no Java context
+        return False
+
+
+def _is_lost(started: Future[SparkSession]) -> bool:
+    error = started.exception()
+    return isinstance(error, DriverLost) if error is not None else not _is_alive(started.result())
+
+
+def _stop(session: SparkSession) -> None:
+    with suppress(*GONE), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that the JVM may have crashed
+        session.stop()
+
+
+def _running_jvm(conf: Mapping[str, str]) -> Jvm:
+    """The JVM that an earlier session has left, which pyspark would use anyway, or a new one."""
+    global _jvm
+    if _jvm is not None and not _jvm.is_answering():
+        _forget_jvm()
+    if _jvm is None:
+        _jvm = start_jvm(_java(), conf)
+    return _jvm
+
+
+def _forget_jvm() -> None:
+    """End the JVM, and have pyspark forget it: else it would go on asking that one."""
+    global _jvm
+    if _jvm is not None:
+        _jvm.end()
+    _jvm = None
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def class_archive(jars: Sequence[Path]) -> Path:
     """Where an archive of the classes of such a JVM lies, if somebody has made one (stack/class_archive.py)."""
-    java = Path(os.environ["JAVA_HOME"]) / "bin/java" if "JAVA_HOME" in os.environ else shutil.which("java")
     # A JVM takes no archive of another one, nor of jars that were written since.
-    files = [Path(java or "").resolve(), Path(pyspark.__file__).parent / "jars", *jars]
+    files = [Path(_java()).resolve(), Path(pyspark.__file__).parent / "jars", *jars]
     parts = [f"{file} {file.stat().st_mtime_ns}" for file in files if file.exists()]
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     return cache_folder() / "classes" / f"{name}.jsa"
 
 
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin/java") if home else shutil.which("java") or "java"
+
+
 def driver_pid(spark: SparkSession) -> int:
     """The process id of the session's JVM."""
-    return int(_jvm(spark).java.lang.ProcessHandle.current().pid())
+    return int(_java_of(spark).java.lang.ProcessHandle.current().pid())
 
 
-def _jvm(spark: SparkSession) -> Any:
+def _java_of(spark: SparkSession) -> Any:
     return spark._jvm
 
 
@@ -220,9 +320,3 @@ def _own_interrupt_handler() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _end_of(output: IO[bytes], size: int = 2000) -> str:
-    output.seek(0, os.SEEK_END)
-    output.seek(max(0, output.tell() - size))
-    return output.read().decode(errors="replace").strip()

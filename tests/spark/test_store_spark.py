@@ -132,3 +132,51 @@ def test_start_session_without_a_working_jvm_tells_its_output(delta_jars: list[P
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert "the JVM of Spark did not start" in result.stdout
     assert "heap" in result.stdout
+
+
+KILLED_STARTS = """
+import os, signal, sys, threading
+from pathlib import Path
+from cdc_views.config import EngineSettings
+from cdc_views.errors import DriverLost
+from cdc_views.stack.process import family
+from cdc_views.store.spark import Driver, driver_pid
+
+def kill(nth, delay_s, known, is_over):
+    # The first new process is Spark's launcher, the second the JVM of the driver.
+    while not is_over.wait(0.01):
+        known |= (new := set(family(os.getpid())) - known)
+        nth -= len(new)
+        if nth <= 0:
+            is_over.wait(delay_s)
+            os.kill(new.pop(), signal.SIGKILL)
+            return
+
+def attempt():
+    try:
+        with driver.naming_lost():
+            print(driver.session().range(3).count(), flush=True)
+    except DriverLost as error:
+        print(error.message, flush=True)
+
+driver = Driver(EngineSettings(driver_memory="512m"), [Path(jar) for jar in sys.argv[1:]], lambda session: None)
+attempt()
+os.kill(driver_pid(driver.session()), signal.SIGKILL)
+for nth, delay_s in [(1, 0), (2, 0), (2, 1)]:
+    is_over, known = threading.Event(), set(family(os.getpid()))
+    killer = threading.Thread(target=kill, args=(nth, delay_s, known, is_over))
+    killer.start()
+    attempt()
+    is_over.set()
+    killer.join()
+attempt()
+driver.close()
+"""
+
+
+def test_jvm_that_is_killed_at_any_moment_of_its_start_is_lost_and_another_one_starts(delta_jars: list[Path]) -> None:
+    command = [sys.executable, "-c", KILLED_STARTS, *map(str, delta_jars)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert (result.returncode, result.stderr) == (0, "")
+    killed = "the JVM of Spark was ended by SIGKILL while it was starting"
+    assert result.stdout.splitlines() == ["3", killed, killed, killed, "3"]

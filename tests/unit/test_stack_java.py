@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.errors import JavaMissing
+from cdc_views.errors import JavaMissing, ServiceKilled
 from cdc_views.stack.java import java_command
 
 
@@ -42,6 +42,13 @@ def test_java_command_too_old_names_found_and_wanted(java: Path, answer: str, ve
         java_command()
     assert failure.value.exit_status == 2
     assert failure.value.hint == "install Java 17 or later and set JAVA_HOME or PATH to it"
+
+
+def test_java_command_that_is_killed_while_it_tells_its_version_can_be_tried_again(java: Path) -> None:
+    java.write_text("#!/bin/sh\nkill -KILL $$\n")
+    java.chmod(0o755)
+    with pytest.raises(ServiceKilled, match="was ended by SIGKILL"):
+        java_command()
 
 
 def test_java_command_nowhere_says_so(java: Path) -> None:

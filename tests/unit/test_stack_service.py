@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.errors import PortInUse, ServiceFailed
+from cdc_views.errors import PortInUse, ServiceFailed, ServiceKilled
 from cdc_views.stack import process, service
 from cdc_views.stack.ports import choose_ports
 from tests.unit.scripted_service import ENDS_AT_ONCE, GOOD, NEVER_HEALTHY, STUBBORN, WITH_CHILD, ScriptedService
@@ -36,6 +36,29 @@ def test_start_process_that_ends_at_once_fails_with_the_end_of_its_log(make: Mak
         ending.start()
     assert failure.value.hint == f'the log is "{ending.log_file}"'
     assert failure.value.exit_status == 1
+
+
+@pytest.mark.parametrize("script", ["kill -KILL $$", "exit 143"])
+def test_start_process_that_is_killed_can_be_tried_again(make: Make, script: str) -> None:
+    with pytest.raises(ServiceKilled, match=r"scripted was ended by SIG(KILL|TERM) while it was starting") as failure:
+        make(script).start()
+    assert failure.value.retryable
+
+
+def test_step_of_a_start_that_is_killed_can_be_tried_again(make: Make) -> None:
+    one = make()
+    one.log_file.parent.mkdir()
+    one.folder.mkdir()
+    with pytest.raises(ServiceKilled, match="scripted was ended by SIGKILL while it was doing its format"):
+        service.run(one._run("format", ["/bin/sh", "-c", "kill -KILL $$"]))
+
+
+def test_step_of_a_start_that_does_not_end_fails_after_the_limit(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "START_LIMIT_S", 0.3)
+    one = make()
+    one.log_file.parent.mkdir()
+    with pytest.raises(ServiceFailed, match="scripted format did not end within 0 s"):
+        service.run(one._run("format", ["/bin/sh", "-c", "exec sleep 600"]))
 
 
 def test_start_process_that_stays_unhealthy_fails_after_the_limit(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
