@@ -6,7 +6,7 @@ The state that counts is the task's: the connector's own stays RUNNING when its 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +18,10 @@ from cdc_views.errors import ConnectorFailed, NotRunning
 from cdc_views.lsn import Lsn
 
 _POLL_S: Final = 0.2
-_REBALANCE_LIMIT_S: Final = 60
+_REBALANCE_LIMIT_S: Final = 60.0
+_STOP_LIMIT_S: Final = 30.0
+# 404 while a worker starts, 409 while the workers rebalance.
+_PASSING: Final = frozenset({404, 409})
 # A restarted task can look well for seconds before it fails again at the same record.
 SETTLE_S: Final = 10.0
 
@@ -51,45 +54,46 @@ class Connect:
 
     def put_connector(self, name: str, config: Mapping[str, str]) -> None:
         """Create the connector or change its settings. Raises ConnectorFailed where the worker refuses them."""
-        deadline = time.monotonic() + _REBALANCE_LIMIT_S
-        while True:
-            response = self._request("PUT", f"connectors/{quote(name)}/config", json=dict(config))
-            # 409 while the workers rebalance; 404 while a worker starts.
-            if response.status_code not in (404, 409) or time.monotonic() > deadline:
-                break
-            time.sleep(_POLL_S)
-        if response.status_code >= 300:
-            raise ConnectorFailed(
-                f'Connect refuses the connector "{name}": {_message(response, config)}',
-                hint='"cdc-views check" validates the settings one by one',
-            )
+        # The answer repeats settings, and with them the password.
+        self._ordered("PUT", f"connectors/{quote(name)}/config", secret=config.get("database.password"),
+                      json=dict(config))  # fmt: skip
 
     def delete_connector(self, name: str) -> None:
-        """Delete the connector and its offsets if it is there; its slot and publication are the source's."""
-        if self._request("PUT", f"connectors/{quote(name)}/stop").status_code < 300:
-            self._wait(lambda: not self._tasks(name), 30)
-            self._retried("DELETE", f"connectors/{quote(name)}/offsets")
-        self._retried("DELETE", f"connectors/{quote(name)}")
+        """Delete the connector and its offsets if it is there; its slot and publication are the source's.
+
+        Raises ConnectorFailed if anything of it is left.
+        """
+        if self._ordered("PUT", f"connectors/{quote(name)}/stop", may_be_unknown=True):
+            self._await_no_tasks(name)
+            # 400 until the worker that answers knows that the connector is stopped.
+            self._ordered("DELETE", f"connectors/{quote(name)}/offsets", passing=(400,), may_be_unknown=True)
+            self._ordered("DELETE", f"connectors/{quote(name)}", may_be_unknown=True)
 
     def restart_connector(self, name: str, *, only_failed: bool = False) -> None:
-        """Restart the connector with its task; with `only_failed` none that is well."""
+        """Restart the connector with its task; with `only_failed` none that is well. Raises ConnectorFailed."""
         chosen = "&onlyFailed=true" if only_failed else ""
-        self._retried("POST", f"connectors/{quote(name)}/restart?includeTasks=true{chosen}")
+        self._ordered("POST", f"connectors/{quote(name)}/restart?includeTasks=true{chosen}")
 
     def stop_connector(self, name: str) -> None:
-        """Stop the connector; it keeps its offsets and lets go of its slot, as a paused one does not."""
-        self._retried("PUT", f"connectors/{quote(name)}/stop")
+        """Stop the connector; it keeps its offsets and lets go of its slot, as a paused one does not.
+
+        Raises ConnectorFailed.
+        """
+        self._ordered("PUT", f"connectors/{quote(name)}/stop")
 
     def resume_connector(self, name: str) -> None:
-        """Let a stopped connector go on."""
-        self._retried("PUT", f"connectors/{quote(name)}/resume")
+        """Let a stopped connector go on. Raises ConnectorFailed."""
+        self._ordered("PUT", f"connectors/{quote(name)}/resume")
 
     def task_state(self, name: str) -> TaskState:
-        """Read the task's state; 404 of a known connector means that it is starting. Raises NotRunning."""
+        """Read the task's state; 404 of a known connector means that it is starting.
+
+        Raises NotRunning, ConnectorFailed.
+        """
         response = self._request("GET", f"connectors/{quote(name)}/status")
-        if response.status_code != 200:
+        if _is_passing(response):
             return TaskState("STARTING")
-        status = response.json()
+        status = self._content(response, f"connectors/{name}/status")
         tasks = status.get("tasks", [])
         if not tasks:
             connector = status.get("connector", {})
@@ -98,8 +102,8 @@ class Connect:
         return TaskState(tasks[0]["state"], tasks[0].get("trace"))
 
     def exists(self, name: str) -> bool:
-        """Whether the worker knows the connector."""
-        return self._request("GET", f"connectors/{quote(name)}").status_code == 200
+        """Whether the worker knows the connector. Raises NotRunning, ConnectorFailed."""
+        return self._answered(f"connectors/{quote(name)}") is not None
 
     def wait_running(self, name: str, limit_s: float = 60, *, settle_s: float = 0) -> None:
         """Wait until the task runs, and has run for `settle_s`. Raises ConnectorFailed."""
@@ -119,38 +123,46 @@ class Connect:
             time.sleep(_POLL_S)
 
     def stored_commit(self, name: str, topic_prefix: str) -> Lsn | None:
-        """Read the stored `lsn_commit`: the last commit whose changes are all in Kafka. Slow. Raises NotRunning."""
-        response = self._answered(f"connectors/{quote(name)}/offsets")
-        found = response.json().get("offsets", []) if response.status_code == 200 else []
+        """Read the stored `lsn_commit`: the last commit whose changes are all in Kafka. Slow.
+
+        Raises NotRunning, ConnectorFailed.
+        """
+        found = (self._answered(f"connectors/{quote(name)}/offsets") or {}).get("offsets", [])
         # A connector that has had other prefixes has an entry for each.
         commits = [each["offset"].get("lsn_commit") for each in found if each["partition"] == {"server": topic_prefix}]
         return None if not commits or commits[0] is None else Lsn(commits[0])
 
     def kafka_cluster(self) -> str:
-        """Read the id of the Kafka cluster that the worker writes to. Raises NotRunning."""
-        return str(self._answered("").json()["kafka_cluster_id"])
+        """Read the id of the Kafka cluster that the worker writes to. Raises NotRunning, ConnectorFailed."""
+        return str((self._answered("") or {}).get("kafka_cluster_id"))
 
     def plugin_version(self, connector_class: str) -> str | None:
-        """Read the version of a connector plugin, or None where the worker has none."""
-        plugins = self._answered("connector-plugins").json()
+        """Read the version of a connector plugin, or None where the worker has none. Raises as `kafka_cluster`."""
+        plugins = self._answered("connector-plugins") or []
         versions = [str(plugin["version"]) for plugin in plugins if plugin["class"] == connector_class]
         return versions[0] if versions else None
 
     def config_errors(self, config: Mapping[str, str]) -> dict[str, list[str]]:
         """Let the worker and Debezium validate settings; errors by setting, without their values."""
         path = f"connector-plugins/{config['connector.class'].rpartition('.')[2]}/config/validate"
-        response = self._request("PUT", path, json=dict(config))
+        response, password = self._request("PUT", path, json=dict(config)), config.get("database.password")
         if response.status_code != 200:
-            return {"connector.class": [_message(response, config)]}
-        values = [entry["value"] for entry in response.json()["configs"]]
-        password = config.get("database.password")
+            return {"connector.class": [_message(response, password)]}
+        values = [entry["value"] for entry in self._content(response, path)["configs"]]
         return {
             value["name"]: [_hide(error, password) for error in value["errors"]] for value in values if value["errors"]
         }
 
-    def _tasks(self, name: str) -> list[Any]:
-        response = self._request("GET", f"connectors/{quote(name)}/status")
-        return list(response.json().get("tasks", [])) if response.status_code == 200 else []
+    def _await_no_tasks(self, name: str) -> None:
+        """Wait until no task of a stopped connector is left. Raises ConnectorFailed, NotRunning."""
+        deadline = time.monotonic() + _STOP_LIMIT_S
+        while tasks := (self._answered(f"connectors/{quote(name)}/status") or {}).get("tasks", []):
+            if time.monotonic() > deadline:
+                raise ConnectorFailed(
+                    f'connector "{name}" has {len(tasks)} tasks {_STOP_LIMIT_S:.0f} s after its stop, wanted none',
+                    hint="see the log of Connect",
+                )
+            time.sleep(_POLL_S)
 
     def _task_state_or_starting(self, name: str) -> TaskState:
         try:
@@ -158,28 +170,68 @@ class Connect:
         except NotRunning:
             return TaskState("STARTING")
 
-    def _answered(self, path: str) -> requests.Response:
-        """The answer to a question, once the worker can give one; 404 only if it knows of no such connector."""
+    def _answered(self, path: str) -> Any:
+        """The content of the answer to a question; None if the worker knows of no such connector.
+
+        An answer of the 500s, or one that only says that the worker is starting or rebalancing, is waited out.
+        Raises NotRunning after a while, ConnectorFailed for any other answer.
+        """
         deadline = time.monotonic() + _REBALANCE_LIMIT_S
-        while (response := self._request("GET", path)).status_code != 200 and not _is_unknown(response):
+        while True:
+            response = self._request("GET", path)
+            if _is_unknown(response):
+                return None
+            if not _is_passing(response):
+                return self._content(response, path)
             if time.monotonic() > deadline:
                 raise NotRunning(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to a question about {path}",
+                    f"Kafka Connect at {self._url} answers {response.status_code} to a question about "
+                    f"{path or 'itself'} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
                     hint="see the log of Connect; it may be starting",
                 )
             time.sleep(_POLL_S)
-        return response
 
-    def _retried(self, method: str, path: str) -> None:
-        def done() -> bool:
-            return self._request(method, path).status_code not in (409, 500)
+    def _content(self, response: requests.Response, path: str) -> Any:
+        """The JSON of an answer that is one. Raises ConnectorFailed."""
+        if response.status_code == 200:
+            with suppress(ValueError):
+                return response.json()
+        found = "no JSON" if response.status_code == 200 else _message(response)
+        raise ConnectorFailed(
+            f"Kafka Connect at {self._url} answers {response.status_code} to a question about {path}: {found}",
+            hint="is log.connect_url the address of a Connect worker, and may we use it?",
+        )
 
-        self._wait(done, _REBALANCE_LIMIT_S)
+    def _ordered(
+        self,
+        method: str,
+        path: str,
+        *,
+        passing: Collection[int] = (),
+        may_be_unknown: bool = False,
+        secret: str | None = None,
+        **arguments: Any,
+    ) -> bool:
+        """Have something done; False if the worker knows of no such connector, where that may be.
 
-    @staticmethod
-    def _wait(done: Callable[[], bool], limit_s: float) -> None:
-        deadline = time.monotonic() + limit_s
-        while not done() and time.monotonic() < deadline:
+        An answer of the 500s, one of `passing`, or one that only says that the worker is starting or rebalancing, is
+        waited out. Raises ConnectorFailed if it is not done, NotRunning if there is no answer.
+        """
+        deadline = time.monotonic() + _REBALANCE_LIMIT_S
+        while True:
+            response = self._request(method, path, **arguments)
+            if response.status_code < 300:
+                return True
+            if may_be_unknown and _is_unknown(response):
+                return False
+            may_pass = _is_passing(response) or response.status_code in passing
+            if not may_pass or time.monotonic() > deadline:
+                how_long = f" for {_REBALANCE_LIMIT_S:.0f} s" if may_pass else ""
+                raise ConnectorFailed(
+                    f"Kafka Connect at {self._url} answers {response.status_code} to {method} {path}{how_long}: "
+                    f"{_message(response, secret)}",
+                    hint='see the log of Connect; "cdc-views check" validates the settings one by one',
+                )
             time.sleep(_POLL_S)
 
     def _request(self, method: str, path: str, **arguments: Any) -> requests.Response:
@@ -203,20 +255,25 @@ def require_not_failed(name: str, task: TaskState) -> None:
         )
 
 
-def _message(response: requests.Response, config: Mapping[str, str]) -> str:
+def _message(response: requests.Response, secret: str | None = None) -> str:
     try:
         text = str(response.json().get("message", response.text))
-    except ValueError:
+    except (ValueError, AttributeError):
         text = response.text
-    return _hide(" ".join(text.split())[:2000], config.get("database.password"))
+    return _hide(" ".join(text.split())[:2000], secret) or "no message"
 
 
 def _hide(text: str, secret: str | None) -> str:
     return text.replace(secret, "***") if secret else text
 
 
+def _is_passing(response: requests.Response) -> bool:
+    """Whether the same call may be answered otherwise soon: the workers start or rebalance, or one of them failed."""
+    return response.status_code in _PASSING or response.status_code >= 500
+
+
 def _is_unknown(response: requests.Response) -> bool:
     """Whether the worker itself says 404: its HTTP server does so, too, until the worker has started."""
-    with suppress(ValueError):
+    with suppress(ValueError, AttributeError):
         return response.status_code == 404 and bool(response.json().get("error_code") == 404)
     return False

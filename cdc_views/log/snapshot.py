@@ -47,6 +47,7 @@ class SnapshotProgress:
     table: str | None = None
     started: bool = False
     completed: bool = False
+    skipped: bool = False
     rows_in_log: int = 0
     rows_per_second: float = 0.0
 
@@ -59,6 +60,8 @@ class SnapshotProgress:
             raise interrupted("was aborted" if kind == "ABORTED" else "was cut off and started again")
         if kind == "STARTED":
             return replace(self, started=True)
+        if kind == "SKIPPED":
+            return replace(self, skipped=True)
         if kind == "IN_PROGRESS":
             return replace(self, table=data.get("current_collection_in_progress", self.table))
         if kind == "TABLE_SCAN_COMPLETED":
@@ -72,6 +75,13 @@ def interrupted(how: str) -> SnapshotInterrupted:
     return SnapshotInterrupted(
         f"the initial snapshot {how}: the log may hold rows that the source no longer has",
         hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
+    )
+
+
+def _skipped() -> SnapshotInterrupted:
+    return SnapshotInterrupted(
+        "the initial snapshot was skipped: Connect has stored offsets of an earlier connector of this name",
+        hint="delete these offsets, or choose another log.connector",
     )
 
 
@@ -122,6 +132,8 @@ def wait_snapshot(
                 on_progress(progress)
             if progress.completed:
                 return
+            if progress.skipped and not progress.started:
+                raise _skipped()
             if arriving.is_due():
                 progress = arriving.counted(progress)
                 if progress.started:

@@ -41,20 +41,29 @@ def test_worker_that_does_not_answer_is_not_running() -> None:
 
 
 @contextmanager
-def worker(*answers: tuple[int, object]) -> Iterator[str]:
-    """A server that gives these answers, one after the other, and then the last of them again; yields its address."""
+def worker(*answers: tuple[int, object], asked: list[str] | None = None) -> Iterator[str]:
+    """A server that gives these answers, one after the other, and then the last of them again; yields its address.
+
+    What it is asked goes into `asked`.
+    """
     left = list(answers)
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if asked is not None:
+                asked.append(f"{self.command} {self.path}")
             status, body = left.pop(0) if len(left) > 1 else left[0]
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+            if status != 204:
+                self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
 
         def log_message(self, *_: object) -> None:
             pass
 
+    for method in ("GET", "PUT", "POST", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler.answer)
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -66,6 +75,21 @@ def worker(*answers: tuple[int, object]) -> Iterator[str]:
         server.server_close()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that are over soon."""
+    for name in ("_REBALANCE_LIMIT_S", "_STOP_LIMIT_S"):
+        monkeypatch.setattr(f"cdc_views.log.connect.{name}", 0.1)
+    monkeypatch.setattr("cdc_views.log.connect._POLL_S", 0.01)
+
+
+DONE = (204, b"")
+NO_TASKS = (200, {"connector": {"state": "STOPPED"}, "tasks": []})
+REBALANCING = (409, {"error_code": 409, "message": "rebalance in progress"})
+UNKNOWN = (404, {"error_code": 404, "message": "Connector app not found"})
+NOT_STOPPED = (400, {"error_code": 400, "message": "Connectors must be in the STOPPED state"})
+FAILED = (500, {"error_code": 500, "message": "Request timed out"})
+FORBIDDEN = (403, b"<html>go away</html>")
 STARTING = (404, b"<html>not found</html>")
 STORED = (200, {"offsets": [{"partition": {"server": "app"}, "offset": {"lsn_commit": 17}}]})
 
@@ -107,3 +131,79 @@ def test_topic_of_an_odd_name_has_underscores() -> None:
 def test_tables_that_would_share_a_topic_are_refused() -> None:
     with pytest.raises(BadConfig, match="would share the topic"):
         topic_names("app", [TableName("public", "a b"), TableName("public", "a_b")])
+
+
+def test_delete_waits_out_a_rebalance_and_a_worker_that_does_not_know_of_the_stop_yet() -> None:
+    asked: list[str] = []
+    with worker(REBALANCING, DONE, NO_TASKS, NOT_STOPPED, (200, {"message": "reset"}), DONE, asked=asked) as url:
+        Connect(url).delete_connector("app")
+    stop, status, offsets, connector = (
+        "PUT /connectors/app/stop", "GET /connectors/app/status", "DELETE /connectors/app/offsets",
+        "DELETE /connectors/app",
+    )  # fmt: skip
+    assert asked == [stop, stop, status, offsets, offsets, connector]
+
+
+def test_delete_of_a_connector_that_is_not_there_is_done() -> None:
+    asked: list[str] = []
+    with worker(UNKNOWN, asked=asked) as url:
+        Connect(url).delete_connector("app")
+    assert asked == ["PUT /connectors/app/stop"]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        ((REBALANCING,), "answers 409 to PUT connectors/app/stop for 0 s: rebalance in progress"),
+        ((FORBIDDEN,), "answers 403 to PUT connectors/app/stop: <html>go away</html>"),
+        ((DONE, NO_TASKS, NOT_STOPPED), "answers 400 to DELETE connectors/app/offsets for 0 s: .*STOPPED state"),
+        ((DONE, NO_TASKS, FAILED), "answers 500 to DELETE connectors/app/offsets for 0 s: Request timed out"),
+        ((DONE, NO_TASKS, DONE, FORBIDDEN), "answers 403 to DELETE connectors/app: "),
+        ((DONE, (200, {"tasks": [{"id": 0}]})), 'connector "app" has 1 tasks 0 s after its stop, wanted none'),
+        ((DONE, FORBIDDEN), "answers 403 to a question about connectors/app/status"),
+    ],
+)
+def test_delete_that_was_not_done_is_an_error(answers: tuple[tuple[int, object], ...], problem: str) -> None:
+    with worker(*answers) as url, pytest.raises(ConnectorFailed, match=problem) as error:
+        Connect(url).delete_connector("app")
+    assert error.value.hint
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("order", ["restart_connector", "stop_connector", "resume_connector"])
+@pytest.mark.parametrize("answer", [UNKNOWN, REBALANCING, FAILED, NOT_STOPPED, FORBIDDEN])
+def test_order_that_was_not_done_is_an_error(order: str, answer: tuple[int, object]) -> None:
+    asked: list[str] = []
+    with worker(answer, asked=asked) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to P"):
+        getattr(Connect(url), order)("app")
+    if answer[0] in (400, 403):
+        assert len(asked) == 1
+
+
+def test_settings_that_are_refused_are_an_error_without_the_password() -> None:
+    refused = (400, {"error_code": 400, "message": "Invalid value s3cret for configuration x"})
+    with worker(refused) as url, pytest.raises(ConnectorFailed, match=r"answers 400 .* value \*\*\* for") as error:
+        Connect(url).put_connector("app", {"database.password": "s3cret"})
+    assert "s3cret" not in str(error.value)
+
+
+@pytest.mark.parametrize("status", [404, 409, 500, 503])
+def test_state_of_a_task_that_the_worker_cannot_tell_now_is_starting(status: int) -> None:
+    with worker((status, b"")) as url:
+        assert Connect(url).task_state("app") == TaskState("STARTING")
+
+
+@pytest.mark.parametrize("answer", [FORBIDDEN, (200, b"<html>log in</html>")])
+def test_state_of_a_task_that_somebody_else_answers_is_an_error(answer: tuple[int, object]) -> None:
+    with worker(answer) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to a question about"):
+        Connect(url).task_state("app")
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("answer", "is_there"), [(UNKNOWN, False), ((200, {"name": "app"}), True)])
+def test_connector_is_there_only_if_the_worker_says_so(answer: tuple[int, object], is_there: bool) -> None:
+    with worker(REBALANCING, answer) as url:
+        assert Connect(url).exists("app") is is_there
+    with worker(FAILED) as url, pytest.raises(NotRunning, match=r"answers 500 .* for 0 s: Request timed out"):
+        Connect(url).exists("app")

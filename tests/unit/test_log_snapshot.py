@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cdc_views.errors import SnapshotInterrupted
-from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
+from tests.unit.log_records import log_settings
 
 
 def after(*notifications: dict[str, Any]) -> SnapshotProgress:
@@ -40,3 +41,24 @@ def test_snapshot_that_was_cut_off_is_an_error(second: dict[str, Any]) -> None:
 
 def test_other_snapshots_do_not_count() -> None:
     assert not SnapshotProgress().after({"aggregate_type": "Incremental Snapshot", "type": "COMPLETED"}).completed
+
+
+def test_snapshot_that_is_skipped_before_it_was_taken_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_views.log.snapshot.admin_client", lambda settings: None)
+    monkeypatch.setattr("cdc_views.log.snapshot.begin_offsets", lambda admin, partitions: {})
+    monkeypatch.setattr("cdc_views.log.snapshot.Reader", _Silent)
+    told = [{"aggregate_type": "Initial Snapshot", "type": "SKIPPED"}]
+    monkeypatch.setattr("cdc_views.log.snapshot._notifications", lambda reader: told)
+    with pytest.raises(SnapshotInterrupted, match="was skipped: Connect has stored offsets of an earlier connector"):
+        wait_snapshot(log_settings(), lambda progress: None)
+
+
+class _Silent:
+    def __init__(self, settings: object) -> None:
+        pass
+
+    def assign(self, offsets: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
