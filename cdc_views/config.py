@@ -257,6 +257,8 @@ def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], 
         values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadConfig(f'"{file}" is not YAML: {_one_line(error)}') from None
+    except OSError as error:
+        raise BadConfig(f'"{file}" cannot be read: {error.strerror}') from None
     if not isinstance(values, dict):
         raise BadConfig(f'"{file}" holds a {type(values).__name__}, wanted a mapping')
     for section in _SECTIONS.keys() & values.keys():

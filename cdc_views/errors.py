@@ -50,7 +50,8 @@ CdcViewsError
 │   ├── RebuildRunning        another process makes the same tables anew
 │   ├── ForeignCommit         somebody else wrote to a table of ours
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
-│   └── DiskFull
+│   └── WarehouseUnusable     the operating system refuses a file: `path`, `errno`
+│       └── DiskFull          no space left, or none of the quota
 ├── NothingPublished          there is no epoch to read yet
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
@@ -299,7 +300,18 @@ class WrongFeatures(StoreError):
     """A table has a protocol feature that it must not have."""
 
 
-class DiskFull(StoreError):
+class WarehouseUnusable(StoreError):
+    """The operating system refuses a file or folder of the warehouse at `path`, with the number `errno`."""
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, path: str | None = None, errno: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+        self.errno = errno
+
+
+class DiskFull(WarehouseUnusable):
     """No space left where a table is written."""
 
 

@@ -24,7 +24,7 @@ PARTS: Final = {
     "Two writers": ("stack/test_two_writers.py", "faults/test_two_writers.py", "faults/test_late_writer.py"),
     "The log": ("stack/test_log_faults.py",),
     "Events": ("stack/test_bad_events.py", "spark/test_bad_events.py"),
-    "The disk": ("faults/test_disk_full.py", "stack/test_bad_input.py"),
+    "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py", "stack/test_bad_input.py"),
 }  # fmt: skip
 
 

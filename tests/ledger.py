@@ -20,7 +20,7 @@ from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.store.control import ControlLog, ControlRecord, read_control
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.reading import read_table
 from cdc_views.store.records import PUBLISHING
 from cdc_views.store.warehouse import Warehouse
@@ -106,12 +106,12 @@ class MirrorEngine:
     def start(self) -> None:
         """Take the warehouse over and recover."""
         ledger = self.ledger
-        with space_for(self.root):
+        with touching(self.root):
             self.control = ControlLog.open(self.root, self.writer, ledger.clock)
             warehouse = Warehouse(self.root, cast(SparkSession, None))
             self.tables = Tables(warehouse, "g", ledger.sources)
             self.tables.bulk = self.bulk
-        with self.control.writing(), space_for(self.root):
+        with self.control.writing(), touching(self.root):
             take_over(self.control, self.tables, {})
             if self.tables.published is None:
                 self.tables.skip(ledger.log.begin())
@@ -120,7 +120,7 @@ class MirrorEngine:
 
     def epoch(self) -> None:
         """Bring the mirrors to the end of the log."""
-        with self.control.writing(), space_for(self.root):
+        with self.control.writing(), touching(self.root):
             run_epoch(self.ledger.log, self.tables, self._views, self.control, 0)
 
     def epochs(self, number: int, *, upkeep: bool = True) -> None:

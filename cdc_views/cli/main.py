@@ -43,13 +43,27 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except CdcViewsError as error:
-            if ctx.params["debug"]:
-                traceback.print_exc()
-            click.echo(f"{type(error).__name__}: {error}", err=True)
-            ctx.exit(error.exit_status)
+            self._fail(ctx, error)
+        except OSError as error:
+            if (unusable := self._unusable(ctx, error)) is None:
+                raise
+            self._fail(ctx, unusable)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+    @staticmethod
+    def _unusable(ctx: click.Context, error: OSError) -> CdcViewsError | None:
+        """The error of ours for a file that no command has expected to be refused."""
+        # Imported here: it takes long, and nothing else that every command needs does.
+        return importlib.import_module("cdc_views.store.disk").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _fail(ctx: click.Context, error: CdcViewsError) -> None:
+        if ctx.params["debug"]:
+            traceback.print_exc()
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        ctx.exit(error.exit_status)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

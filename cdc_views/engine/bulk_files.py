@@ -31,8 +31,9 @@ from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commit import Written
 from cdc_views.store.compaction import FULL_ROWS
-from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.data_files import write_rows
 from cdc_views.store.direct import whole_numbers
+from cdc_views.store.disk import touching
 from cdc_views.store.fingerprints import Fingerprints, fingerprints
 from cdc_views.store.key_index import KeyIndex
 from cdc_views.store.schema import TableSpec, key_schema
@@ -91,9 +92,10 @@ class FilesOfRange:
     def __call__(self, wanted: Range) -> Written:
         """Write the files; their content is on the disk, their names may not be.
 
-        Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity, LogGap, OffsetCompacted, DiskFull.
+        Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity, LogGap, OffsetCompacted,
+        WarehouseUnusable, DiskFull.
         """
-        with _without_garbage_collector():
+        with _without_garbage_collector(), touching(self.folder):
             return self._written(wanted, _Seen())
 
     def _written(self, wanted: Range, seen: _Seen) -> Written:
@@ -174,8 +176,7 @@ class FilesOfRange:
             return []
         if not any(pa.types.is_nested(rows.schema.field(name).type) for name in self.spec.key):
             rows = rows.sort_by([(name, "ascending") for name in self.spec.key])
-        with space_for(self.folder):
-            return [write_rows(self.folder, rows, whole_numbers(self.spec))]
+        return [write_rows(self.folder, rows, whole_numbers(self.spec))]
 
 
 @contextmanager

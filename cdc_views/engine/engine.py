@@ -43,7 +43,7 @@ from cdc_views.source.position import wal_end
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.warehouse import Warehouse
 
@@ -99,7 +99,7 @@ class Engine:
 
     def __enter__(self) -> Self:
         try:
-            with space_for(self._settings.warehouse):
+            with touching(self._settings.warehouse):
                 self._start()
         except BaseException:
             self._resources.close()
@@ -109,7 +109,7 @@ class Engine:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         warehouse = self._settings.warehouse
-        with remembering(warehouse), self._control.writing(), space_for(warehouse):
+        with remembering(warehouse), self._control.writing(), touching(warehouse):
             yield
 
     def __exit__(self, *error: object) -> None:

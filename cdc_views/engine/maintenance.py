@@ -18,7 +18,7 @@ from cdc_views.engine.tables import REBUILT, Tables
 from cdc_views.metrics import UpkeepStep
 from cdc_views.store.control import ControlLog
 from cdc_views.store.control_upkeep import ControlUpkeep
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.entries import LOG_FOLDER
 from cdc_views.store.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.store.retention import Needed, needed
@@ -56,12 +56,12 @@ class Maintenance:
 
         Raises Fenced, DiskFull.
         """
-        with self._control.writing(), space_for(self._root), self._tables.upkeep_done.slot():
+        with self._control.writing(), touching(self._root), self._tables.upkeep_done.slot():
             self._slot()
 
     def run(self) -> None:
         """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
-        with self._control.writing(), space_for(self._root), self._tables.upkeep_done.slot():
+        with self._control.writing(), touching(self._root), self._tables.upkeep_done.slot():
             for step in self._steps():
                 self._tables.upkeep_done.did(step)
 

@@ -24,7 +24,7 @@ from cdc_views.engine.strategies import STRATEGIES, Recompute
 from cdc_views.engine.tables import Tables
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.store.commit import naming_full_disk
+from cdc_views.store.commit import naming_disk_errors
 from cdc_views.store.spark import require_alive
 from cdc_views.store.spark_work import job_group
 
@@ -137,7 +137,7 @@ class _EpochOfViews:
             work = self.work[view.definition.name] = ViewWork(Work(), group)
             for attempt in range(1, TRIES + 1):
                 try:
-                    with metrics.counting(work.driver), naming_full_disk(folder):
+                    with metrics.counting(work.driver), naming_disk_errors(folder):
                         version = self._recompute_and_commit(view, base)
                     faults.point("views.after_first_commit")
                     return ViewResult(version, "live")

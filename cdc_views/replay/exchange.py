@@ -15,6 +15,7 @@ from cdc_views.engine.requests import QuarantineRequest, Request, Requests
 from cdc_views.engine.swap import SwapRequest, find_swap
 from cdc_views.errors import StoreError, WarehouseLocked
 from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.disk import touching
 from cdc_views.store.lock import holder
 
 TRIES: Final = 3
@@ -23,8 +24,13 @@ TRIES: Final = 3
 def exchange(settings: Settings, spark: Callable[[], SparkSession], request: Request) -> ControlRecord:
     """Have the request done and return the record that says so. A session is asked for where no engine runs.
 
-    Raises what the engine answers, or raises itself.
+    Raises what the engine answers, or raises itself; WarehouseUnusable.
     """
+    with touching(settings.warehouse):
+        return _exchange(settings, spark, request)
+
+
+def _exchange(settings: Settings, spark: Callable[[], SparkSession], request: Request) -> ControlRecord:
     for last in (number == TRIES for number in range(1, TRIES + 1)):
         if holder(settings.warehouse) is not None:
             answer = Requests(settings.warehouse).ask(request, lambda: holder(settings.warehouse) is not None)

@@ -41,6 +41,7 @@ from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control import ControlRecord, last_published, last_takeover, read_control
+from cdc_views.store.disk import touching
 from cdc_views.store.lock import holder
 from cdc_views.store.reading import require_readable
 from cdc_views.store.rebuilds import Unfinished
@@ -99,10 +100,10 @@ def rebuild(
 ) -> Outcome:
     """Make the named tables and views anew (None: all), compare them, and swap them in if asked to.
 
-    Raises NotSelfContained, BadReplay, UnknownView, LogGap, TableUnavailable, UnresolvedToast, RebuildRunning, and
-    what a swap raises.
+    Raises NotSelfContained, BadReplay, UnknownView, LogGap, TableUnavailable, UnresolvedToast, RebuildRunning,
+    WarehouseUnusable, and what a swap raises.
     """
-    with ExitStack() as resources:
+    with ExitStack() as resources, touching(settings.warehouse):
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, source)
         base = last_published(settings.warehouse)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cdc_views.errors import BadQuery, TableUnavailable
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.store.reading import scan
+from cdc_views.store.reading import refused, scan
 
 # What DuckDB says when the scan that it was given ends with an error.
 _UNREADABLE: Final = re.compile(r"reading the stream registered as '(\w+)' failed")
@@ -20,7 +20,8 @@ _UNREADABLE: Final = re.compile(r"reading the stream registered as '(\w+)' faile
 def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
     """Answer `sql`, in which a view is `name` and a mirror `schema.table`, or `table` in schema public.
 
-    Only the tables that the query names are opened. Raises BadQuery, UnknownView, ViewFailed, TableUnavailable.
+    Only the tables that the query names are opened. Raises BadQuery, UnknownView, ViewFailed, TableUnavailable,
+    WarehouseUnusable.
     """
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -32,7 +33,9 @@ def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
             return _with_names_told_apart(answer.to_arrow_table())
         except duckdb.Error as error:
             if unreadable := _UNREADABLE.search(str(error)):
-                raise _unavailable(epoch, opened[unreadable[1]]) from error
+                name = opened[unreadable[1]]
+                table = epoch.warehouse / epoch.table(name).path
+                raise refused(error, table) or _unavailable(epoch, name) from error
             raise BadQuery(" ".join(str(error).split()), hint="tables are " + ", ".join(sorted(epoch.tables))) from None
 
 

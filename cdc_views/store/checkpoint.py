@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from cdc_views import faults
 from cdc_views.store import durable
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.entries import LOG_FOLDER
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
@@ -32,7 +32,7 @@ def write_checkpoint(table: Path) -> int:
     """Write a checkpoint of the newest version, durably, and return that version. Raises DiskFull."""
     # The vacuum removes what a crash leaves of it.
     draft, log = table / f".{uuid.uuid4()}.tmp", table / LOG_FOLDER
-    with space_for(table):
+    with touching(table):
         try:
             _link_log(log, newest_checkpoint(table) or 0, draft / LOG_FOLDER)
             opened = DeltaTable(str(draft))

@@ -7,7 +7,6 @@ may rebase over other writers; whoever calls this reads back what became of the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc_views.store.entries import disk_full
+from cdc_views.store.disk import unusable_by_java
 from cdc_views.store.schema import TableSpec, quoted
 from cdc_views.store.state import Add
 from cdc_views.store.versions import Stamp
@@ -32,8 +31,6 @@ Rows: TypeAlias = pa.Table | DataFrame
 
 _DELETED: Final = "_cv_deleted"
 _SESSION: Final = "spark.databricks.delta."
-# As Java throws it, to the end of a line: a row's value that an error quotes may say the same.
-_NO_SPACE: Final = re.compile(r"java\.\S+Exception: (?:[^':]*: )?No space left on device\s*$", re.MULTILINE)
 # They have no base class of their own: the Python classes do not follow the Java ones.
 _CONFLICTS: Final = (
     delta_errors.DeltaConcurrentModificationException,
@@ -189,22 +186,22 @@ def _hashable(value: Any) -> Any:
 
 @contextmanager
 def translated(table: Path) -> Iterator[None]:
-    """Turn what the JVM throws into Conflict and DiskFull; everything else passes as it is."""
+    """Turn what the JVM throws into Conflict, WarehouseUnusable and DiskFull; everything else passes as it is."""
     try:
-        with naming_full_disk(table):
+        with naming_disk_errors(table):
             yield
     except _CONFLICTS as error:
         raise Conflict(type(error).__name__) from error
 
 
 @contextmanager
-def naming_full_disk(table: Path) -> Iterator[None]:
-    """Turn what the JVM throws where there is no space, for the table or for what Spark spills, into DiskFull."""
+def naming_disk_errors(table: Path) -> Iterator[None]:
+    """Turn what the JVM throws where the system refuses a file, of the table or that Spark spills, into our errors."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if _NO_SPACE.search(_with_causes(error)):
-            raise disk_full(table) from error
+        if (unusable := unusable_by_java(_with_causes(error), table)) is not None:
+            raise unusable from error
         raise
 
 

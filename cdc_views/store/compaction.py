@@ -24,7 +24,7 @@ import orjson
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store import durable
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.merged_file import rows_of, write_evenly
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add, TableState
@@ -79,7 +79,7 @@ def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add
     """
     rows = sum(_Sized.of(add).live_rows for add in files)
     count = max(1, rows // FULL_ROWS)
-    with space_for(table):
+    with touching(table):
         written = write_evenly(table, spec, rows_of(table, spec, files), rows, count)
         durable.sync(table)
     faults.point("upkeep.after_data_file")

@@ -11,6 +11,7 @@ says from which number on every record is there.
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,10 +25,11 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
-from cdc_views.errors import Fenced, ForeignCommit, NothingPublished, TableUnavailable
+from cdc_views.errors import Fenced, ForeignCommit, NothingPublished, TableUnavailable, WarehouseUnusable
 from cdc_views.lsn import Lsn
 from cdc_views.store import durable
-from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.data_files import write_rows
+from cdc_views.store.disk import require_folder, touching, unusable, unusable_by
 from cdc_views.store.entries import (
     ENGINE,
     LOG_FOLDER,
@@ -79,8 +81,9 @@ class ControlLog:
 
     @classmethod
     def open(cls, root: Path, writer: str, clock: Clock = SYSTEM_CLOCK) -> ControlLog:
-        """Read the whole log; makes it if there is none. Raises ForeignCommit, DiskFull."""
-        with space_for(root / FOLDER):
+        """Read the whole log; makes it if there is none. Raises ForeignCommit, WarehouseUnusable, DiskFull."""
+        require_folder(root)
+        with touching(root / FOLDER):
             table = _open_or_create(root / FOLDER)
         return cls(root, writer, table.version(), _checked(_records(table), table.version()), clock)
 
@@ -191,9 +194,12 @@ class ControlLog:
     def require_writer(self) -> None:
         """Look whether this is still the writer, before what cannot be taken back.
 
-        Raises Fenced, and ForeignCommit if it was no engine that wrote to the log.
+        Raises Fenced, ForeignCommit if it was no engine that wrote to the log, WarehouseUnusable if the log is gone.
         """
-        if newest_version(self._folder) != self._version:
+        newest = newest_version(self._folder)
+        if newest < self._version:
+            raise unusable(errno.ENOENT, self._folder)
+        if newest > self._version:
             self._fenced(self._version + 1)
 
     @contextmanager
@@ -214,6 +220,8 @@ class ControlLog:
                 self.require_writer()
             except Fenced as fenced:
                 raise fenced from error
+            except WarehouseUnusable:
+                pass  # what was met says more
             raise
 
     def forget_before(self, first: int) -> None:
@@ -221,7 +229,7 @@ class ControlLog:
         self.records = _since(self.records, first)
 
     def _put(self, record: ControlRecord, rearranged: Sequence[Action], repeated: Sequence[ControlRecord]) -> None:
-        with space_for(self._folder):
+        with touching(self._folder):
             rows = pa.concat_tables([each.row() for each in (*repeated, record)])
             file = write_rows(self._folder, rows, SPEC.key)
             durable.sync(self._folder)
@@ -241,12 +249,13 @@ class ControlLog:
 
 
 def read_control(root: Path) -> list[ControlRecord]:
-    """Every record, oldest first; empty if there is no control log yet. Raises ForeignCommit."""
-    try:
+    """Every record, oldest first; empty if there is no control log yet. Raises ForeignCommit, WarehouseUnusable."""
+    require_folder(root)
+    with touching(root):
+        if newest_version(root / FOLDER) == NO_TABLE:
+            return []
         table = DeltaTable(str(root / FOLDER))
-    except TableNotFoundError:
-        return []
-    return _checked(_records(table), table.version())
+        return _checked(_records(table), table.version())
 
 
 def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
@@ -273,7 +282,8 @@ class _Attempts:
 
 
 def last_published(root: Path) -> ControlRecord:
-    """The newest published record, by reading the end of the log. Raises NothingPublished."""
+    """The newest published record, by reading the end of the log. Raises NothingPublished, WarehouseUnusable."""
+    require_folder(root)
     for record in _newest(root / FOLDER):
         if record.kind in PUBLISHING:
             return record
@@ -295,10 +305,20 @@ def _newest(folder: Path) -> Iterator[ControlRecord]:
             if commit_info(actions).get("operationParameters", {}).get(_KIND, "publish") not in PUBLISHING:
                 continue
             for add in (action["add"] for action in actions if "add" in action):
-                rows = pq.read_table(folder / add["path"], partitioning=None).to_pylist()
+                rows = _rows_of(folder / add["path"])
                 yield from (record_of(row) for row in rows if row["seq"] == version)
         except (TableUnavailable, FileNotFoundError):
             return
+
+
+def _rows_of(file: Path) -> list[dict[str, Any]]:
+    """Raises FileNotFoundError, WarehouseUnusable."""
+    try:
+        return pq.read_table(file, partitioning=None).to_pylist()  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise unusable_by(error, file) or error from error
 
 
 def _open_or_create(folder: Path) -> DeltaTable:

@@ -17,7 +17,7 @@ from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.compaction import removal
 from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, last_takeover
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.retention import Needed
 from cdc_views.store.state import Add
@@ -94,7 +94,7 @@ class ControlUpkeep:
     def _merged(self, files: Sequence[Add], first: int) -> list[Add]:
         """The records of these files from this number on in one file; none if there are none."""
         rows = (rows.filter(pc.greater_equal(rows["seq"], first)) for rows in rows_of(self._folder, SPEC, files))
-        with space_for(self._folder):
+        with touching(self._folder):
             written = write_merged(self._folder, SPEC, rows)
         return [] if written is None else [written]
 

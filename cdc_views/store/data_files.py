@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +12,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.exceptions import DeltaError
 
 from cdc_views.store import durable
-from cdc_views.store.entries import disk_full, is_no_space
 from cdc_views.store.state import Add
 
 # A lookup by key decodes row groups, not the file; a scan of smaller ones costs more.
@@ -54,17 +51,6 @@ def repetitive(rows: pa.Table) -> list[str]:
     first = rows.slice(0, _SAMPLE_ROWS)
     plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     return [name for name in plain if 2 * pc.count_distinct(first[name], mode="all").as_py() < first.num_rows]
-
-
-@contextmanager
-def space_for(table: Path) -> Iterator[None]:
-    """Turn a disk without space into DiskFull."""
-    try:
-        yield
-    except (OSError, DeltaError) as error:
-        if is_no_space(error):
-            raise disk_full(table) from error
-        raise
 
 
 def _statistics(rows: pa.Table, columns: Sequence[str]) -> dict[str, Any]:

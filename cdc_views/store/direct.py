@@ -15,8 +15,9 @@ import orjson
 import pyarrow as pa
 
 from cdc_views.store import durable
-from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.data_files import write_rows
 from cdc_views.store.deletion_vectors import Rows, VectorFile
+from cdc_views.store.disk import touching
 from cdc_views.store.features import READER_FEATURES, WRITER_FEATURES
 from cdc_views.store.fingerprints import has_fingerprints
 from cdc_views.store.schema import TableSpec, statistics_columns
@@ -44,7 +45,7 @@ def commit(
 
     `gone` are live rows of `state`. Advances `state`. Raises VersionTaken, DiskFull.
     """
-    with space_for(table):
+    with touching(table):
         added = [write_rows(table, rows, whole_numbers(spec))] if rows.num_rows else []
         commit_files(table, app, spec, state, gone, added, stamp)
     return str(added[0]["path"]) if added else None
@@ -60,7 +61,7 @@ def commit_files(
     for path in gone:
         actions += _without(state.files[path], state.rows_in(path), dead[path], vectors)
     operation = "MERGE" if actions else "WRITE"
-    with space_for(table):
+    with touching(table):
         if vectors.holds_any:
             durable.write(table / vectors.name, vectors.content)
         durable.sync(table)

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import orjson
 
-from cdc_views.errors import DiskFull, TableUnavailable
+from cdc_views.errors import TableUnavailable
 from cdc_views.store import durable
+from cdc_views.store.disk import touching, unusable
 
 Action = Mapping[str, Any]
 
@@ -26,7 +27,6 @@ LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
 NO_TABLE: Final = -1
 
-_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 _ENTRY = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
 
 
@@ -40,22 +40,24 @@ def entry_file(table: Path, version: int) -> Path:
 
 
 def newest_version(table: Path) -> int:
-    """The newest version in the log, NO_TABLE if there is none."""
-    try:
-        names = os.listdir(table / LOG_FOLDER)
-    except FileNotFoundError:
-        return NO_TABLE
+    """The newest version in the log, NO_TABLE if there is none. Raises WarehouseUnusable."""
+    with touching(table):
+        try:
+            names = os.listdir(table / LOG_FOLDER)
+        except FileNotFoundError:
+            return NO_TABLE
     return max((int(match[1]) for name in names if (match := _ENTRY.match(name))), default=NO_TABLE)
 
 
 def read_entry(table: Path, version: int) -> list[dict[str, Any]]:
-    """The actions of one version. Raises TableUnavailable if its entry is gone."""
-    try:
-        lines = entry_file(table, version).read_bytes().splitlines()
-    except FileNotFoundError:
-        raise TableUnavailable(
-            f'table "{table.name}": the log entry of version {version} is gone, newest is {newest_version(table)}'
-        ) from None
+    """The actions of one version. Raises TableUnavailable if its entry is gone, WarehouseUnusable."""
+    with touching(table):
+        try:
+            lines = entry_file(table, version).read_bytes().splitlines()
+        except FileNotFoundError:
+            raise TableUnavailable(
+                f'table "{table.name}": the log entry of version {version} is gone, newest is {newest_version(table)}'
+            ) from None
     return [orjson.loads(line) for line in lines if line.strip()]
 
 
@@ -65,49 +67,40 @@ def commit_info(actions: Sequence[Action]) -> dict[str, Any]:
 
 
 def put_entry(table: Path, version: int, actions: Sequence[Action]) -> None:
-    """Put a version that must not exist yet, durably (store/durable.py). Raises VersionTaken, DiskFull."""
+    """Put a version that must not exist yet, durably (store/durable.py).
+
+    Raises VersionTaken, WarehouseUnusable, DiskFull.
+    """
     log = table / LOG_FOLDER
     # Readers of the log ignore names that begin with a dot.
     draft = log / f".{uuid.uuid4()}.tmp"
-    try:
-        make_folder(log)
-        durable.write(draft, b"".join(orjson.dumps(action) + b"\n" for action in actions))
-        _refuse_gap(table, version)
-        os.link(draft, entry_file(table, version))
-        durable.sync(log)
-        # Others may have gone on, and removed their entries, between the question and the answer. Then this one stays
-        # for the next clean-up: nobody reads it, since every reader begins at a checkpoint above it.
-        _refuse_gap(table, version)
-    except FileExistsError:
-        raise VersionTaken(version) from None
-    except OSError as error:
-        if is_no_space(error):
-            raise disk_full(table) from error
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def is_no_space(error: Exception) -> bool:
-    """Whether an error of the operating system, or of delta-rs, which gives it as a text, says that a disk is full."""
-    return getattr(error, "errno", None) in _NO_SPACE or any(os.strerror(each) in str(error) for each in _NO_SPACE)
-
-
-def disk_full(table: Path) -> DiskFull:
-    """The error for a table that could not be written for want of space."""
-    return DiskFull(
-        f'no space left on the device of table "{table}"',
-        hint="free some space and start the engine again; nothing was published",
-    )
+    with touching(table):
+        if version == 0:
+            make_folder(log)  # of a table that is there it is never made: it was removed
+        try:
+            durable.write(draft, b"".join(orjson.dumps(action) + b"\n" for action in actions))
+            _refuse_gap(table, version)
+            os.link(draft, entry_file(table, version))
+            durable.sync(log)
+            # Others may have gone on, and removed their entries, between the question and the answer. Then this one
+            # stays for the next clean-up: nobody reads it, since every reader begins at a checkpoint above it.
+            _refuse_gap(table, version)
+        except FileExistsError:
+            raise VersionTaken(version) from None
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _refuse_gap(table: Path, version: int) -> None:
     """Raise VersionTaken if a version is older than what the log begins with.
 
-    The newest entry is never removed, so if the one before a new one is gone, others have gone on from there.
+    The newest entry is never removed, so if the one before a new one is gone, others have gone on from there. Raises
+    WarehouseUnusable if they have not: then somebody has removed the log.
     """
-    if version > 0 and not entry_file(table, version - 1).exists() and newest_version(table) > version:
-        raise VersionTaken(version)
+    if version > 0 and not entry_file(table, version - 1).exists():
+        if newest_version(table) > version:
+            raise VersionTaken(version)
+        raise unusable(errno.ENOENT, entry_file(table, version - 1))
 
 
 def make_folder(folder: Path) -> None:

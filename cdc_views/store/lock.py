@@ -10,10 +10,13 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdc_views.errors import WarehouseLocked
+from cdc_views.store.disk import touching
+from cdc_views.store.gateway import GONE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,10 +39,13 @@ class WarehouseLock:
     def acquire(self) -> None:
         """Take Python's lock, and wait until no JVM of an earlier engine holds the other one.
 
-        Raises WarehouseLocked after the timeout.
+        Raises WarehouseLocked after the timeout, WarehouseUnusable.
         """
+        with touching(self._root):
+            self._acquire(time.monotonic() + self._timeout_s)
+
+    def _acquire(self, deadline: float) -> None:
         self._engine_file.parent.mkdir(parents=True, exist_ok=True)
-        deadline = time.monotonic() + self._timeout_s
         # Python opens files close-on-exec, so neither the JVM nor another child inherits the lock.
         descriptor = os.open(self._engine_file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -68,7 +74,8 @@ class WarehouseLock:
         channel, self._channel = self._channel, None
         descriptor, self._descriptor = self._descriptor, None
         if channel is not None:
-            channel.close()
+            with suppress(*GONE):  # with its JVM
+                channel.close()
         if descriptor is not None:
             os.close(descriptor)
 
@@ -86,8 +93,12 @@ class WarehouseLock:
 
 
 def holder(root: Path) -> int | None:
-    """The pid of the engine that holds the warehouse; None if none does."""
-    file = root / _FOLDER / "engine"
+    """The pid of the engine that holds the warehouse; None if none does. Raises WarehouseUnusable."""
+    with touching(root):
+        return _holding_pid(root / _FOLDER / "engine")
+
+
+def _holding_pid(file: Path) -> int | None:
     if not file.exists():
         return None
     with file.open("rb") as probe:

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from cdc_views.store import durable
 from cdc_views.store.compaction import removal
-from cdc_views.store.data_files import space_for, write_rows
+from cdc_views.store.data_files import write_rows
 from cdc_views.store.direct import whole_numbers
+from cdc_views.store.disk import touching
 from cdc_views.store.merged_file import rows_without, write_merged
 from cdc_views.store.schema import TableSpec
 from cdc_views.store.state import Add, TableState
@@ -29,7 +30,7 @@ def commit(
 
     Advances `state`. Raises VersionTaken, DiskFull.
     """
-    with space_for(table):
+    with touching(table):
         added = [write_rows(table, rows, whole_numbers(spec))] if rows.num_rows else []
         commit_files(table, app, spec, state, gone, added, stamp)
     return str(added[0]["path"]) if added else None
@@ -41,7 +42,7 @@ def commit_files(
     """The same with the rows of files that are in the table's folder already; their content is on the disk."""
     actions: list[Mapping[str, Any]] = [removal(state.files[path], data_change=True) for path in gone]
     operation = "MERGE" if actions else "WRITE"
-    with space_for(table):
+    with touching(table):
         # One each: all in one would be the whole table in one file before long, and every change would write it anew.
         for path in gone:
             kept = write_merged(table, spec, rows_without(table, spec, path, gone[path]))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from cdc_views import metrics
-from cdc_views.errors import TableUnavailable
+from cdc_views.errors import TableUnavailable, WarehouseUnusable
+from cdc_views.store.disk import unusable_by
 
 
 class TableScan:
@@ -29,37 +31,46 @@ class TableScan:
 
 
 def scan(root: Path, path: str, version: int, columns: Sequence[str] | None = None) -> TableScan:
-    """A version of a table to be registered in DuckDB. Raises TableUnavailable."""
+    """A version of a table to be registered in DuckDB. Raises TableUnavailable, WarehouseUnusable."""
     try:
         return TableScan(DeltaTable(str(root / path), version=version), columns)
     except (DeltaError, OSError) as error:
-        raise _unavailable(path, version) from error
+        raise _unreadable(root / path, path, version, error) from error
 
 
 def read_table(root: Path, path: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a version, in no particular order. Raises TableUnavailable."""
+    """The rows of a version, in no particular order. Raises TableUnavailable, WarehouseUnusable."""
     try:
         table = DeltaTable(str(root / path), version=version)
         rows = pa.table(table.scan(columns=None if columns is None else list(columns)))
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
-        raise _unavailable(path, version) from error
+        raise _unreadable(root / path, path, version, error) from error
     metrics.count(rows_read=rows.num_rows, files_read=len(table.file_uris()))
     schema = pa.schema(table.schema().to_arrow())
     return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
 
 
 def require_readable(root: Path, path: str, version: int) -> None:
-    """Read one column of a version, batch by batch: upkeep may have removed its files. Raises TableUnavailable."""
+    """Read one column of a version, batch by batch: upkeep may have removed its files.
+
+    Raises TableUnavailable, WarehouseUnusable.
+    """
     try:
         table = DeltaTable(str(root / path), version=version)
         for _ in pa.RecordBatchReader.from_stream(table.scan(columns=[table.schema().fields[0].name])):
             pass
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
-        raise _unavailable(path, version) from error
+        raise _unreadable(root / path, path, version, error) from error
 
 
-def _unavailable(path: str, version: int) -> TableUnavailable:
-    return TableUnavailable(
+def _unreadable(table: Path, path: str, version: int, error: Exception) -> WarehouseUnusable | TableUnavailable:
+    return refused(error, table) or TableUnavailable(
         f'table "{path}": version {version} cannot be read',
         hint="its files were removed by a vacuum, or the warehouse is damaged; read a newer epoch",
     )
+
+
+def refused(error: Exception, table: Path) -> WarehouseUnusable | None:
+    """What the operating system refuses a reader of a table; None if files are gone, or no file is the reason."""
+    found = unusable_by(error, table)
+    return found if found is not None and found.errno != errno.ENOENT else None

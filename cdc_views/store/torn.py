@@ -62,6 +62,6 @@ def _is_there(table: Path, add: Action) -> bool:
         return False
     try:
         read_rows(table, add.get("deletionVector"))
-    except (OSError, StoreError):
+    except (FileNotFoundError, StoreError):
         return False
     return True

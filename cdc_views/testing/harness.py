@@ -43,7 +43,7 @@ from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.explain import Explanation, explain
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.reading import read_table
 from cdc_views.store.spark_work import spark_work
 from cdc_views.store.warehouse import TableSpec, Warehouse
@@ -379,7 +379,7 @@ class ViewHarness:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """As the engine does around its work."""
-        with self._control.writing(), space_for(self._root):
+        with self._control.writing(), touching(self._root):
             yield
 
     def _require_running(self) -> None:

@@ -27,7 +27,7 @@ from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.store.commit import Written
 from cdc_views.store.control import read_control
-from cdc_views.store.data_files import space_for
+from cdc_views.store.disk import touching
 from cdc_views.store.reading import read_table
 from cdc_views.store.schema import TableSpec, key_schema
 from cdc_views.testing import crash_at
@@ -152,7 +152,7 @@ def test_retry_that_meets_a_bad_event_of_a_long_table_is_done_all_the_same(tmp_p
     engine.epoch()
     log.chance = Always()
     in_long_table = put(ledger, "savings", 98, "no number")
-    with engine.control.writing(), space_for(tmp_path):
+    with engine.control.writing(), touching(tmp_path):
         record = run_retry(log, engine.tables, NoViews(), engine.control, quarantine.Retry(bad))
     table = record.tables["public.accounts"]
     rows = read_table(tmp_path, table.path, table.version).to_pylist()

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from cdc_views.errors import DiskFull, TableUnavailable
-from cdc_views.store.entries import LOG_FOLDER, NO_TABLE, VersionTaken, newest_version, put_entry, read_entry
+from cdc_views.store.entries import (
+    LOG_FOLDER,
+    NO_TABLE,
+    VersionTaken,
+    entry_file,
+    newest_version,
+    put_entry,
+    read_entry,
+)
 
 
 def test_newest_version_without_a_table_is_none(tmp_path: Path) -> None:
@@ -18,7 +26,8 @@ def test_newest_version_without_a_table_is_none(tmp_path: Path) -> None:
 
 
 def test_newest_version_ignores_what_is_not_an_entry(tmp_path: Path) -> None:
-    put_entry(tmp_path, 3, [{"txn": {}}])
+    for version in range(4):
+        put_entry(tmp_path, version, [{"txn": {}}])
     for name in ("00000000000000000009.crc", ".00000000000000000009.json.crc", "00000000000000000009.json.tmp"):
         (tmp_path / LOG_FOLDER / name).touch()
     assert newest_version(tmp_path) == 3
@@ -67,6 +76,8 @@ def test_put_entry_on_a_full_disk_is_disk_full_and_leaves_nothing(
 
 
 def test_read_entry_that_is_gone_names_the_version(tmp_path: Path) -> None:
-    put_entry(tmp_path / "t", 1, [{"txn": {}}])
+    for version in (0, 1):
+        put_entry(tmp_path / "t", version, [{"txn": {}}])
+    entry_file(tmp_path / "t", 0).unlink()
     with pytest.raises(TableUnavailable, match="version 0 is gone, newest is 1"):
         read_entry(tmp_path / "t", 0)
