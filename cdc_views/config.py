@@ -100,6 +100,12 @@ class LogSettings(_Section):
         ge=1,
         description="offsets of a table from which on Spark reads them, by partition; fewer the driver holds in memory",
     )
+    driver_mb: int | None = Field(
+        None,
+        ge=1,
+        description="memory in MiB for the events that the driver holds at once, of all tables (an event takes about "
+        "2 KiB and four times its size); beyond it Spark reads the largest tables; not set: a quarter of the machine's",
+    )
     offsets_topic: str | None = Field(
         None,
         description="the worker's offset.storage.topic, only where it cannot have exactly-once support: an epoch then "

@@ -36,6 +36,7 @@ CdcViewsError
 │   ├── MarkerTimeout         a marker did not come through the log
 │   ├── SequenceRegressed     an order below its partition's maximum
 │   ├── LogDiscontinuity      the source, or the log, does not go on from what is published
+│   ├── CutTooLarge           more events than the driver may hold, and no smaller cut is possible
 │   ├── LogGap                records that were needed may be compacted away
 │   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
 │   ├── TopicChanged          another topic id, partition count or setting
@@ -238,6 +239,10 @@ class SequenceRegressed(LogError):
 
 class LogDiscontinuity(LogError):
     """The source, or the log, does not go on from what is published: an earlier state of it, or another one."""
+
+
+class CutTooLarge(LogError):
+    """A cut has more events than the driver may hold, and none that is smaller is possible."""
 
 
 class LogGap(LogError):

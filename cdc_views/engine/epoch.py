@@ -155,11 +155,9 @@ def finish_epoch(
 
 def next_cut(log: CutLog, tables: Tables) -> Cut:
     """Everything up to now that no epoch holds. The driver reads tables of whose log not all is to be applied."""
-    cut = log.cut(tables.offsets, tables.position, tables.committed_at)
-    if not cut.bulk or tables.quarantine is None:
-        return cut
-    sifted = {TableName.parse(entry.table) for entry in tables.quarantine.at(tables.version(NAME))}
-    return replace(cut, bulk=cut.bulk - sifted)
+    entries = [] if tables.quarantine is None else tables.quarantine.at(tables.version(NAME))
+    sifted = {TableName.parse(entry.table) for entry in entries}
+    return log.cut(tables.offsets, tables.position, tables.committed_at, sifted)
 
 
 def _stopped(

@@ -10,7 +10,7 @@ starts there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -47,8 +47,14 @@ class Cut:
 class CutLog(Protocol):
     """What an epoch asks of a log: Kafka's (log.py), or one in memory (cdc_views.testing)."""
 
-    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None = None) -> Cut:
-        """Cut everything committed up to now that is not before `after`."""
+    def cut(
+        self,
+        after: Offsets,
+        position: Lsn | None,
+        caught_up_at: datetime | None = None,
+        held: Collection[TableName] = (),
+    ) -> Cut:
+        """Cut what was committed up to now and is not before `after`, or a first part; `held` are not in its `bulk`."""
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
@@ -95,6 +101,11 @@ class Held:
     def __iter__(self) -> Iterator[tuple[int, Record]]:
         """Yield (s0 or what stands for it, record)."""
         return iter(self._records)
+
+    @property
+    def highest(self) -> int:
+        """The highest s0 so far, below which nothing comes any more; -1 if there was none."""
+        return self._commit
 
     def add(self, record: Record) -> None:
         """Take the next record. Raises SequenceRegressed and LogDiscontinuity."""

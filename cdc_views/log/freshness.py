@@ -50,6 +50,10 @@ class Freshness:
             self.require_gapless(self._caught_up_s, now_s)
         self._caught_up_s = now_s
 
+    def has_every_version(self, now_s: float) -> bool:
+        """Whether all that came since we last had read everything is far too young to be compacted away."""
+        return self._caught_up_s is not None and now_s - self._caught_up_s <= self.validity_s / 2
+
     def require_gapless(self, since_s: float, now_s: float) -> None:
         """What was deleted after `since_s` is still told by the log. Raises LogGap."""
         if now_s - since_s > self.limit_s:

@@ -15,18 +15,19 @@ from typing import Any, Final
 from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, TopicChanged
+from cdc_views.errors import CdcViewsError, LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, TopicChanged
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.cut import Cut
 from cdc_views.log.freshness import Freshness
 from cdc_views.log.holding import Holding, TooLong
-from cdc_views.log.markers import ArrivedMarker, MarkerWriter
+from cdc_views.log.markers import ArrivedMarker, MarkerWriter, committed_at
+from cdc_views.log.memory import batch_of
 from cdc_views.log.ranges import is_end, read_piece, read_range, require_kept, require_readable
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.starts import Starts
-from cdc_views.log.stops import Judge
+from cdc_views.log.stops import Judge, Judged
 from cdc_views.log.topics import (
     Topic,
     admin_client,
@@ -103,7 +104,7 @@ class Log:
         self._starts = Starts(settings, self._admin)
         self._watch = Watch(settings, self._require_same_topics, slot)
         self._barrier = Barrier(settings, marker, clock)
-        self._reader = Reader(settings)
+        self._reader = Reader(settings, batch=batch_of(settings))
 
     def begin(self) -> Offsets:
         """Give the first offset of every partition of the tables' topics and of those of DDL and TRUNCATE."""
@@ -117,14 +118,25 @@ class Log:
         """Give the table of a topic."""
         return self._tables[topic]
 
-    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None = None) -> Cut:
+    def cut(
+        self,
+        after: Offsets,
+        position: Lsn | None,
+        caught_up_at: datetime | None = None,
+        held: Collection[TableName] = (),
+    ) -> Cut:
         """Cut everything committed up to now, or up to before the first DDL or TRUNCATE.
 
+        What the driver may not hold at once (`log.driver_mb`), and Spark cannot read, is cut in several parts.
+
         `after` and `position` are those of the last published cut, None for the first; so is
-        `caught_up_at`, its `committed_at`, which matters to a Log that has not made that cut itself.
+        `caught_up_at`, its `committed_at`, which matters to a Log that has not made that cut itself. Tables in `held`
+        are never in `Cut.bulk`.
         Raises MarkerTimeout, ConnectorFailed, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
-        TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted.
+        TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted, CutTooLarge.
         """
+        self._taken = None  # the driver holds the events of one cut
+        self._holding.never_bulk = frozenset(held)
         try:
             return self._cut(after, position, caught_up_at)
         except BaseException:
@@ -133,7 +145,21 @@ class Log:
 
     def _cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None, looks: int = _LOOKS) -> Cut:
         self._resume(after, position, caught_up_at)
-        marker = self._held_past_a_marker(after, position)
+        try:
+            marker = self._held_past_a_marker(after, position)
+        except TooLong:
+            return self._part(after, position, caught_up_at)
+        return self._all(after, position, caught_up_at, marker, looks)
+
+    def _all(
+        self,
+        after: Offsets,
+        position: Lsn | None,
+        caught_up_at: datetime | None,
+        marker: ArrivedMarker,
+        looks: int = _LOOKS,
+    ) -> Cut:
+        """The cut at a marker, past which everything was read."""
         assert marker.position is not None
         if position is None:
             # Connect may have been killed after the snapshot was told to be complete and before its offset was stored.
@@ -143,9 +169,7 @@ class Log:
                 f"the marker is at position {marker.position}, wanted at least the published {position}",
                 hint="the source goes on from an earlier state of itself (a failover or a restore)",
             )
-        ddl, truncates = self._holding.of(DDL), self._holding.of(TRUNCATES)
-        judge = Judge(self._publication, self._mirrored, self._captured, self._barrier.captured)
-        judged = judge.judge(ddl, truncates, marker.position)
+        judged, judge = self._judged(marker.position)
         stop = judged.stop
         if stop is None:
             if error := judge.unexplained(judged.captured):
@@ -157,12 +181,98 @@ class Log:
             raise stop.error
         if self._holding.bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
-            self._hold(after, position, frozenset(), has_limit=False)
+            self._hold(after, position, frozenset(), is_all_held=True)
             return self._cut(after, position, caught_up_at)
         if self._holding.is_empty_below(stop.position):
             raise stop.error
-        before = judge.judge(ddl, truncates, stop.position).captured
-        return self._take(stop.position, stop.position, stop.committed_at, marker, before)
+        before, _ = self._judged(stop.position)
+        return self._take(stop.position, stop.position, stop.committed_at, marker, before.captured)
+
+    def _judged(self, position: Lsn) -> tuple[Judged, Judge]:
+        """What DDL and TRUNCATE below a position mean, and who judges that."""
+        judge = Judge(self._publication, self._mirrored, self._captured, self._barrier.captured)
+        return judge.judge(self._holding.of(DDL), self._holding.of(TRUNCATES), position), judge
+
+    def _part(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> Cut:
+        """Cut earlier than at a marker, where more is held than is to be, and no table can be left to Spark.
+
+        Any position is one of a cut if all events before it were read. A later version of a row, which is not in such
+        a cut, may have made the cleaner remove the one that is: not if all that is to be read is too young for that.
+        """
+        if position is None or not self._settings.exactly_once:
+            raise self._holding.too_large("the first cut, and any without exactly-once, is one")
+        if not self._freshness.has_every_version(self._clock.now().timestamp()):
+            raise self._holding.too_large("the log was not read for so long that it can only be read as a whole")
+        if self._holding.bulk:
+            self._hold(after, position, frozenset(), is_all_held=True)
+            return self._cut(after, position, caught_up_at)
+        self._holding.end_soon()
+        try:
+            return self._part_read(after, position, caught_up_at)
+        finally:
+            self._reader.read_only(self._reader.next)
+
+    def _part_read(self, after: Offsets, position: Lsn, caught_up_at: datetime | None) -> Cut:
+        deadline, looks = time.monotonic() + self._settings.marker_timeout_s, _LOOKS
+        self._watch.begin()
+        self._reader.read_only(self._heartbeat)
+        marker = self._await_marker(deadline)
+        while True:
+            read = {each: self._reader.next[each] for each in self._partitions}
+            ends = self._ends({**read, self._starts.partition: 0})
+            self._starts.read_to(ends.pop(self._starts.partition))
+            behind = {each for each, end in ends.items() if read[each] < end}
+            if not behind:
+                self._require_same_topics()
+                self._require_kept_as_long()
+                return self._all(after, position, caught_up_at, marker)
+            if time.monotonic() > deadline:
+                raise self._behind(ends)
+            # What was done to the tables before the marker is known first: all of it, also what is behind the cut.
+            wanted = {each for each in behind if self._tables[each.topic] in _SERVICE_TABLES}
+            if not wanted:
+                if (error := self._unexplained(marker)) is not None:
+                    looks -= 1
+                    if not looks:
+                        raise error
+                    self._reader.read_only(self._heartbeat)
+                    marker = self._await_marker(deadline)
+                    continue
+                reached = self._holding.position_reached(behind)
+                if reached is not None and reached > position and not self._holding.is_empty_below(reached):
+                    return self._take_part(reached, position, marker)
+                wanted = self._holding.slowest(behind)
+            self._reader.read_only({*self._heartbeat, *wanted})
+            self._read(_WAIT_S)
+            self._watch.look()
+
+    def _unexplained(self, marker: ArrivedMarker) -> CdcViewsError | None:
+        """The error of a table that is not as the changes before a marker have left it, if no change is a stop."""
+        assert marker.position is not None
+        judged, judge = self._judged(marker.position)
+        return judge.unexplained(judged.captured) if judged.stop is None else None
+
+    def _take_part(self, reached: Lsn, position: Lsn, marker: ArrivedMarker) -> Cut:
+        self._require_same_topics()
+        self._require_kept_as_long()
+        assert marker.position is not None
+        stop = self._judged(marker.position)[0].stop
+        if stop is not None and (stop.position is None or stop.position <= position):
+            raise stop.error
+        if stop is not None and stop.position is not None and stop.position <= reached:
+            reached = stop.position
+            if self._holding.is_empty_below(reached):
+                raise stop.error
+            at = stop.committed_at
+        else:
+            first = self._holding.first_after(reached)
+            assert first.value is not None
+            at = committed_at(first.value)
+        cut = self._take(reached, reached, at, marker, self._judged(reached)[0].captured)
+        if self.changes_before_starts(cut):
+            # Whether the connector has left rows out there only a cut at a later marker can tell.
+            raise self._holding.too_large("the connector was started in between, so that it is read as a whole")
+        return cut
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
@@ -271,7 +381,7 @@ class Log:
         self._hold(after, position, self.too_long(after, ends))
 
     def _hold(
-        self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName], *, has_limit: bool = True
+        self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName], *, is_all_held: bool = False
     ) -> None:
         """Read from these offsets on, and hold what is read; of the tables in `bulk` what comes from now on.
 
@@ -281,17 +391,19 @@ class Log:
         epochs = {each: epoch for each, (at, epoch) in self._epochs.items() if after[each] == at}
         self._require_kept(after, {each: epoch for each, epoch in epochs.items() if self._tables[each.topic] in bulk})
         now, epochs_now = committed_ends(self._admin, self.partitions_of(bulk)) if bulk else ({}, {})
-        self._holding.begin(after, position, bulk, now, has_limit=has_limit)
+        self._holding.begin(after, position, bulk, now, is_all_held=is_all_held)
         self._has_snapshot = position is not None
         self._barrier.forget()
         self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)}, {**epochs, **epochs_now})
 
     def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
-        """Read past a marker, and hold only what is not too long."""
+        """Read past a marker, and hold only what is not too long. Raises TooLong if that is still too much."""
         while True:
             try:
                 return self._read_past_a_marker()
             except TooLong as found:
+                if not found.tables:
+                    raise
                 self._hold(after, position, self._holding.bulk | found.tables)
 
     def _read_past_a_marker(self) -> ArrivedMarker:
@@ -344,15 +456,18 @@ class Log:
                 raise _records_lost(f'partition "{shrunk}" ends at offset {ends[shrunk]}, wanted {wanted[shrunk]}')
             time.sleep(_WAIT_S)  # a broker that was deposed may have answered
 
+    def _behind(self, ends: Offsets) -> MarkerTimeout:
+        """The error of partitions that could not be read to their ends in time."""
+        behind = next(each for each, end in ends.items() if self._reader.next[each] < end)
+        return MarkerTimeout(
+            f'partition "{behind}" could not be read to offset {ends[behind]}, only to {self._reader.next[behind]}',
+            hint="a transaction of a killed connector may be open until its timeout",
+        )
+
     def _read_to(self, ends: Offsets, deadline: float) -> None:
         while not self._reader.reached(ends):
             if time.monotonic() > deadline:
-                behind = next(each for each, end in ends.items() if self._reader.next[each] < end)
-                raise MarkerTimeout(
-                    f'partition "{behind}" could not be read to offset {ends[behind]}, only to '
-                    f"{self._reader.next[behind]}",
-                    hint="a transaction of a killed connector may be open until its timeout",
-                )
+                raise self._behind(ends)
             self._read(_WAIT_S)
             self._watch.look()
 

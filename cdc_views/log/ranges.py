@@ -8,9 +8,10 @@ from contextlib import closing
 from typing import Final
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import NotRunning, OffsetCompacted
+from cdc_views.errors import CutTooLarge, NotRunning, OffsetCompacted
 from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
+from cdc_views.log.memory import event_bytes, most_bytes
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
 
@@ -76,7 +77,7 @@ def read_range(
 ) -> dict[TopicPartition, list[Record]]:
     """Read what lies from `cut.start` to before `cut.end`, by partition, but for the topics in `leaving_out`.
 
-    Raises NotRunning if nothing comes for `limit_s`.
+    Raises NotRunning if nothing comes for `limit_s`, CutTooLarge if it is more than the driver may hold.
     """
     records: dict[TopicPartition, list[Record]] = {
         partition: [] for partition in cut.end if partition.topic not in leaving_out
@@ -85,6 +86,7 @@ def read_range(
     if not wanted:
         return records
     redeliveries = None if settings.exactly_once else Redeliveries()
+    held, most = 0, 3 * most_bytes(settings)  # more than a cut has that ends early
     with closing(Reader(settings)) as reader:
         reader.assign({partition: cut.start[partition] for partition in wanted})
         for found in _until(reader, wanted, limit_s):
@@ -94,6 +96,12 @@ def read_range(
                     continue
                 if record.offset < wanted[partition]:
                     records[partition].append(record)
+                    held += event_bytes(record)
+            if held > most:
+                raise CutTooLarge(
+                    f"the cut at position {cut.position} has events of more than {most >> 20} MiB to be read again",
+                    hint="raise log.driver_mb",
+                )
     return records
 
 

@@ -6,7 +6,7 @@ transactions, and aborted ones, take up offsets too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ from cdc_views.errors import OffsetCompacted
 from cdc_views.log.record import Offsets, RawRecord, TopicPartition
 from cdc_views.log.topics import PASSING, admin_client, require_partitions, unreachable
 
-_BATCH: Final = 5000
+BATCH: Final = 5000
 _NO_EPOCH: Final = -1  # says the client
 _NONE: Final[Mapping[TopicPartition, int]] = {}
 _UNKNOWN: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
@@ -27,8 +27,9 @@ _UNKNOWN: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITI
 class Reader:
     """Reads the partitions it was assigned, in offset order each."""
 
-    def __init__(self, settings: LogSettings, prefetched: int = 100_000) -> None:
-        """Of each partition about so many records are `prefetched`."""
+    def __init__(self, settings: LogSettings, prefetched: int = 100_000, batch: int = BATCH) -> None:
+        """Of each partition about so many records are `prefetched`; some more than `batch` are given at once."""
+        self._batch = batch
         self.next: dict[TopicPartition, int] = {}
         self.leader_epochs: dict[TopicPartition, int] = {}
         """Of the last record that was read of each partition, or of before what is read."""
@@ -68,6 +69,12 @@ class Reader:
             ]
         )
 
+    def read_only(self, wanted: Collection[TopicPartition]) -> None:
+        """Read these of the assigned partitions, and let the others wait where they are."""
+        waiting = [KafkaPartition(*each) for each in self.next if each not in wanted]
+        self._consumer.resume([KafkaPartition(*each) for each in self.next if each in wanted])
+        self._consumer.pause(waiting)
+
     def read(self, wait_s: float) -> list[RawRecord]:
         """Take what has arrived, waiting for the first message at most `wait_s`.
 
@@ -76,7 +83,7 @@ class Reader:
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
-        messages = [first, *self._consumer.consume(_BATCH, 0)]
+        messages = [first, *self._consumer.consume(self._batch, 0)]
         records = [message for message in messages if message.error() is None]
         if len(records) < len(messages):
             for message in messages:

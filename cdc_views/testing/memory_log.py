@@ -7,7 +7,7 @@ Kafka's own. One transaction after the other; a cut holds all that were written 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -75,10 +75,12 @@ class MemoryLog:
         self._committed_at = self._clock.now()
         return place
 
-    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: object = None) -> Cut:
+    def cut(
+        self, after: Offsets, position: Lsn | None, caught_up_at: object = None, held: Collection[TableName] = ()
+    ) -> Cut:
         """Everything that was written."""
-        held = [self._held(partition, after[partition], position) for partition in self._partitions]
-        ends = {each.partition: each.end(each.prefix(self.end)) for each in held}
+        found = [self._held(partition, after[partition], position) for partition in self._partitions]
+        ends = {each.partition: each.end(each.prefix(self.end)) for each in found}
         return Cut(self.end, self.end, self._committed_at, dict(after), ends)
 
     def has_changes(self, cut: Cut) -> bool:

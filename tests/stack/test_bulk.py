@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from pyspark.sql import SparkSession
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader, OnProgress, Progress
 from cdc_views.engine.bulk_files import PIECE_OFFSETS
-from cdc_views.errors import DiskFull, LogDiscontinuity, UnresolvedToast
+from cdc_views.errors import CutTooLarge, DiskFull, LogDiscontinuity, SchemaChanged, UnresolvedToast
 from cdc_views.log.cut import Cut
+from cdc_views.log.log import Log
 from cdc_views.log.topics import admin_client, end_offsets
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
@@ -134,6 +136,48 @@ def test_first_cut_that_ends_before_a_ddl_is_held(database: Database, capture: C
     cut = log.cut(log.begin(), None)
     assert cut.bulk == frozenset()
     assert {record.key["a"] for record in log.records(cut)} == set(range(1, 22))
+
+
+TRANSACTION = """WITH many AS (INSERT INTO t SELECT {0} * 100 + n, repeat('x', 300) FROM generate_series(1, 100) n)
+INSERT INTO u VALUES ({0})"""
+
+
+def cuts_before_a_ddl(log: Log, last: Cut) -> list[Cut]:
+    """The cuts that follow another one, of none of which Spark reads a part."""
+    cuts = list[Cut]()
+    with suppress(SchemaChanged):
+        while True:
+            last = log.cut(last.end, last.position, last.committed_at)
+            assert last.bulk == frozenset()
+            cuts.append(last)
+    return cuts
+
+
+def test_more_than_the_driver_may_hold_is_cut_in_parts_of_whole_transactions(
+    database: Database, capture: CaptureOf
+) -> None:
+    database.execute("CREATE TABLE t (a int PRIMARY KEY, b text)", "CREATE TABLE u (a int PRIMARY KEY)")
+    captured = capture("public.t", "public.u", toast="lookup")
+    captured.start()
+    logs = {
+        "a lookup table": captured.log(driver_mb=1),
+        "before a DDL": captured.log(captured.settings.source.tables, driver_mb=1),
+    }
+    first = {name: log.cut(log.begin(), None) for name, log in logs.items()}
+    for number in range(8):
+        database.execute(TRANSACTION.format(number))
+    database.execute("ALTER TABLE t ADD COLUMN c int")
+    for name, log in logs.items():
+        cuts = cuts_before_a_ddl(log, first[name])
+        parts = [[(log.table_of(record.topic).table, record.key["a"]) for record in captured.log().records(cut)]
+                 for cut in cuts]  # fmt: skip
+        assert len(parts) > 2, name
+        assert all(sum(100 if table == "u" else -1 for table, _ in part) == 0 for part in parts), name
+        assert sorted(key for part in parts for table, key in part if table == "t") == list(range(1, 801)), name
+        assert [cut.position for cut in cuts] == sorted({cut.position for cut in cuts}), name
+    database.execute("INSERT INTO u VALUES (8)")
+    with pytest.raises(CutTooLarge, match="the first cut, and any without exactly-once, is one"):
+        captured.log(driver_mb=1).cut(log.begin(), None)
 
 
 def read_ends(captured: Capture) -> int:

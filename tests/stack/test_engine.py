@@ -156,9 +156,11 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
 
 
 @pytest.mark.proves(
-    wrong="a transaction, or what has come while the engine was away, is more than it is to hold (`log.bulk_offsets`)",
-    seen="nothing: Spark's tasks read it, partition by partition",
-    do="nothing; a table with `toast: lookup`, or before a change of schema, is held all the same",
+    wrong="a transaction, or what has come while the engine was away, is more than it is to hold (`log.bulk_offsets` "
+    "of a table, `log.driver_mb` of all tables)",
+    seen="nothing: Spark's tasks read it, partition by partition; what they cannot read (a table with `toast: lookup` "
+    "or parked events, what is before a change of schema) comes in several epochs; else `CutTooLarge`",
+    do="at `CutTooLarge` raise `log.driver_mb`, or set REPLICA IDENTITY FULL",
 )
 def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: Project) -> None:
     ready = of_either_worker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -51,10 +51,13 @@ class LongLog(MemoryLog):
     compacted_at = 0
     chance = Random(0)
 
-    def cut(self, after: Offsets, position: Lsn | None, caught_up_at: object = None) -> Cut:
+    def cut(
+        self, after: Offsets, position: Lsn | None, caught_up_at: object = None, held: Collection[TableName] = ()
+    ) -> Cut:
         """Everything that was written; none of some tables for the driver."""
         found = super().cut(after, position, caught_up_at)
-        return replace(found, bulk=frozenset(t for t in self._topics if not position or self.chance.random() < 0.5))
+        bulk = frozenset(t for t in self._topics if not position or self.chance.random() < 0.5)
+        return replace(found, bulk=bulk - set(held))
 
     def records(self, cut: Cut) -> Iterator[Record]:
         """The records of the cut, without those that are read in bulk."""
