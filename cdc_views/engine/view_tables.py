@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from cdc_views.engine.determinism import check_determinism
 from cdc_views.engine.relations import Relations
 from cdc_views.engine.strategies.full import HASH, NUMBER
 from cdc_views.engine.tables import Tables
@@ -50,11 +51,13 @@ def declare_view(shapes: Relations, tables: Tables, view: CompiledView) -> None:
 def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
     relations = {source: shapes.shape_of(tables.specs[source]) for source in view.inputs}
     try:
-        schema = shapes.session.sql(view.query(relations)).schema
+        frame = shapes.session.sql(view.query(relations))
     except (AnalysisException, ParseException) as error:
         raise BadView(
-            f"{_place(view, error)}: {first_line(error)}", hint="the language of views is Spark SQL"
+            f"{_place(view, error, relations)}: {first_line(error)}", hint="the language of views is Spark SQL"
         ) from None
+    check_determinism(frame, view, relations)
+    schema = frame.schema
     _check(view, schema)
     arrow = to_arrow_schema(schema, timezone="UTC")
     key = view.key
@@ -72,8 +75,7 @@ def view_path(view: CompiledView) -> str:
 
 
 def _check(view: CompiledView, schema: T.StructType) -> None:
-    definition = view.definition
-    place = f"{definition.file}:{definition.first_line}:{definition.first_column}"
+    place = view.definition.place()
     names = [field.name.lower() for field in schema.fields]
     for field in schema.fields:
         if names.count(field.name.lower()) > 1:
@@ -96,16 +98,9 @@ def _refused(kind: T.DataType) -> T.DataType | None:
     return None
 
 
-def _place(view: CompiledView, error: AnalysisException | ParseException) -> str:
-    """`file:line:column` of what Spark complains about; of the SELECT where it does not say.
-
-    Spark sees the query with the inputs renamed, so the fragment it names is looked for in the text as written.
-    """
-    definition = view.definition
+def _place(view: CompiledView, error: AnalysisException | ParseException, relations: Mapping[str, str]) -> str:
+    """`file:line:column` of what Spark complains about; of the SELECT where it does not say."""
     for context in error.getQueryContext():
-        start = definition.sql.find(context.fragment())
-        if context.fragment() and start >= 0:
-            before = definition.sql[:start].split("\n")
-            column = len(before[-1]) + (definition.first_column if len(before) == 1 else 1)
-            return f"{definition.file}:{definition.first_line + len(before) - 1}:{column}"
-    return f"{definition.file}:{definition.first_line}:{definition.first_column}"
+        if context.fragment():
+            return view.definition.place(view.offset_of(context.startIndex(), relations))
+    return view.definition.place()

@@ -24,6 +24,7 @@ Strategy = Literal["FULL"]
 
 # Part of every fingerprint: raise it when the same text is to be kept in another way.
 _FORM: Final = "1"
+_RENAMED: Final = "SELECT * FROM (\n"
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,31 @@ class CompiledView:
 
     def query(self, relations: Mapping[str, str]) -> str:
         """The view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
-        sql, parts, position = self.definition.sql, [], 0
-        for piece in self.replacements:
-            parts += [sql[position : piece.start], relations[piece.source] if piece.source else "", piece.after]
-            position = piece.end
-        text = "".join([*parts, sql[position:]])
+        text = "".join(text for text, _ in self._pieces(relations))
         if self.definition.columns is None:
             return text
         names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.definition.columns)
         # The line break ends a comment with which the text may end.
-        return f"SELECT * FROM (\n{text}\n) AS _cv_view({names})"
+        return f"{_RENAMED}{text}\n) AS _cv_view({names})"
+
+    def offset_of(self, position: int, relations: Mapping[str, str]) -> int:
+        """The offset in the view's own text of a position in `query(relations)`."""
+        rest = position - (0 if self.definition.columns is None else len(_RENAMED))
+        for text, start in self._pieces(relations):
+            if rest < len(text):
+                is_verbatim = self.definition.sql.startswith(text, start)
+                return max(0, start + (rest if is_verbatim else 0))
+            rest -= len(text)
+        return len(self.definition.sql)
+
+    def _pieces(self, relations: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+        """The parts of the query, each with the offset in the view's text at which it stands."""
+        position = 0
+        for piece in self.replacements:
+            yield self.definition.sql[position : piece.start], position
+            yield (relations[piece.source] if piece.source else "") + piece.after, piece.start
+            position = piece.end
+        yield self.definition.sql[position:], position
 
 
 def compile_view(

@@ -7,62 +7,55 @@ Functions are found among the tokens, since tokens know their places and keep th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
 from cdc_views.errors import UnsupportedView
+from cdc_views.plan import refusals
+from cdc_views.plan.refusals import Refused
 from cdc_views.views.definition import HIDDEN
 from cdc_views.views.references import ParsedQuery
 
 
-@dataclass(frozen=True)
-class _Refused:
-    why: str
-    hint: str
-
-
-_CHANCE: Final = _Refused("gives another result each time", "a view must be a function of its tables; compute it there")
-_CLOCK: Final = _Refused("depends on the time at which it runs", "keep times in a table, or filter when reading")
-_SESSION: Final = _Refused("depends on the session that runs it", "write the value itself")
-_PHYSICAL: Final = _Refused("depends on how the rows are stored", "use row_number() OVER (... ORDER BY ...)")
-_OUTSIDE: Final = _Refused("runs code that may give another result each time", "use functions of Spark SQL")
-_ONE_OF: Final = _Refused("takes any row of its group", "use min(), max() or row_number() OVER (... ORDER BY ...)")
-_TIES: Final = _Refused("takes any of the rows that tie", "use max(struct(order, value)).value, or min(...)")
-_ORDER: Final = _Refused("depends on the order of rows", "write sort_array(collect_list(...)), or array_sort(...)")
-_TEXT_ORDER: Final = _Refused("depends on the order of rows", "add WITHIN GROUP (ORDER BY ...)")
-_WINDOW_ORDER: Final = _Refused("takes any row of its window", "add ORDER BY to the window")
-_APPROXIMATE: Final = _Refused("is not exact", "use the exact function, as count(DISTINCT ...) or percentile()")
-
-
-def _each(refused: _Refused, names: str) -> dict[str, _Refused]:
+def _each(refused: Refused, names: str) -> dict[str, Refused]:
     return dict.fromkeys(names.split(), refused)
 
 
-_FUNCTIONS: Final[dict[str, _Refused]] = {
-    **_each(_CHANCE, "rand random randn randstr uniform uuid shuffle aes_encrypt"),
-    **_each(_CLOCK, "now current_timestamp current_date curdate current_time localtime localtimestamp"),
-    **_each(_SESSION, "current_user user session_user current_catalog current_database current_schema version"),
-    **_each(_SESSION, "current_timezone current_path"),
-    **_each(_PHYSICAL, "monotonically_increasing_id spark_partition_id input_file_name"),
-    **_each(_PHYSICAL, "input_file_block_start input_file_block_length"),
-    **_each(_OUTSIDE, "java_method reflect try_reflect ai_query http_request read_files read_kafka"),
-    **_each(_ONE_OF, "any_value mode"),
-    **_each(_TIES, "max_by min_by"),
-    **_each(_ORDER, "collect_list collect_set array_agg"),
-    **_each(_TEXT_ORDER, "listagg string_agg"),
-    **_each(_ONE_OF, "first last first_value last_value nth_value"),
-    **_each(_APPROXIMATE, "percentile_approx count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg"),
+_FUNCTIONS: Final[dict[str, Refused]] = {
+    **_each(refusals.CHANCE, "rand random randn randstr uniform uuid shuffle aes_encrypt"),
+    **_each(refusals.CLOCK, "now current_timestamp current_date curdate current_time localtime localtimestamp"),
+    **_each(refusals.SESSION, "current_user user session_user current_catalog current_database current_schema version"),
+    **_each(refusals.SESSION, "current_timezone current_path"),
+    **_each(refusals.PHYSICAL, "monotonically_increasing_id spark_partition_id input_file_name"),
+    **_each(refusals.PHYSICAL, "input_file_block_start input_file_block_length"),
+    **_each(refusals.OUTSIDE, "java_method reflect try_reflect ai_query http_request read_files read_kafka"),
+    **_each(refusals.ONE_OF, "any_value mode"),
+    **_each(refusals.TIES, "max_by min_by"),
+    **_each(refusals.ORDER, "collect_list collect_set array_agg"),
+    **_each(refusals.TEXT_ORDER, "listagg string_agg"),
+    **_each(refusals.ONE_OF, "first last first_value last_value nth_value"),
+    **_each(refusals.APPROXIMATE, "percentile_approx count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg"),
 }
-_WITHOUT_ARGUMENTS: Final = _each(_CLOCK, "unix_timestamp to_unix_timestamp")
+_WITHOUT_ARGUMENTS: Final = _each(refusals.CLOCK, "unix_timestamp to_unix_timestamp")
 # Read as functions without parentheses where no column has the name.
 _BARE: Final = frozenset(
-    ("current_timestamp", "current_date", "current_time", "localtime", "current_user", "user", "session_user")
+    (
+        "current_timestamp",
+        "current_date",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "current_user",
+        "user",
+        "session_user",
+        "current_catalog",
+        "current_schema",
+    )
 )
 _OF_WINDOWS: Final = frozenset(["first", "last", "first_value", "last_value", "nth_value", "any_value"])
+_WITHIN_GROUP: Final = frozenset({"listagg", "string_agg", "mode"})
 _SORTS: Final = frozenset({"sort_array", "array_sort"})
-_CLOCK_WORDS: Final = ("now", "today", "tomorrow", "yesterday")
 _TIMES: Final = ("date", "timestamp", "timestamp_ltz", "timestamp_ntz")
 _TO_TIMES: Final = tuple(f"{prefix}to_{time}" for prefix in ("", "try_") for time in _TIMES)
 
@@ -88,7 +81,7 @@ def check_support(query: ParsedQuery, known_columns: frozenset[str]) -> None:
             raise _refusal(query, token, "TABLESAMPLE takes other rows each time", "filter by a column")
     if query.tree.find(exp.QueryTransform):
         token = next(token for token in tokens if token.text.upper() in ("TRANSFORM", "MAP", "REDUCE"))
-        raise _refusal(query, token, f"{token.text.upper()} {_OUTSIDE.why}", _OUTSIDE.hint)
+        raise _refusal(query, token, f"{token.text.upper()} {refusals.OUTSIDE.why}", refusals.OUTSIDE.hint)
 
 
 def _check_function(query: ParsedQuery, index: int, known_columns: frozenset[str]) -> None:
@@ -101,7 +94,7 @@ def _check_function(query: ParsedQuery, index: int, known_columns: frozenset[str
             hint = f'{_FUNCTIONS[name].hint}; for a column of that name write "table.{name}"'
             raise _refusal(query, token, f"{name} {_FUNCTIONS[name].why}", hint)
         return
-    refused = _FUNCTIONS.get(name) or (_APPROXIMATE if name.startswith("approx_") else None)
+    refused = _FUNCTIONS.get(name) or (refusals.APPROXIMATE if name.startswith("approx_") else None)
     if refused is None and _text(tokens, index + 2) == ")":
         refused = _WITHOUT_ARGUMENTS.get(name)
     if refused is None:
@@ -118,17 +111,19 @@ def _is_name(tokens: Sequence[Token], index: int) -> bool:
     return after_operand or _text(tokens, index + 1) == "."
 
 
-def _after_context(tokens: Sequence[Token], index: int, name: str, refused: _Refused) -> _Refused | None:
+def _after_context(tokens: Sequence[Token], index: int, name: str, refused: Refused) -> Refused | None:
     """What stays refused, seen what surrounds the call; None where the order is given."""
     close = _closing(tokens, index + 1)
-    if refused is _ORDER and _text(tokens, index - 1) == "(" and _text(tokens, index - 2).lower() in _SORTS:
-        return None
-    if refused is _TEXT_ORDER and _text(tokens, close + 1).upper() == "WITHIN":
+    sort = _text(tokens, index - 2).lower()
+    if refused is refusals.ORDER and _text(tokens, index - 1) == "(" and sort in _SORTS:
+        has_comparison = sort == "array_sort" and _text(tokens, close + 1) == ","
+        return refusals.COMPARATOR if has_comparison else None
+    if name in _WITHIN_GROUP and _text(tokens, close + 1).upper() == "WITHIN":
         return None
     if name in _OF_WINDOWS:
         over = close + 3 if _text(tokens, close + 2).upper() == "NULLS" else close + 1
         if _text(tokens, over).upper() == "OVER":
-            return None if _is_ordered_window(tokens, over + 1) else _WINDOW_ORDER
+            return None if _is_ordered_window(tokens, over + 1) else refusals.WINDOW_ORDER
     return refused
 
 
@@ -147,15 +142,22 @@ def _is_window_definition(tokens: Sequence[Token], index: int, name: str) -> boo
 
 
 def _check_clock_word(query: ParsedQuery, index: int) -> None:
-    """Refuse timestamp 'now' and its like: Spark replaces them by the time at which the query runs."""
+    """Refuse timestamp 'now' and its like: Spark replaces them by the time at which the query runs.
+
+    In a literal it does so while it parses, so its plan shows a time like any other.
+    """
     tokens, token = query.tokens, query.tokens[index]
-    if token.token_type is not TokenType.STRING or token.text.strip().lower().split(" ")[0] not in _CLOCK_WORDS:
+    if token.token_type is not TokenType.STRING:
         return
     before, call = _text(tokens, index - 1).lower(), _text(tokens, index - 2).lower()
+    has_escape = before in _TIMES and "\\" in query.definition.sql[token.start : token.end + 1]
+    if not has_escape and not refusals.CLOCK_TEXT.match(token.text):
+        return
     is_cast = call in ("cast", "try_cast") and _text(tokens, index + 1).upper() == "AS"
     cast_to = _text(tokens, index + 2).lower() if is_cast or _text(tokens, index + 1) == "::" else ""
     if before in _TIMES or cast_to in _TIMES or (before == "(" and call in (*_TIMES, *_TO_TIMES)):
-        raise _refusal(query, token, f"'{token.text.strip()}' as a time {_CLOCK.why}", _CLOCK.hint)
+        problem = f"'{token.text.strip()}' as a time {refusals.CLOCK.why}"
+        raise _refusal(query, token, problem, refusals.CLOCK.hint)
 
 
 def _unordered_limits(tokens: Sequence[Token]) -> Iterator[Token]:

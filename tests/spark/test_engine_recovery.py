@@ -28,7 +28,7 @@ TOTAL = """CREATE MATERIALIZED VIEW bank_total (total, holdings) AS
 SELECT coalesce(sum(balance), 0), count(*)
 FROM (SELECT balance FROM accounts UNION ALL SELECT balance FROM savings) holdings"""
 RATIO = "CREATE MATERIALIZED VIEW ratio (id, part) AS SELECT id, 100 / balance FROM accounts"
-ABOVE = "CREATE MATERIALIZED VIEW above (parts) AS SELECT sum(part) FROM ratio"
+ABOVE = "CREATE MATERIALIZED VIEW above (parts) AS SELECT sum(CAST(part AS DECIMAL(9, 2))) FROM ratio"
 # Those of a recovery have tests of their own.
 POINTS_OF_EPOCHS = sorted(point for point in POINTS if point.split(".")[0] in ("takeover", "epoch", "mirrors", "views"))
 EIGHT_DAYS_S = 8 * 24 * 3600  # longer than the log keeps every version

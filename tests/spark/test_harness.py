@@ -171,6 +171,8 @@ def test_view_that_an_epoch_does_not_touch_costs_nothing(h: ViewHarness) -> None
 def test_view_that_cannot_be_kept_is_refused_at_once(h: ViewHarness) -> None:
     with pytest.raises(UnsupportedView, match=r"late\.sql:1:41: now"):
         h.create_view("CREATE MATERIALIZED VIEW late AS SELECT now() AS n FROM orders")
+    with pytest.raises(UnsupportedView, match=r"r\.sql:1:38: uuid\(\) gives"):
+        h.create_view("CREATE MATERIALIZED VIEW r AS SELECT `uuid`() AS n FROM orders")
     with pytest.raises(UnsupportedView, match="map"):
         h.create_view("CREATE MATERIALIZED VIEW m AS SELECT map(id, 1) AS m FROM orders")
     with pytest.raises(BadView, match="unknown table"):

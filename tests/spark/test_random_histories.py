@@ -36,7 +36,8 @@ ZOO: Final[Mapping[str, str]] = {
     "left_join": "SELECT l.id, r.id AS other, r.part, r.g FROM l LEFT JOIN r ON l.j = r.j AND r.part = 1",
     "full_join": "SELECT l.id, r.id AS other, r.part FROM l FULL JOIN r ON l.j = r.j",
     "self_join": "SELECT a.id, b.id AS other FROM l a JOIN l b ON a.g = b.g AND a.id < b.id",
-    "grouped": "SELECT g, count(*) AS c, sum(n) AS s, min(j) AS least, count(DISTINCT j) AS d FROM l GROUP BY g",
+    "grouped": "SELECT g, count(*) AS c, sum(CAST(n AS DECIMAL(20, 2))) AS s, min(j) AS least, count(DISTINCT j) AS d"
+               " FROM l GROUP BY g",
     "joined_groups": "SELECT l.g, count(*) AS c, max(r.n) AS m FROM l JOIN r ON l.j = r.j GROUP BY l.g"
                      " HAVING count(*) > 1",
     "total": "SELECT count(*) AS c, count(n) AS n FROM r",

@@ -62,6 +62,16 @@ def test_compile_view_with_a_long_chain_of_conditions_does_not_overflow() -> Non
     assert compiled(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM orders WHERE {chain}").key == ("id",)
 
 
+@pytest.mark.parametrize("columns", ["", "(x, y)"])
+@pytest.mark.parametrize("word", ["SELECT", "note", "orders", "WHERE", "> 1"])
+def test_offset_of_a_position_in_the_query_is_that_in_the_text(columns: str, word: str) -> None:
+    sql = "SELECT id, note FROM public.orders WHERE id > 1 -- end"
+    view, relations = compiled(f"CREATE MATERIALIZED VIEW v {columns} AS {sql}"), {"public.orders": "_cv_input_1"}
+    query = view.query(relations)
+    found = query.index(sql[:10]) if word == "SELECT" else query.index("_cv_input_1" if word == "orders" else word)
+    assert view.offset_of(found, relations) == sql.index("public.orders" if word == "orders" else word)
+
+
 def test_explain_shows_strategy_key_inputs_and_sql() -> None:
     explanation = explain(compiled(PLAIN))
     assert (explanation.strategy, explanation.key, explanation.inputs) == ("FULL", ("id",), ("public.orders",))

@@ -191,3 +191,33 @@ CREATE MATERIALIZED VIEW v AS
 SELECT id FRM orders o p;
 -- error: v.sql:2:15: syntax error at or near "orders"
 -- hint: the language of views is Spark SQL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, array_sort(collect_list(id), (a, b) -> 0) AS ids FROM orders GROUP BY user_id;
+-- error: v.sql:2:28: collect_list() with its own comparison leaves the order of elements that tie open
+-- hint: sort structs by their fields: array_sort(collect_list(struct(order, key, value)))
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, localtimestamp AS n FROM orders;
+-- error: v.sql:2:12: localtimestamp depends on the time at which it runs
+-- hint: keep times in a table, or filter when reading; for a column of that name write "table.localtimestamp"
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM orders WHERE ordered_at > timestamp '12:00';
+-- error: v.sql:2:52: '12:00' as a time depends on the time at which it runs
+-- hint: keep times in a table, or filter when reading
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM orders WHERE ordered_at > timestamp '\u006eow';
+-- error: v.sql:2:52: 'now' as a time depends on the time at which it runs
+-- hint: keep times in a table, or filter when reading
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM orders WHERE ordered_at > timestamp '	Now UTC';
+-- error: v.sql:2:52: 'Now UTC' as a time depends on the time at which it runs
+-- hint: keep times in a table, or filter when reading
