@@ -7,16 +7,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import metrics
+from cdc_views.engine.strategies.full import HASH, NUMBER
 from cdc_views.metrics import Work
 from cdc_views.store.commit import frame_of
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 _Version = tuple[str, int]  # path and version
 _SHAPE = -1
+
+VIEW_FOLDER: Final = "views/"  # the folder of the views' tables
 
 
 @dataclass
@@ -61,7 +65,7 @@ class Relations:
         with self._lock_of(version):
             if version not in self._made:
                 empty = frame_of(self.session, spec.schema.empty_table())
-                self._made[version] = _Relation(self._named(empty), Work())
+                self._made[version] = _Relation(self._named(empty, spec.path), Work())
             return self._made[version].name
 
     def forget(self) -> None:
@@ -76,7 +80,7 @@ class Relations:
             if version not in self._made:
                 with metrics.counting(Work()) as work:
                     frame = self._warehouse.frame(*version, self.session)
-                self._made[version] = _Relation(self._named(frame), work)
+                self._made[version] = _Relation(self._named(frame, version[0]), work)
             relation = self._made[version]
             relation.readers += 1
         metrics.count(rows_read=relation.work.rows_read, files_read=relation.work.files_read)
@@ -91,10 +95,12 @@ class Relations:
                 self.session.catalog.dropTempView(relation.name)
                 del self._made[version]
 
-    def _named(self, frame: DataFrame) -> str:
+    def _named(self, frame: DataFrame, path: str) -> str:
         with self._lock:
             self._last_name += 1
             name = f"_cv_input_{self._last_name}"
+        if path.startswith(VIEW_FOLDER):  # `SELECT *` and NATURAL JOIN see the view's own columns only
+            frame = frame.drop(HASH, NUMBER)
         frame.createOrReplaceTempView(name)
         return name
 

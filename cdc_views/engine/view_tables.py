@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_views.engine.determinism import check_determinism
-from cdc_views.engine.relations import Relations
+from cdc_views.engine.relations import VIEW_FOLDER, Relations
 from cdc_views.engine.strategies.full import HASH, NUMBER
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import first_line
@@ -29,6 +29,10 @@ REFUSED: Final = {
     T.YearMonthIntervalType: "cast it to string",
     T.NullType: "cast it to the type that it should have",
 }
+
+
+# Delta refuses them, unless columns are mapped to other names.
+_NOT_IN_NAMES: Final = frozenset(" ,;{}()\n\t=")
 
 
 def declare_views(spark: SparkSession, tables: Tables, views: Iterable[CompiledView]) -> None:
@@ -71,7 +75,7 @@ def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
 
 def view_path(view: CompiledView) -> str:
     """The folder of a view's table, below the warehouse; a rebuild adds a suffix."""
-    return f"views/{view.definition.name}/{view.fingerprint}"
+    return f"{VIEW_FOLDER}{view.definition.name}/{view.fingerprint}"
 
 
 def _check(view: CompiledView, schema: T.StructType) -> None:
@@ -80,6 +84,11 @@ def _check(view: CompiledView, schema: T.StructType) -> None:
     for field in schema.fields:
         if names.count(field.name.lower()) > 1:
             raise BadView(f'{place}: column "{field.name}" appears twice', hint="name the columns apart with AS")
+        if set(field.name) & _NOT_IN_NAMES:
+            raise BadView(
+                f'{place}: column "{field.name}" has a character that Delta does not take in a name',
+                hint="give it another name with AS",
+            )
         if field.name.lower().startswith("_cv_"):
             raise BadView(f'{place}: column "{field.name}" begins with "_cv_", which is kept for hidden columns')
         if refused := _refused(field.dataType):

@@ -14,6 +14,7 @@ from typing import Final, Literal
 from sqlglot import exp
 
 from cdc_views.plan.keys import derive_key
+from cdc_views.plan.names import column_names
 from cdc_views.plan.rows import Rows
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
@@ -31,7 +32,7 @@ _RENAMED: Final = "SELECT * FROM (\n"
 class Replacement:
     """A piece of the SQL that names an input: `sql[start:end]` becomes the relation of `source`, then `after`.
 
-    Without `source` the piece is left out.
+    Without `source` only `after` is put there.
     """
 
     start: int
@@ -47,7 +48,8 @@ class CompiledView:
     `inputs` are named as in the manifest; `key` has the view's columns that identify a row, is empty if
     the view has at most one row, and None if no key is proven: rows are then told apart by their content.
     `reason` says why the strategy is what it is, `key_reason` the same of the key. `fingerprint` changes
-    whenever the table of the view must be made anew.
+    whenever the table of the view must be made anew. `columns` are names for all columns of the SELECT: those that
+    the view declares, or Postgres's where one has none; None where the SELECT names them all.
     """
 
     definition: ViewDefinition
@@ -58,19 +60,20 @@ class CompiledView:
     fingerprint: str
     key_reason: str
     replacements: tuple[Replacement, ...]
+    columns: tuple[str, ...] | None
 
     def query(self, relations: Mapping[str, str]) -> str:
         """The view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
         text = "".join(text for text, _ in self._pieces(relations))
-        if self.definition.columns is None:
+        if self.columns is None:
             return text
-        names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.definition.columns)
+        names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.columns)
         # The line break ends a comment with which the text may end.
         return f"{_RENAMED}{text}\n) AS _cv_view({names})"
 
     def offset_of(self, position: int, relations: Mapping[str, str]) -> int:
         """The offset in the view's own text of a position in `query(relations)`."""
-        rest = position - (0 if self.definition.columns is None else len(_RENAMED))
+        rest = position - (0 if self.columns is None else len(_RENAMED))
         for text, start in self._pieces(relations):
             if rest < len(text):
                 is_verbatim = self.definition.sql.startswith(text, start)
@@ -103,6 +106,8 @@ def compile_view(
     known = frozenset(column.lower() for source in inputs for column in schemas.get(source, ()))
     check_support(query, known)
     rows = _view_rows(query, graph, schemas, keys)
+    columns = definition.columns or column_names(query, rows)
+    rows = rows if columns is None else rows.renamed(columns)
     key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
     reason = "the whole query is run and compared with the stored rows: incremental strategies are not built yet"
     shapes = {source: sorted(schemas.get(source, {}).items()) for source in inputs}
@@ -112,9 +117,10 @@ def compile_view(
         key=key,
         strategy="FULL",
         reason=reason,
-        fingerprint=_fingerprint(query, inputs, key, shapes),
+        fingerprint=_fingerprint(query, columns, inputs, key, shapes),
         key_reason=rows.reason,
         replacements=_replacements(query, graph),
+        columns=columns,
     )
 
 
@@ -138,8 +144,7 @@ def _view_rows(
             spelling={name.lower(): name for name in (*(columns or ()), *(key or ()))},
         )
 
-    rows = derive_key(query.tree, rows_of)
-    return rows if query.definition.columns is None else rows.renamed(query.definition.columns)
+    return derive_key(query.tree, rows_of)
 
 
 def _replacements(query: ParsedQuery, graph: ViewGraph) -> tuple[Replacement, ...]:
@@ -166,10 +171,16 @@ def _schema_prefixes(query: ParsedQuery) -> Iterator[Replacement]:
                 yield Replacement(schema.meta["start"], table.meta["start"], None, "")
 
 
-def _fingerprint(query: ParsedQuery, inputs: Sequence[str], key: Sequence[str] | None, shapes: object) -> str:
+def _fingerprint(
+    query: ParsedQuery,
+    columns: Sequence[str] | None,
+    inputs: Sequence[str],
+    key: Sequence[str] | None,
+    shapes: object,
+) -> str:
     """Of what the view says, its layout and comments apart, and of what it reads."""
     definition = query.definition
     tokens = [(token.token_type.name, token.text) for token in query.tokens]
     options = sorted(definition.options.items())
-    facts = (_FORM, definition.columns, definition.kind, options, tokens, tuple(inputs), key, shapes)
+    facts = (_FORM, columns, definition.kind, options, tokens, tuple(inputs), key, shapes)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

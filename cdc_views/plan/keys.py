@@ -46,6 +46,11 @@ def derive_key(query: exp.Query, tables: Tables) -> Rows:
     return _query(query, _Scope(tables))
 
 
+def makes_rows(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT makes several rows of one, as explode()."""
+    return any(map(_is_generator, _own_nodes(item)))
+
+
 def _query(query: exp.Expr, scope: _Scope) -> Rows:
     if isinstance(with_ := query.args.get("with_"), exp.With):
         scope = _with_ctes(with_, scope)
@@ -86,7 +91,7 @@ def _select(select: exp.Select, scope: _Scope) -> Rows:
     outputs = _outputs(select, sources)
     rows = _named(outputs)
     nodes = [node for item in select.expressions for node in _own_nodes(item)]
-    if any(map(_is_generator, nodes)):
+    if any(map(makes_rows, select.expressions)):
         return replace(rows, key=None, reason="a function that makes rows has no key")
     group = select.args.get("group")
     if group is not None:

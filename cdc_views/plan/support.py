@@ -69,6 +69,7 @@ def check_support(query: ParsedQuery, known_columns: frozenset[str]) -> None:
     for index in range(len(tokens)):
         _check_function(query, index, known_columns)
         _check_clock_word(query, index)
+        _check_quotes(query, tokens[index], known_columns)
     for token in _unordered_limits(tokens):
         problem = f"{token.text.upper()} without ORDER BY takes any rows"
         raise _refusal(query, token, problem, "add an ORDER BY in which no two rows tie")
@@ -90,7 +91,8 @@ def _check_function(query: ParsedQuery, index: int, known_columns: frozenset[str
     if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) or _text(tokens, index - 1) == ".":
         return
     if _text(tokens, index + 1) != "(":
-        if name in _BARE and name not in known_columns and not _is_name(tokens, index):
+        is_table = token.start in {reference.end - len(name) for reference in query.references}
+        if name in _BARE and name not in known_columns and not is_table and not _is_name(tokens, index):
             hint = f'{_FUNCTIONS[name].hint}; for a column of that name write "table.{name}"'
             raise _refusal(query, token, f"{name} {_FUNCTIONS[name].why}", hint)
         return
@@ -139,6 +141,14 @@ def _is_ordered_window(tokens: Sequence[Token], index: int) -> bool:
 
 def _is_window_definition(tokens: Sequence[Token], index: int, name: str) -> bool:
     return [token.text.lower() for token in tokens[index : index + 3]] == [name, "as", "("]
+
+
+def _check_quotes(query: ParsedQuery, token: Token, known_columns: frozenset[str]) -> None:
+    """Refuse a column's name in double quotes, which Spark reads as a text."""
+    is_quoted = token.token_type is TokenType.STRING and query.definition.sql.startswith('"', token.start)
+    if is_quoted and token.text.lower() in known_columns:
+        hint = f"for the column write {token.text} or `{token.text}`, for the text '{token.text}'"
+        raise _refusal(query, token, f'"{token.text}" is a text in Spark SQL, and the name of a column', hint)
 
 
 def _check_clock_word(query: ParsedQuery, index: int) -> None:

@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError
 
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.views.definition import ViewDefinition
+from cdc_views.views.postgres_forms import refuse_postgres_forms
 from cdc_views.views.text import tokens_of
 
 
@@ -48,6 +49,7 @@ def parse_query(definition: ViewDefinition) -> ParsedQuery:
     """Parse a view's SELECT and find what it reads. Raises BadView, UnsupportedView."""
     sql = definition.sql
     tokens = tokens_of(sql, definition.file, definition.first_line, definition.first_column)
+    refuse_postgres_forms(definition, tokens)
     try:
         tree = sqlglot.parse_one(sql, dialect="spark")
     except ParseError as error:

@@ -136,7 +136,24 @@ def test_hidden_columns_of_a_view_without_a_key_are_not_shown(h: ViewHarness) ->
     assert_equal(h.rows("names"), [("nobody",), ("nobody",), ("x",)])
     h.apply([Delete("shop.users", {"id": 1})])
     assert h.changes("names") == Changes([], [("nobody",)])
+    h.create_view("CREATE MATERIALIZED VIEW again AS SELECT * FROM names")
+    h.create_view("CREATE MATERIALIZED VIEW joined AS SELECT * FROM names NATURAL JOIN again")
+    assert_equal(h.rows("again"), [("nobody",), ("x",)])
+    assert_equal(h.rows("joined"), [("nobody",), ("x",)])
     h.verify()
+
+
+def test_columns_without_a_name_have_those_of_postgres(h: ViewHarness) -> None:
+    h.create_view(
+        "CREATE MATERIALIZED VIEW counts AS SELECT user_id, count(*), max(total) FROM orders GROUP BY user_id"
+    )
+    h.create_view("CREATE MATERIALIZED VIEW most AS SELECT max(count) AS n FROM counts")
+    h.apply(FIRST)
+    assert_equal(h.rows("most"), [(2,)])
+    with pytest.raises(BadView, match='column "count" appears twice'):
+        h.create_view("CREATE MATERIALIZED VIEW twice AS SELECT count(*), count(id) FROM orders")
+    with pytest.raises(BadView, match=r'"count\(1\)" has a character'):
+        h.create_view("CREATE MATERIALIZED VIEW c AS SELECT * FROM (SELECT count(*) FROM orders)")
 
 
 @pytest.mark.parametrize("allow_direct", [True, False])

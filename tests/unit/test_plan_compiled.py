@@ -62,6 +62,13 @@ def test_compile_view_with_a_long_chain_of_conditions_does_not_overflow() -> Non
     assert compiled(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM orders WHERE {chain}").key == ("id",)
 
 
+@pytest.mark.parametrize("sql", ["SELECT id FROM user", "SELECT user.id FROM user", "SELECT o.id FROM user u, order o"])
+def test_compile_view_over_tables_with_names_of_functions_and_words_reads_them(sql: str) -> None:
+    view = parse_view(f"CREATE MATERIALIZED VIEW v AS {sql}", Path("v.sql"))
+    graph = ViewGraph([view], [TableName("public", "user"), TableName("public", "order")])
+    assert compile_view(view, graph, {}, {}).inputs[0] == "public.user"
+
+
 @pytest.mark.parametrize("columns", ["", "(x, y)"])
 @pytest.mark.parametrize("word", ["SELECT", "note", "orders", "WHERE", "> 1"])
 def test_offset_of_a_position_in_the_query_is_that_in_the_text(columns: str, word: str) -> None:

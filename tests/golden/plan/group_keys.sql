@@ -108,7 +108,9 @@ SELECT DISTINCT user_id, lower(status) FROM orders;
 -- key: none: not all columns have a name that is known
 -- inputs: public.orders
 -- query
+SELECT * FROM (
 SELECT DISTINCT user_id, lower(status) FROM _cv_input_0 AS orders
+) AS _cv_view(`user_id`, `lower`)
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -77,3 +77,11 @@ WITH RECURSIVE r AS (SELECT id, 0 AS n FROM orders UNION ALL SELECT id, n + 1 FR
 -- inputs: public.orders
 -- query
 WITH RECURSIVE r AS (SELECT id, 0 AS n FROM _cv_input_0 AS orders UNION ALL SELECT id, n + 1 FROM r WHERE n < 3) SELECT * FROM r
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user.id, u.name, user.n FROM users u JOIN (SELECT id, count(*) AS n FROM orders GROUP BY id) user ON user.id = u.id;
+-- key: (id): the keys of the joined tables
+-- inputs: public.users, public.orders
+-- query
+SELECT user.id, u.name, user.n FROM _cv_input_0 u JOIN (SELECT id, count(*) AS n FROM _cv_input_1 AS orders GROUP BY id) user ON user.id = u.id

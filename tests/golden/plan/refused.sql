@@ -221,3 +221,9 @@ CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders WHERE ordered_at > timestamp '	Now UTC';
 -- error: v.sql:2:52: 'Now UTC' as a time depends on the time at which it runs
 -- hint: keep times in a table, or filter when reading
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT "id" FROM orders;
+-- error: v.sql:2:8: "id" is a text in Spark SQL, and the name of a column
+-- hint: for the column write id or `id`, for the text 'id'
