@@ -7,14 +7,15 @@ parser that understands a construct a little wrong can then refuse a view, never
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from sqlglot import exp
 
-from cdc_views.plan.keys import derive_key
+from cdc_views.plan.keys import Visit, derive_key
 from cdc_views.plan.names import column_names
+from cdc_views.plan.order import Completion, OrderCompletion
 from cdc_views.plan.rows import Rows
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
@@ -105,7 +106,9 @@ def compile_view(
     query, inputs = graph.query(definition.name), graph.inputs(definition.name)
     known = frozenset(column.lower() for source in inputs for column in schemas.get(source, ()))
     check_support(query, known)
-    rows = _view_rows(query, graph, schemas, keys)
+    orders = OrderCompletion(query)
+    rows = _view_rows(query, graph, schemas, keys, orders.visit)
+    completions = orders.completions()
     columns = definition.columns or column_names(query, rows)
     rows = rows if columns is None else rows.renamed(columns)
     key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
@@ -117,9 +120,9 @@ def compile_view(
         key=key,
         strategy="FULL",
         reason=reason,
-        fingerprint=_fingerprint(query, columns, inputs, key, shapes),
+        fingerprint=_fingerprint(query, columns, inputs, key, (shapes, completions) if completions else shapes),
         key_reason=rows.reason,
-        replacements=_replacements(query, graph),
+        replacements=_replacements(query, graph, completions),
         columns=columns,
     )
 
@@ -129,6 +132,7 @@ def _view_rows(
     graph: ViewGraph,
     schemas: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, tuple[str, ...]],
+    visit: Visit,
 ) -> Rows:
     sources = {id(reference.node): graph.source(query.definition.name, reference) for reference in query.references}
 
@@ -144,11 +148,14 @@ def _view_rows(
             spelling={name.lower(): name for name in (*(columns or ()), *(key or ()))},
         )
 
-    return derive_key(query.tree, rows_of)
+    return derive_key(query.tree, rows_of, visit)
 
 
-def _replacements(query: ParsedQuery, graph: ViewGraph) -> tuple[Replacement, ...]:
-    found = []
+def _replacements(query: ParsedQuery, graph: ViewGraph, completions: Iterable[Completion]) -> tuple[Replacement, ...]:
+    found = [
+        Replacement(completion.end, completion.end, None, f", {', '.join(completion.columns)}")
+        for completion in completions
+    ]
     for reference in query.references:
         after = f" AS {reference.name}" if reference.needs_alias else ""
         source = graph.source(query.definition.name, reference)

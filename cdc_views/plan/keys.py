@@ -9,7 +9,7 @@ certain (functions that make rows, UNION ALL, names that cannot be resolved) has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -26,10 +26,28 @@ Tables = Callable[[exp.Table], Rows]  # what is known of a table or view that th
 
 
 @dataclass(frozen=True)
+class Selected:
+    """What is known of a query, or of a SELECT in it: its FROM, its columns, and its rows before ORDER BY and LIMIT.
+
+    `groups` are what identifies a group of a SELECT with aggregates, of which () has one; else None.
+    """
+
+    sources: Sources
+    frame: Frame
+    outputs: Sequence[Output]
+    rows: Rows
+    groups: Sequence[exp.Expr] | None
+
+
+Visit = Callable[[exp.Expr, Selected], None]  # called for every SELECT, set operation and query in parentheses
+
+
+@dataclass(frozen=True)
 class _Scope:
     """What names stand for in a query: its CTEs, then the view's inputs."""
 
     tables: Tables
+    visit: Visit
     ctes: Mapping[str, Rows] = field(default_factory=dict)
 
     def rows(self, table: exp.Table) -> Rows:
@@ -41,9 +59,9 @@ class _Scope:
         return self.tables(table)
 
 
-def derive_key(query: exp.Query, tables: Tables) -> Rows:
+def derive_key(query: exp.Query, tables: Tables, visit: Visit = lambda query, selected: None) -> Rows:
     """What is known of a query's rows: columns, types, and a key or why there is none."""
-    return _query(query, _Scope(tables))
+    return _query(query, _Scope(tables, visit))
 
 
 def makes_rows(item: exp.Expr) -> bool:
@@ -57,10 +75,17 @@ def _query(query: exp.Expr, scope: _Scope) -> Rows:
     if isinstance(query, exp.Select):
         return _select(query, scope)
     if isinstance(query, exp.Subquery):
-        return _renamed(_query(query.this, scope), query)
+        rows = _query(query.this, scope)
+        scope.visit(query, _of_rows(rows))
+        return _renamed(rows, query)
     if isinstance(query, exp.SetOperation):
         return _set_operation(query, scope)
     return no_key("a list of values has no key")
+
+
+def _of_rows(rows: Rows) -> Selected:
+    columns = [Output(name, is_many=not name) for name in rows.columns or ("",)]
+    return Selected(Sources({}), Frame(None, False, rows.reason), columns, rows, None)
 
 
 def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
@@ -79,16 +104,28 @@ def _renamed(rows: Rows, aliased: exp.Expr) -> Rows:
 
 def _set_operation(query: exp.SetOperation, scope: _Scope) -> Rows:
     left = _query(query.left, scope)
+    _query(query.right, scope)
     result = Rows(left.columns, {}, None, "", spelling=left.spelling)
-    if not query.args.get("distinct"):
+    if query.args.get("distinct"):
+        result = result.with_all_columns_as_key("all columns of a set operation")
+    else:
         # The key of the left side does not do: its values become those of the wider type of both sides.
-        return replace(result, reason=f"{type(query).__name__.upper()} ALL may have a row twice")
-    return result.with_all_columns_as_key("all columns of a set operation")
+        result = replace(result, reason=f"{type(query).__name__.upper()} ALL may have a row twice")
+    scope.visit(query, _of_rows(result))
+    return result
 
 
 def _select(select: exp.Select, scope: _Scope) -> Rows:
     sources, frame = _from(select, scope)
     outputs = _outputs(select, sources)
+    rows = _selected_rows(select, sources, frame, outputs)
+    scope.visit(select, Selected(sources, frame, outputs, rows, _groups(select, outputs, sources)))
+    for query in nested_queries(select):
+        _query(query, scope)
+    return rows
+
+
+def _selected_rows(select: exp.Select, sources: Sources, frame: Frame, outputs: Sequence[Output]) -> Rows:
     rows = _named(outputs)
     nodes = [node for item in select.expressions for node in _own_nodes(item)]
     if any(map(makes_rows, select.expressions)):
@@ -103,6 +140,24 @@ def _select(select: exp.Select, scope: _Scope) -> Rows:
     if select.args.get("distinct") and rows.key is None:
         return rows.with_all_columns_as_key("all columns of DISTINCT")
     return rows
+
+
+def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
+    """The nodes of the expressions of a SELECT; of the queries in them, only where they begin."""
+    pending = [node for name, value in select.args.items() if name not in ("with_", "from_")
+               for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]  # fmt: skip
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral):
+            pending += [child for child in node.iter_expressions() if child is not node.this]
+        elif not isinstance(node, exp.Query):
+            pending += list(node.iter_expressions())
+
+
+def nested_queries(select: exp.Select) -> Iterator[exp.Expr]:
+    """The queries in the expressions of a SELECT, and those of LATERAL."""
+    return (node for node in own_nodes(select) if isinstance(node, exp.Query) and not isinstance(node, exp.Table))
 
 
 def _from(select: exp.Select, scope: _Scope) -> tuple[Sources, Frame]:
@@ -171,6 +226,34 @@ def _projected(outputs: Sequence[Output], frame: Frame, rows: Rows) -> Rows:
             return replace(rows, reason=f'column "{missing}" of the key of "{alias}" is not selected as it is')
         key.append(name.lower())
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=frame.nullable, reason=frame.reason)
+
+
+def _groups(select: exp.Select, outputs: Sequence[Output], sources: Sources) -> list[exp.Expr] | None:
+    """The expressions that identify a group; grouping sets as they stand, since they identify none."""
+    group = select.args.get("group")
+    if group is None:
+        has_aggregate = any(_is_aggregate(node) for item in select.expressions for node in _own_nodes(item))
+        return [] if has_aggregate or select.args.get("having") else None
+    if group.args.get("all"):
+        return [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
+    found = []
+    for expression in group.expressions:
+        output = _grouped_output(expression, outputs, sources)
+        value = None if output is None else output.value
+        if output is not None and output.origin is not None:
+            value = exp.column(output.origin[1], table=output.origin[0] or None)
+        found.append(value if value is not None else expression)
+    return [*found, *group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)]
+
+
+def _grouped_output(expression: exp.Expr, outputs: Sequence[Output], sources: Sources) -> Output | None:
+    """The output column that GROUP BY names by its position or its alias."""
+    if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
+        place = int(expression.name) - 1
+        return outputs[place] if 0 <= place < len(outputs) else None
+    if not isinstance(expression, exp.Column) or expression.table or not sources.lacks(expression.name):
+        return None
+    return next((output for output in outputs if output.name.lower() == expression.name.lower()), None)
 
 
 def _grouped(group: exp.Group, select: exp.Select, outputs: Sequence[Output], sources: Sources, rows: Rows) -> Rows:

@@ -162,7 +162,7 @@ def test_view_that_is_a_function_of_its_tables_is_accepted(check: Callable[[str]
     check(select)
 
 
-@pytest.mark.parametrize("file", ["order_accepted", "column_names"])
+@pytest.mark.parametrize("file", ["order_completed", "order_accepted", "column_names"])
 def test_golden_queries_are_understood_by_spark(spark: SparkSession, file: str) -> None:
     session, relations = spark.newSession(), {}
     for number, (name, columns) in enumerate(golden.SCHEMAS.items()):

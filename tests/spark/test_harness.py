@@ -143,6 +143,26 @@ def test_hidden_columns_of_a_view_without_a_key_are_not_shown(h: ViewHarness) ->
     h.verify()
 
 
+def test_rows_that_tie_are_ordered_by_their_key(h: ViewHarness) -> None:
+    views = {
+        "numbered": "SELECT id, row_number() OVER w AS n, lag(id) OVER w AS b FROM orders"
+                    " WINDOW w AS (ORDER BY user_id)",
+        "top": "SELECT total FROM orders ORDER BY user_id DESC LIMIT 2",
+        "listed": "SELECT listagg(string(id), ',') WITHIN GROUP (ORDER BY user_id) AS ids FROM orders",
+        "summed": "SELECT id, sum(id) OVER (ORDER BY user_id ROWS 1 PRECEDING) AS s FROM orders",
+    }  # fmt: skip
+    for name, sql in views.items():
+        shown = h.create_view(f"CREATE MATERIALIZED VIEW {name} AS {sql}").sql
+        assert "orders.id" in shown
+    for key in (3, 1, 4, 2):  # each in a file of its own
+        h.apply([Insert("orders", {"id": key, "user_id": 1, "total": key})])
+    assert_equal(h.rows("numbered"), [(1, 1, None), (2, 2, 1), (3, 3, 2), (4, 4, 3)])
+    assert_equal(h.rows("top"), [(Decimal(1),), (Decimal(2),)])
+    assert_equal(h.rows("listed"), [("1,2,3,4",)])
+    assert_equal(h.rows("summed"), [(1, 1), (2, 3), (3, 5), (4, 7)])
+    h.verify()
+
+
 def test_columns_without_a_name_have_those_of_postgres(h: ViewHarness) -> None:
     h.create_view(
         "CREATE MATERIALIZED VIEW counts AS SELECT user_id, count(*), max(total) FROM orders GROUP BY user_id"
