@@ -45,6 +45,7 @@ CdcViewsError
 ├── SchemaChanged             DDL on a captured table
 ├── TableTruncated            TRUNCATE of a captured table
 ├── UnresolvedToast           an unchanged TOAST value that neither log nor mirror holds
+│   └── WrongReplicaIdentity  an event that a table of REPLICA IDENTITY FULL does not write
 ├── StoreError                Delta tables and the control log
 │   ├── Fenced                another writer has taken over
 │   ├── WarehouseLocked       another engine on this machine
@@ -274,7 +275,21 @@ class TableTruncated(CdcViewsError):
 
 
 class UnresolvedToast(CdcViewsError):
-    """An unchanged TOAST value that neither the log nor the mirror holds."""
+    """An unchanged TOAST value that neither the log nor the mirror holds, or must not be taken from there.
+
+    `table` and `column` are its place; None of an error that a task of Spark has raised.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, table: str | None = None, column: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.table = table
+        self.column = column
+
+
+class WrongReplicaIdentity(UnresolvedToast):
+    """An event that a table of REPLICA IDENTITY FULL, as this one was at the start, does not write."""
 
 
 class StoreError(CdcViewsError):

@@ -9,14 +9,23 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.captured import CapturedSet
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
+from cdc_views.log.placeholder import settle_placeholder
 from cdc_views.log.snapshot import wait_snapshot
-from cdc_views.log.topics import delete_topics, ensure_topics, topic_names
+from cdc_views.log.topics import (
+    admin_client,
+    delete_topics,
+    ensure_topics,
+    notification_topic,
+    topic_facts,
+    topic_names,
+)
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection, connect
@@ -60,14 +69,21 @@ class Capture:
         ensure_topics(self.settings.log, self.settings.source.tables, topic_settings)
         with closing(self._source()) as connection:
             record_start_of_capture(connection, self.settings.source.publication)
-        config = connector_config(self.settings) | dict(connector_settings or {})
-        self.connect.put_connector(self.settings.log.connector, config)
+        self.connect.put_connector(self.settings.log.connector, self.config() | dict(connector_settings or {}))
         self.connect.wait_running(self.settings.log.connector)
+
+    def config(self) -> dict[str, str]:
+        """The connector's settings; the topics are there."""
+        return connector_config(self.settings, settle_placeholder(self.settings.log, None))
 
     def tables(self) -> dict[TableName, SourceTable]:
         """The tables as the catalog describes them now."""
         with closing(self._source()) as connection:
-            return read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
+            found = read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
+        if not topic_facts(admin_client(self.settings.log), [notification_topic(self.settings.log.topic_prefix)]):
+            return found
+        placeholder = settle_placeholder(self.settings.log, None)
+        return {table.name: table for table in with_placeholder(found.values(), placeholder)}
 
     def log(
         self,

@@ -13,6 +13,7 @@ from cdc_views.demo.programs import wait_until
 from cdc_views.errors import NotRunning
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
+from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, topic_name
 from cdc_views.names import TableName
 from cdc_views.source.connection import connect
@@ -59,7 +60,7 @@ def _begin_again(world: World) -> None:
     worker.delete_connector(world.name)
     with connect(world.dsn) as source:
         drop_slot(source, world.name, limit_s=LET_GO_S)
-    worker.put_connector(world.name, connector_config(world.settings))
+    worker.put_connector(world.name, connector_config(world.settings, read_placeholder(world.settings.log)))
 
 
 def _truncate(world: World) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cdc_views.capture.types import column_types
-from cdc_views.capture.unchanged import PLACEHOLDER
+from cdc_views.capture.unchanged import forms
 from cdc_views.errors import BadEvent
 from cdc_views.log.record import Order, Record, bad_event, require_event
 from cdc_views.source.catalog import SourceTable
@@ -55,6 +55,7 @@ class Envelope:
         self._key = table.key
         self._key_types = tuple(types[name].json for name in table.key)
         self._columns = {column.name for column in table.columns}
+        self._placeholders = forms(table).plain
 
     def read(self, record: Record) -> Change:
         """The change that a record carries."""
@@ -92,9 +93,11 @@ class Envelope:
             raise bad_event(record, "a key without the columns of the table's key", hint=_KEY_HINT) from None
         if None in found or len(key) != len(found):  # type: ignore[arg-type]
             raise bad_event(record, "a key that is NULL or has other columns than the table's", hint=_KEY_HINT)
-        if PLACEHOLDER in found:
-            # Changes of different rows would be taken for one row's.
-            raise bad_event(record, "a key stored out of line, of which only the placeholder is there", hint=_FULL_HINT)
+        for placeholder in self._placeholders:
+            if placeholder in found:  # changes of different rows would be taken for one row's
+                raise bad_event(
+                    record, "a key stored out of line, of which only the placeholder is there", hint=_FULL_HINT
+                )
         return found
 
     def _own_key(self, record: Record) -> Key:

@@ -1,8 +1,9 @@
 """The fold: all changes of one table in one epoch, per key, column by column, to upserts and deletes.
 
 Within a partition offset order is the order of a key's changes, so the last change of a key wins;
-but an update writes a placeholder for a value that is stored out of line and was left as it was. Such a
-cell is a reference to where the value is:
+but an update writes a placeholder for a value that is stored out of line and was left as it was. With
+REPLICA IDENTITY FULL it does not: then a placeholder shows that the identity was changed, and is an error.
+Of other tables such a cell is a reference to where the value is:
   - to the key's previous cell, which is followed at once, or to the mirror's row of the key;
   - for the create of a change of key, to the row of the old key as it was just before its delete of the
     same order. Partitions come in any order, so that one is followed when all records are in.
@@ -20,8 +21,8 @@ import pyarrow as pa
 
 from cdc_views.capture.envelope import Change, Envelope, Key
 from cdc_views.capture.types import column_types
-from cdc_views.capture.unchanged import unchangeable, unmarked
-from cdc_views.errors import BadEvent, CdcViewsError, UnresolvedToast, UnsupportedType
+from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
+from cdc_views.errors import BadEvent, CdcViewsError, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
 from cdc_views.log.record import Order, Record, bad_event
 from cdc_views.source.catalog import SourceTable
 
@@ -33,12 +34,19 @@ UNAPPLICABLE: Final = (BadEvent, UnsupportedType, UnresolvedToast)
 
 @dataclass(frozen=True)
 class Folded:
-    """What a mirror must write: rows to upsert, keys to delete; no key is in both."""
+    """What a mirror must write: rows to upsert, keys to delete; no key is in both.
+
+    All rows that get from the log into a mirror go through here, whether the driver or a task of Spark has read them.
+    Raises UnresolvedToast for one that holds the placeholder.
+    """
 
     table: SourceTable
     upserts: pa.Table
     deletes: pa.Table
     events: int
+
+    def __post_init__(self) -> None:
+        require_no_placeholder(self.table, self.upserts)
 
 
 class _Cell(NamedTuple):
@@ -93,11 +101,13 @@ class Fold:
         elif op == "d" or op == "t":
             self._delete(change)
         else:
-            if (self._unchangeable or self._unmarked) and (op == "u" or change.old_key is not None):
-                self._rows[key] = self._completed(change, record)
-            else:
-                # An insert holds every value: one that equals the placeholder is real.
-                self._rows[key] = change.after
+            row = change.after
+            if op == "u" or change.old_key is not None:
+                if self._has_full_identity:
+                    self._require_full_identity(change, record)
+                elif self._unchangeable:
+                    row = self._completed(change, record)
+            self._rows[key] = row
             self.events += 1
         self.records += 1
         if self._lost:
@@ -151,8 +161,9 @@ class Fold:
             try:
                 self.check_key(key)
                 if row is not None:
-                    for name in self._types:
-                        self._array(name, [row], [0] if type(row) is _PartialRow else [], stored)
+                    partial = [0] if type(row) is _PartialRow else []
+                    arrays = [self._array(name, [row], partial, stored) for name in self._types]
+                    require_no_placeholder(self._table, pa.table(arrays, list(self._types)))
             except UNAPPLICABLE as error:
                 found[key] = error
         return found
@@ -190,18 +201,36 @@ class Fold:
         if change.op == "d":
             if change.new_key is None:
                 self.events += 1  # of a change of key, the create is counted
-            elif self._unchangeable:
+            elif self._unchangeable and not self._has_full_identity:
                 self._departed[key, change.order] = None if key in self._lost else self._rows.get(key, _STORED)
         self._rows[key] = None
+
+    def _require_full_identity(self, change: Change, record: Record) -> None:
+        """Raise WrongReplicaIdentity for an event that Postgres does not write with REPLICA IDENTITY FULL.
+
+        The mirror's value must not be taken: it need not be the previous one, since the log may have been compacted.
+        """
+        after = change.after
+        assert after is not None
+        for name, placeholders in self._unchangeable.items():
+            if after[name] in placeholders:
+                raise self._wrong_identity(f'column "{name}" was left unchanged by an update, whose event', name)
+        # It may have changed the key as well: with an index as identity the event does not say so.
+        if change.op == "u" and not _has_old_row(record):
+            raise self._wrong_identity("an update's event", None)
+
+    def _wrong_identity(self, what: str, column: str | None) -> WrongReplicaIdentity:
+        return WrongReplicaIdentity(
+            f'table "{self._table.name}": {what} does not hold the whole row, wanted REPLICA IDENTITY FULL',
+            hint=IDENTITY_HINT,
+            table=str(self._table.name),
+            column=column,
+        )
 
     def _completed(self, change: Change, record: Record) -> _Row:
         """The row after an update or a change of key, its unchanged values replaced by where they are."""
         after = change.after
         assert after is not None
-        # With full identity Debezium takes unchanged values from the old row, and a real text may equal the
-        # placeholder. An update without an old row is from before the identity was changed to full.
-        if self._has_full_identity and (change.old_key is not None or _has_old_row(record)):
-            return after
         for name in self._unmarked:
             if after[name] is None:  # or a value that was left unchanged, which Debezium gives no mark
                 raise self._unresolved(name)
@@ -266,6 +295,8 @@ class Fold:
             f'table "{self._table.name}": column "{column}" was left unchanged by an update, and neither the log '
             "nor the mirror has its value",
             hint=f'run "ALTER TABLE {self._table.name} REPLICA IDENTITY FULL", then rebuild the table from a snapshot',
+            table=str(self._table.name),
+            column=column,
         )
 
     def _decoded(self, key: Key) -> Key:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded
 from cdc_views.capture.sift import first_error
 from cdc_views.capture.types import column_types
-from cdc_views.capture.unchanged import PLACEHOLDER, unchangeable, unmarked
+from cdc_views.capture.unchanged import forms
 from cdc_views.log.cut import discontinuity
 from cdc_views.log.record import RawRecord, parse_record, parse_records
 from cdc_views.lsn import Lsn
@@ -36,8 +36,6 @@ _ORDER: Final = re.compile(rb'"sequence":"\[\\"(\d{1,20})\\",')
 _DELETE: Final = b'd"'
 _UPDATE: Final = b'u"'
 _WITH_ROW: Final = frozenset((b'c"', _UPDATE, b'r"'))
-_PLACEHOLDER: Final = PLACEHOLDER.encode()
-
 
 _Json = dict[str, Any]
 
@@ -56,10 +54,8 @@ class Latest:
         self._floor = floor
         self._table = table
         self._types = column_types(table)
-        variants = [value for values in unchangeable(table).values() for value in values]
-        # Lists of numbers are written out; all others hold the placeholder itself.
-        self._marks = (_PLACEHOLDER, *{orjson.dumps(value) for value in variants if type(value) is list})
-        self._has_unmarked = bool(unmarked(table))
+        self._placeholders = forms(table).in_json()
+        self._has_full_identity = table.replica_identity == "full"
         # Else the first one is the envelope's: no type of ours has an object with this name in a row's own.
         self._is_ambiguous = "after" in self._types
         self._records: dict[bytes | None, RawRecord] = {}
@@ -112,7 +108,7 @@ class Latest:
         stored: list[tuple[_Json, _Json]] = []
         gone: list[_Json] = []
         texts: list[bytes] = []
-        has_unmarked, loads = self._has_unmarked, orjson.loads
+        has_full_identity, loads = self._has_full_identity, orjson.loads
         # One pass, and no call that is not needed: most of the time of a replay is spent here.
         for key, record in self._records.items():
             if key is None:
@@ -131,7 +127,7 @@ class Latest:
             if operation == _DELETE:
                 gone.append(loads(key))
                 continue
-            if operation not in _WITH_ROW or (has_unmarked and operation == _UPDATE and not has_row_before):
+            if operation not in _WITH_ROW or (has_full_identity and operation == _UPDATE and not has_row_before):
                 raise _OddEvent
             if not has_row_before:
                 text = value[len(_NO_ROW_BEFORE) : source]
@@ -142,7 +138,7 @@ class Latest:
             texts.append(text)
             stored.append((loads(key), loads(text)))
         together = b"".join(texts)
-        if any(mark in together for mark in self._marks):
+        if any(placeholder in together for placeholder in self._placeholders):
             raise _OddEvent
         return stored, gone
 

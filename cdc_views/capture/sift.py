@@ -14,6 +14,7 @@ key of the table was parked before.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -207,8 +208,11 @@ class _Walk:
 def _named(error: CdcViewsError, record: Record) -> CdcViewsError:
     """The error, with the place of its record in front unless it is there."""
     place = str(record.place)
-    message = error.message if error.message.startswith(place) else f"{place}: {error.message}"
-    return type(error)(message, hint=error.hint)
+    if error.message.startswith(place):
+        return error
+    named = copy(error)
+    named.message = f"{place}: {error.message}"
+    return named
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:

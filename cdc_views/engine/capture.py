@@ -7,10 +7,11 @@ from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.engine.broken import remembering
-from cdc_views.engine.generation import require_same_source
+from cdc_views.engine.generation import known_placeholder, require_same_source
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
+from cdc_views.log.placeholder import settle_placeholder
 from cdc_views.log.preflight import require_same_cluster, require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
@@ -78,8 +79,9 @@ def _run_connector(settings: Settings) -> None:
         require_slot_matches(settings.log, _confirmed_flush(connection, settings))
         if read_slot(connection, settings.source.slot) is None:
             record_start_of_capture(connection, settings.source.publication)
+    placeholder = settle_placeholder(settings.log, known_placeholder(last_takeover(read_control(settings.warehouse))))
     worker = Connect(settings.log.connect_url)
-    worker.put_connector(settings.log.connector, connector_config(settings))
+    worker.put_connector(settings.log.connector, connector_config(settings, placeholder))
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
     worker.restart_connector(settings.log.connector, only_failed=True)
     worker.wait_running(settings.log.connector, settle_s=SETTLE_S)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import Final, Self
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from cdc_views.capture.fold import UNAPPLICABLE
+from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine import quarantine
@@ -18,8 +20,10 @@ from cdc_views.engine.bulk import BulkReader, OnProgress, TakeAhead, is_looked_u
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, cut_of, read_offsets, run_epoch, run_retry
 from cdc_views.engine.generation import (
+    PLACEHOLDER,
     generation_facts,
     generation_name,
+    known_placeholder,
     require_not_behind,
     require_same_source,
     require_same_tables,
@@ -35,6 +39,7 @@ from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, CdcViewsError, UnknownEvent
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
+from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.watch import WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect, require_primary
@@ -131,6 +136,8 @@ class Engine:
         marker = Marker(self._source, settings.source, writer)
         require_not_behind(wal_end(self._source), marker.last(), control.last_published)
         require_same_tables(known.detail["source"] if known else None, declared.sources)
+        placeholder = read_placeholder(settings.log, known_placeholder(known))
+        declared = replace(declared, sources=with_placeholder(declared.sources, placeholder))
         slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot, declared.identity)
         self._resources.enter_context(closing(slot))
         self._log = self._resources.enter_context(
@@ -160,7 +167,7 @@ class Engine:
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         with control.writing():
-            take_over(control, self._tables, {"source": facts})
+            take_over(control, self._tables, {"source": facts, PLACEHOLDER: placeholder})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
             self._tables.standing_in = frozenset(self._request.tables)

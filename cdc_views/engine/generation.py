@@ -18,6 +18,9 @@ from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
 from cdc_views.store.control import ControlRecord
 
+PLACEHOLDER: Final = "placeholder"
+"""In the detail of a takeover: what the log's events have for unchanged values (log/placeholder.py)."""
+
 REBUILD: Final = "start with an empty warehouse, another slot and another topic prefix"
 
 
@@ -39,6 +42,11 @@ def _source_facts(identity: SourceIdentity, slot: str) -> dict[str, Any]:
 def generation_name(facts: dict[str, Any]) -> str:
     """Twelve hexadecimal digits; part of the paths of mirrors."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def known_placeholder(takeover: ControlRecord | None) -> str | None:
+    """The placeholder of the log that the mirrors were made from; None if there are none yet."""
+    return None if takeover is None else takeover.detail.get(PLACEHOLDER)
 
 
 def require_same_source(known: dict[str, Any], identity: SourceIdentity, slot: str) -> None:

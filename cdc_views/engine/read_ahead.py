@@ -18,6 +18,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
+from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import Ahead, BulkReader, OnProgress, Progress, is_looked_up
 from cdc_views.engine.bulk_files import Range
@@ -26,6 +27,7 @@ from cdc_views.engine.generation import generation_facts, generation_name
 from cdc_views.engine.tables import mirror_spec
 from cdc_views.errors import CdcViewsError, NotRunning
 from cdc_views.log.freshness import Freshness
+from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.log.topics import (
     Topic,
@@ -216,12 +218,11 @@ class Reading:
         if not self._left:
             return
         declared, prefix, slot = self._declared, self._settings.log.topic_prefix, self._settings.source.slot
+        left = with_placeholder(self._left, read_placeholder(self._settings.log))
         topics = describe_topics(self._admin, topic_names(prefix, self._settings.source.tables))
         facts = {name: topic.facts() for name, topic in topics.items()}
         generation = generation_name(generation_facts(declared.identity, slot, facts, declared.sources))
-        begun = [
-            self._nothing_read(source, generation, topics[topic_name(prefix, source.name)]) for source in self._left
-        ]
+        begun = [self._nothing_read(source, generation, topics[topic_name(prefix, source.name)]) for source in left]
         self.tables |= {table.spec.name: table for table in begun if table is not None}
         self._left = []
 

@@ -25,9 +25,12 @@ _PLACEHOLDER = re.compile(r"\$\{([a-z_.]+)\}")
 _NOT_LITERAL = re.compile(r"([^A-Za-z0-9_])")
 
 
-def connector_config(settings: Settings, template: Path = TEMPLATE) -> dict[str, str]:
-    """Fill in the template. The result holds the password: it goes to Connect and nowhere else."""
-    values = _values(settings)
+def connector_config(settings: Settings, placeholder: str, template: Path = TEMPLATE) -> dict[str, str]:
+    """Fill in the template; `placeholder` is the log's (log/placeholder.py).
+
+    The result holds the password: it goes to Connect and nowhere else.
+    """
+    values = {**_values(settings), "unavailable_value_placeholder": placeholder}
 
     def fill(match: re.Match[str]) -> str:
         if match[1] not in values:

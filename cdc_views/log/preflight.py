@@ -11,6 +11,7 @@ from cdc_views.findings import Finding
 from cdc_views.log.at_least_once import HINT
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
+from cdc_views.log.placeholder import new_placeholder
 from cdc_views.log.topics import (
     LEAST_COMPACTION_LAG_MS,
     admin_client,
@@ -85,7 +86,8 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
         problem = f"is {version}, wanted {wanted}.Final or later: before it, restarts lose committed rows"
         yield Finding("error", "Debezium", problem, "upgrade the connector plugin of every worker")
         return
-    for name, errors in connect.config_errors({"name": settings.log.connector, **connector_config(settings)}).items():
+    config = connector_config(settings, new_placeholder())  # whether it is the log's own makes no difference here
+    for name, errors in connect.config_errors({"name": settings.log.connector, **config}).items():
         remedy = "correct what the setting is made from; connectors/README.md explains each"
         if name == "exactly.once.support":
             remedy = "set exactly.once.source.support=enabled in the settings of every worker, and restart them"

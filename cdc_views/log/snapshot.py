@@ -167,7 +167,7 @@ def require_one_snapshot(settings: LogSettings) -> None:
 
 def _notifications(reader: Reader) -> Iterator[dict[str, Any]]:
     for message in reader.read(_WAIT_S):
-        if notification := told(message):
+        if (notification := told(message)).get("aggregate_type") == _INITIAL:
             yield notification
 
 

@@ -17,18 +17,20 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
+from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import BulkReader, OnProgress
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.engine import open_log
 from cdc_views.engine.epoch import cut_of, read_offsets
-from cdc_views.engine.generation import require_same_tables
+from cdc_views.engine.generation import known_placeholder, require_same_tables
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.swap import Standby, SwapRequest, find_swap, published_epoch
 from cdc_views.engine.view_tables import view_path
 from cdc_views.errors import BadReplay, ForeignCommit, LogGap, RowsLost, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
+from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
@@ -105,7 +107,7 @@ def rebuild(
     """
     with ExitStack() as resources, touching(settings.warehouse):
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
-        declared = declare(settings, source)
+        declared = _with_placeholder(settings, declare(settings, source))
         base = last_published(settings.warehouse)
         plan = plan_rebuild(declared, names, origin)
         _require_declared_as_published(plan, base)
@@ -324,6 +326,11 @@ class _Rebuild:
             epoch, position = (mirror.epoch.epoch, str(mirror.position)) if mirror is not None else (0, None)
             standbys[name] = Standby(spec.path, self._shadows.standing(name), epoch, position)
         return SwapRequest(self._ours.id, "swap", standbys)
+
+
+def _with_placeholder(settings: Settings, declared: Declared) -> Declared:
+    known = known_placeholder(last_takeover(read_control(settings.warehouse)))
+    return replace(declared, sources=with_placeholder(declared.sources, read_placeholder(settings.log, known)))
 
 
 def _open_log(settings: Settings, declared: Declared) -> Log:

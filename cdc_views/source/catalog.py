@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from cdc_views.errors import UnknownTable
@@ -102,6 +102,8 @@ class SourceTable:
     """A table of the source as its catalog describes it; `key` is empty where it has no primary key.
 
     `replica_identity` of a partitioned table is full where all its partitions have it, else one of another kind.
+    `placeholder` is not from the catalog: the secret that the events of its log have for unchanged values. Nothing is
+    decoded without it (log/placeholder.py).
     """
 
     name: TableName
@@ -110,6 +112,7 @@ class SourceTable:
     key: tuple[str, ...]
     key_deferrable: bool
     replica_identity: ReplicaIdentity
+    placeholder: str | None = field(default=None, repr=False)
 
     @property
     def key_columns(self) -> tuple[Column, ...]:

@@ -49,10 +49,12 @@ _KEYS_REFUSED: Final[Mapping[str, str]] = {
 # Types of source.text_columns.
 TEXT_TYPES: Final = frozenset({"numeric", "float4", "float8", "date", "timestamp", "timestamptz"})
 
-# Types for whose unchanged values, stored out of line, Debezium writes a placeholder; for others it fails.
+# Types for whose unchanged values, stored out of line, Debezium writes a placeholder. It does so for types that it does
+# not know, too; for the others it fails.
 _PLACEHOLDERS: Final = frozenset(
     {
         *("text", "varchar", "bpchar", "citext", "json", "jsonb", "xml", "hstore", "ltree", "tsvector", "numeric"),
+        "bytea",
         *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
     }
 )

@@ -21,6 +21,9 @@ from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
 from cdc_views.testing.values import TYPES, numeric_typmod
 
+PLACEHOLDER: Final = "__cdc_views_unavailable_00000000000000000000000000000000"
+"""What the events of these tables have for unchanged values."""
+
 
 @dataclass(frozen=True)
 class Default:
@@ -215,7 +218,7 @@ class _Reader:
                 key = (column.column.name,) if is_key else key
             if not self._starts_with(")"):
                 self._expect(",")
-        source = SourceTable(name, len(self.tables) + 1, (), (), False, "default")
+        source = SourceTable(name, len(self.tables) + 1, (), (), False, "default", PLACEHOLDER)
         table = DeclaredTable(source, columns)
         self.tables[str(name)] = _with_key(table, self._known(key, columns))
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from cdc_views.capture.envelope import NEW_KEY, OLD_KEY
-from cdc_views.capture.unchanged import placeholders
+from cdc_views.capture.unchanged import Forms, forms
 from cdc_views.clock import Clock
 from cdc_views.errors import LogGap
 from cdc_views.log.cut import Cut, Held
@@ -198,7 +198,15 @@ def _after(table: SourceTable, old: Row | None, new: Row) -> dict[str, Any]:
     if old is None or table.replica_identity == "full":
         return found
     unchanged = [column for column in table.columns if _is_left_out(column, found, old[column.name], new[column.name])]
-    return found | {column.name: placeholders(column)[0] for column in unchanged}
+    return found | {column.name: _placeholder(column, forms(table)) for column in unchanged}
+
+
+def _placeholder(column: Column, forms: Forms) -> Any:
+    """What Debezium writes in place of the column's value."""
+    if column.element is not None:
+        by_element = {"uuid": forms.uuids, **dict.fromkeys(("int4", "int8", "date"), forms.numbers)}
+        return by_element.get(column.element, forms.texts)
+    return {"hstore": forms.hstore, "bytea": forms.base64}.get(column.type_name, forms.text)
 
 
 def _is_left_out(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:

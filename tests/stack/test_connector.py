@@ -21,7 +21,6 @@ from cdc_views.errors import (
     TableTruncated,
     TopicChanged,
 )
-from cdc_views.log.connector import connector_config
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.preflight import check_log, require_slot_matches
@@ -126,7 +125,7 @@ def test_snapshot_with_a_transaction_in_flight_while_the_slot_is_made(
         connection.execute("UPDATE orders SET amount = -1 WHERE id = 1")
         connection.execute("INSERT INTO orders VALUES (11, 11)")
         ensure_topics(captured.settings.log, captured.settings.source.tables)
-        captured.connect.put_connector(captured.settings.log.connector, connector_config(captured.settings))
+        captured.connect.put_connector(captured.settings.log.connector, captured.config())
         wait_for(is_slot_waiting, 60)
         database.execute("DELETE FROM orders WHERE id = 2", "INSERT INTO orders VALUES (12, 12)")
     wait_snapshot(captured.settings.log, lambda progress: None)
@@ -250,7 +249,7 @@ def test_first_cut_of_two_snapshots_is_refused(started: Capture, database: Datab
     with closing(database.connect()) as connection:
         drop_slot(connection, started.settings.source.slot, limit_s=60)
     database.execute("DELETE FROM orders WHERE id = 3")
-    started.connect.put_connector(name, connector_config(started.settings))
+    started.connect.put_connector(name, started.config())
     # A marker of before would be in the snapshot.
     assert wait_for(lambda: started.connect.stored_commit(name, name) is not None, 60)
     log = log_of(started)
@@ -367,7 +366,7 @@ def test_check_of_what_connect_cannot_use_names_the_setting(database: Database, 
 
 def test_settings_that_connect_refuses_are_told_without_the_password(database: Database, capture: CaptureOf) -> None:
     captured = capture("public.orders")
-    config = connector_config(captured.settings) | {"slot.name": "Not A Slot"}
+    config = captured.config() | {"slot.name": "Not A Slot"}
     with pytest.raises(ConnectorFailed, match="slot") as error:
         captured.connect.put_connector(database.name, config)
     assert config["database.password"] not in str(error.value)

@@ -27,7 +27,6 @@ from cdc_views.errors import (
     SnapshotInterrupted,
     TopicChanged,
 )
-from cdc_views.log.connector import connector_config
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.preflight import require_slot_matches
@@ -115,7 +114,7 @@ class Followed:
         self.captured.connect.delete_connector(self.settings.connector)
         if not keeps_slot:
             self.drop_slot()
-        self.captured.connect.put_connector(self.settings.connector, connector_config(self.captured.settings))
+        self.captured.connect.put_connector(self.settings.connector, self.captured.config())
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from cdc_views.log.connector import connector_config
 from cdc_views.log.log import Log
+from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.ranges import read_pieces
 from cdc_views.log.record import Record, parse_records
 from cdc_views.log.topics import admin_client, begin_offsets, end_offsets
@@ -73,7 +74,9 @@ class Leaving:
     def _configure(self, settings: dict[str, str]) -> None:
         """Let it run with these settings besides; a task that is not stopped goes on for a while with those it has."""
         self._stop()
-        self._connect.put_connector(self._name, connector_config(self._settings) | settings)
+        self._connect.put_connector(
+            self._name, connector_config(self._settings, read_placeholder(self._settings.log)) | settings
+        )
         self._connect.resume_connector(self._name)
         self._connect.wait_running(self._name)
 

@@ -315,8 +315,8 @@ LARGE: Final = (
 # Those for whose unchanged values Debezium writes a mark.
 MARKED: Final = frozenset(
     {
-        *("text", "varchar", "char(9000)", "citext", "xml", "json", "jsonb", "hstore", "numeric", "tsvector", "ltree"),
-        *("numrange", "integer[]", "bigint[]", "date[]", "text[]", "varchar[]", "char(5)[]", "json[]", "jsonb[]"),
-        "uuid[]",
+        *("text", "varchar", "char(9000)", "citext", "bytea", "xml", "json", "jsonb", "hstore", "numeric", "tsvector"),
+        *("ltree", "numrange", "integer[]", "bigint[]", "date[]", "text[]", "varchar[]", "char(5)[]", "json[]"),
+        *("jsonb[]", "uuid[]"),
     }
 )

@@ -10,7 +10,7 @@ from cdc_views.log.record import Order, Record
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
 
-PLACEHOLDER = "__debezium_unavailable_value"
+PLACEHOLDER = "__cdc_views_unavailable_0123456789abcdef0123456789abcdef"
 
 
 def table(identity: ReplicaIdentity = "default", *extra: Column) -> SourceTable:
@@ -21,7 +21,7 @@ def table(identity: ReplicaIdentity = "default", *extra: Column) -> SourceTable:
         Column("body", 3, "text", -1, None, False, True),
         *extra,
     )
-    return SourceTable(TableName("public", "t"), 1, columns, ("id",), False, identity)
+    return SourceTable(TableName("public", "t"), 1, columns, ("id",), False, identity, PLACEHOLDER)
 
 
 class Topic:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from cdc_views.capture.fold import Fold
-from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType
+from cdc_views.capture.unchanged import forms_of
+from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
 from cdc_views.log.record import Record
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 
 Rows = dict[int, dict[str, Any]]
@@ -102,26 +103,45 @@ def test_fold_unchanged_text_after_a_delete_stops() -> None:
         folded([topic.write("d", 1), topic.write("u", 1, row(1, 2, PLACEHOLDER))], {1: row(1, 1, "old")})
 
 
-def test_fold_inserted_text_equal_to_the_placeholder_is_real() -> None:
-    topic = Topic()
-    upserts, _, _ = folded([topic.write("c", 1, row(1, 1, PLACEHOLDER)), topic.write("u", 1, row(1, 2, PLACEHOLDER))])
-    assert upserts == {1: row(1, 2, PLACEHOLDER)}
+@pytest.mark.parametrize("identity", ["default", "full"])
+def test_fold_text_that_is_debeziums_own_placeholder_is_a_text(identity: ReplicaIdentity) -> None:
+    values = row(1, 2, "__debezium_unavailable_value")
+    record = Topic().write("u", 1, values, before=row(1, 1, "x"))
+    assert folded([record], source=table(identity))[0] == {1: values}
 
 
-def test_fold_updated_text_equal_to_the_placeholder_is_real_under_full_identity() -> None:
-    record = Topic().write("u", 1, row(1, 2, PLACEHOLDER), before=row(1, 1, "x"))
-    assert folded([record], source=table("full"))[0] == {1: row(1, 2, PLACEHOLDER)}
-
-
-def test_fold_update_from_before_the_identity_was_full_is_completed() -> None:
-    upserts, _, _ = folded([Topic().write("u", 1, row(1, 2, PLACEHOLDER))], {1: row(1, 1, "long")}, table("full"))
-    assert upserts == {1: row(1, 2, "long")}
-
-
-def test_fold_placeholder_in_a_column_that_is_never_out_of_line_is_real() -> None:
+def test_fold_placeholder_that_is_no_unchanged_value_is_never_stored() -> None:
     source = table("default", Column("code", 4, "varchar", -1, None, False, False))
-    values = row(1, 2, "x") | {"code": PLACEHOLDER}
-    assert folded([Topic().write("u", 1, values)], source=source)[0] == {1: values}
+    for record in (
+        Topic().write("c", 1, row(1, 2, PLACEHOLDER) | {"code": None}),
+        Topic().write("r", 1, row(1, 2, f"a{PLACEHOLDER}b") | {"code": None}),
+        Topic().write("u", 1, row(1, 2, "x") | {"code": PLACEHOLDER}),
+    ):
+        with pytest.raises(UnresolvedToast, match="would hold the placeholder"):
+            folded([record], source=source)
+
+
+FULL_EVENTS = {
+    "update": [Topic().write("u", 1, row(1, 2, PLACEHOLDER))],
+    "update of a column of the index": [Topic().write("u", 1, row(1, 2, PLACEHOLDER), before=row(1, 1, None))],
+    "change of key": Topic().change_of_key(1, 2, row(2, 1, PLACEHOLDER)),
+    "overwritten later": [
+        Topic().write("u", 1, row(1, 2, PLACEHOLDER), before=row(1, 1, None)), Topic().write("u", 1, row(1, 2, "x")),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FULL_EVENTS)
+def test_add_placeholder_under_full_identity_stops_by_name(name: str) -> None:
+    with pytest.raises(WrongReplicaIdentity, match=r'"public\.t": column "body".*wanted REPLICA IDENTITY FULL') as stop:
+        folded(FULL_EVENTS[name], {1: row(1, 1, "long")}, table("full"))
+    assert (stop.value.table, stop.value.column) == ("public.t", "body")
+
+
+def test_add_update_without_the_old_row_under_full_identity_stops() -> None:
+    with pytest.raises(WrongReplicaIdentity, match="an update's event does not hold the whole row") as stop:
+        folded([Topic().write("u", 1, row(1, 2, "x"))], source=table("full"))
+    assert (stop.value.table, stop.value.column) == ("public.t", None)
 
 
 @pytest.mark.parametrize("arrival", ["old first", "new first"])
@@ -208,11 +228,12 @@ def test_fold_circle_of_references_stops() -> None:
     [
         ("_date", "date", list(PLACEHOLDER.encode()), [date(2026, 1, 2)]),
         ("jsonb", None, PLACEHOLDER, "{}"),
+        ("bytea", None, forms_of(PLACEHOLDER).base64, b"long"),
         ("numeric", None, PLACEHOLDER, "1.5"),
         ("_text", "text", [PLACEHOLDER], ["long"]),
         ("_int4", "int4", list(PLACEHOLDER.encode()), [1]),
         ("_int8", "int8", list(PLACEHOLDER.encode()), [1]),
-        ("_uuid", "uuid", ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"], ["00000000-0000-0000-0000-000000000001"]),
+        ("_uuid", "uuid", forms_of(PLACEHOLDER).uuids, ["00000000-0000-0000-0000-000000000001"]),
         ("hstore", None, f'{{"{PLACEHOLDER}":"{PLACEHOLDER}"}}', "{}"),
     ],
 )
@@ -226,22 +247,20 @@ def test_fold_unchanged_value_of_each_type_comes_from_the_mirror(
 
 
 def test_add_null_of_a_type_without_a_placeholder_stops_unless_the_old_row_is_there() -> None:
-    source = table("default", Column("x", 4, "bytea", -1, None, False, True))
+    source = table("default", Column("x", 4, "_int2", -1, "int2", False, True))
     topic = Topic()
-    topic.write("c", 1, row(1, 1, "x") | {"x": None})
-    assert (
-        folded([topic.write("u", 1, row(1, 2, "x") | {"x": "AA=="})], {1: row(1, 1, "x")}, source)[0][1]["x"] == b"\0"
-    )
+    update = topic.write("u", 1, row(1, 2, "x") | {"x": [1]})
+    assert folded([update], {1: row(1, 1, "x")}, source)[0][1]["x"] == [1]
     with pytest.raises(UnresolvedToast, match='column "x"'):
         folded([topic.write("u", 1, row(1, 2, "x") | {"x": None})], source=source)
-    full = table("full", Column("x", 4, "bytea", -1, None, False, True))
+    full = table("full", Column("x", 4, "_int2", -1, "int2", False, True))
     update = topic.write("u", 1, row(1, 2, "x") | {"x": None}, before=row(1, 1, "x"))
     assert folded([update], source=full)[0][1]["x"] is None
 
 
 def test_fold_key_of_lookups_is_decoded() -> None:
     columns = (Column("day", 1, "date", -1, None, True, False), Column("body", 2, "text", -1, None, False, True))
-    source = SourceTable(table().name, 1, columns, ("day",), False, "default")
+    source = SourceTable(table().name, 1, columns, ("day",), False, "default", PLACEHOLDER)
     fold = Fold(source)
     record = Topic().write("u", 1, {"day": 0, "body": PLACEHOLDER})
     fold.add(Record(record.topic, 0, 0, 0, {"day": 0}, record.value, {}, record.order))

@@ -20,9 +20,11 @@ import pytest
 from cdc_views.capture.fold import UNAPPLICABLE, Fold
 from cdc_views.capture.latest import Latest
 from cdc_views.capture.sift import Sifted, sift
+from cdc_views.capture.unchanged import forms_of
 from cdc_views.log.record import KeptRecord, Place, parse_record
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
+from tests.unit.capture_records import PLACEHOLDER
 
 SEED = 20_261_122
 HISTORIES = 6_000
@@ -48,7 +50,7 @@ COLUMNS = (
     Column("flags", 15, "bit", 4, None, False, False),
     Column("body", 16, "text", -1, None, False, False),
 )
-TABLE = SourceTable(TableName("public", "t"), 1, COLUMNS, ("id",), False, "full")
+TABLE = SourceTable(TableName("public", "t"), 1, COLUMNS, ("id",), False, "full", PLACEHOLDER)
 GOOD: dict[str, list[Any]] = {
     "n": [None, 0, -5, 2**31 - 1],
     "f": [None, 1, 0.5, -1e300],
@@ -96,7 +98,7 @@ ODD: list[Any] = [
     {"x": 1},
     {"wkb": "AAAA"},
     "__debezium_unavailable_value",
-    ["__debezium_unavailable_value"],
+    *forms_of(PLACEHOLDER),
     "[null,null]",
     '["5","4"]',
     '["x","1"]',

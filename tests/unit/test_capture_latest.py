@@ -11,7 +11,8 @@ import pytest
 from cdc_views.capture import latest as latest_module
 from cdc_views.capture.fold import Folded
 from cdc_views.capture.latest import Latest
-from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType
+from cdc_views.capture.unchanged import forms_of
+from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
@@ -44,7 +45,7 @@ def table(identity: ReplicaIdentity = "full") -> SourceTable:
         Column(name, number, *kind, name in ("id", "part"), name in TOASTABLE)
         for number, (name, (kind, _)) in enumerate(COLUMNS.items(), 1)
     )
-    return SourceTable(TableName("public", "t"), 1, columns, ("id", "part"), False, identity)
+    return SourceTable(TableName("public", "t"), 1, columns, ("id", "part"), False, identity, PLACEHOLDER)
 
 
 def event(offset: int, op: str | None, row: dict[str, Any], before: dict[str, Any] | None = None) -> FakeMessage:
@@ -109,9 +110,33 @@ def test_latest_of_nothing_is_empty() -> None:
     assert by_key(latest_of([])) == [[], []]
 
 
-def test_latest_with_a_text_like_the_placeholder_keeps_it() -> None:
-    row = random_row(Random(1)) | {"source": PLACEHOLDER}
-    assert latest_of([event(0, "c", row)]).upserts["source"].to_pylist() == [PLACEHOLDER]
+def test_latest_with_debeziums_own_placeholder_as_a_text_keeps_it() -> None:
+    row = random_row(Random(1)) | {"source": "__debezium_unavailable_value"}
+    assert latest_of([event(0, "c", row)]).upserts["source"].to_pylist() == [row["source"]]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("source", PLACEHOLDER), ("raw", forms_of(PLACEHOLDER).base64), ("tags", [PLACEHOLDER])]
+)
+@pytest.mark.parametrize("has_old_row", [False, True])
+def test_latest_with_a_placeholder_under_full_identity_names_place_and_column(
+    column: str, value: Any, has_old_row: bool
+) -> None:
+    row = random_row(Random(1))
+    update = event(0, "u", row | {column: value}, row if has_old_row else None)
+    with pytest.raises(WrongReplicaIdentity, match=f'offset 0: .*column "{column}"') as stop:
+        latest_of([update])
+    assert (stop.value.table, stop.value.column) == ("public.t", column)
+
+
+def test_latest_with_an_update_without_the_old_row_under_full_identity_stops() -> None:
+    with pytest.raises(WrongReplicaIdentity, match="does not hold the whole row"):
+        latest_of([event(0, "u", random_row(Random(1)))])
+
+
+def test_latest_with_the_placeholder_in_an_insert_stops() -> None:
+    with pytest.raises(UnresolvedToast, match=r'offset 0: .*column "source" would hold'):
+        latest_of([event(0, "c", random_row(Random(1)) | {"source": f"x{PLACEHOLDER}"})])
 
 
 def test_latest_with_a_value_left_out_names_the_column() -> None:

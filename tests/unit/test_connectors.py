@@ -12,7 +12,10 @@ from pydantic import SecretStr
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import BadConfig, SourceUnreachable
 from cdc_views.log.connector import TEMPLATE, connector_config, version_of
+from cdc_views.log.placeholder import new_placeholder
 from cdc_views.names import TableName
+
+SECRET = "__cdc_views_unavailable_0"
 
 
 def settings(dsn: str = "postgresql://app:secret@db.test:6432/shop", *tables: str) -> Settings:
@@ -29,18 +32,28 @@ def test_readme_explains_every_setting_once() -> None:
 
 
 def test_config_of_a_dsn_has_its_parts() -> None:
-    config = connector_config(settings())
+    config = connector_config(settings(), SECRET)
     names = ("hostname", "port", "user", "password", "dbname", "sslmode")
     parts = [config[f"database.{name}"] for name in names]
     assert parts == ["db.test", "6432", "app", "secret", "shop", "prefer"]
 
 
 def test_config_has_no_placeholder_left() -> None:
-    assert not [value for value in connector_config(settings()).values() if "${" in value]
+    assert not [value for value in connector_config(settings(), SECRET).values() if "${" in value]
+
+
+def test_config_has_the_placeholder_of_the_log() -> None:
+    assert connector_config(settings(), SECRET)["unavailable.value.placeholder"] == SECRET
+
+
+def test_placeholders_are_not_repeated_and_have_128_random_bits() -> None:
+    found = {new_placeholder() for _ in range(100)}
+    assert len(found) == 100
+    assert all(re.fullmatch(r"__cdc_views_unavailable_[0-9a-f]{32}", each) for each in found)
 
 
 def test_table_patterns_match_the_names_and_nothing_else() -> None:
-    patterns = connector_config(settings("dbname=x", "public.a.b", "public.odd (name)"))["table.include.list"]
+    patterns = connector_config(settings("dbname=x", "public.a.b", "public.odd (name)"), SECRET)["table.include.list"]
     assert patterns.split(",")[:2] == [r"(?-i)public\.a\.b", r"(?-i)public\.odd\ \(name\)"]
 
 
@@ -48,18 +61,18 @@ def test_config_with_an_unknown_placeholder_is_refused(tmp_path: Path) -> None:
     template = tmp_path / "postgres.json"
     template.write_text('{"slot.name": "${slit}"}')
     with pytest.raises(BadConfig, match="slit"):
-        connector_config(settings(), template)
+        connector_config(settings(), SECRET, template)
 
 
 @pytest.mark.parametrize("dsn", ["host=/var/run/postgresql", "host=a.test,b.test"])
 def test_config_of_a_dsn_that_debezium_cannot_use_is_refused(dsn: str) -> None:
     with pytest.raises(BadConfig, match="one host name"):
-        connector_config(settings(dsn))
+        connector_config(settings(dsn), SECRET)
 
 
 def test_config_of_a_broken_dsn_does_not_show_it() -> None:
     with pytest.raises(SourceUnreachable) as error:
-        connector_config(settings("password=sec ret"))
+        connector_config(settings("password=sec ret"), SECRET)
     assert "ret" not in str(error.value).replace("libpq", "").split("hint")[0].split("string")[-1]
 
 

@@ -22,6 +22,7 @@ from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
 from cdc_views.source.pages import StoredRow
+from tests.unit.capture_records import PLACEHOLDER
 
 LIVE = Counts({}, {})
 TRANSACTION, SAVEPOINT = 700, 701
@@ -31,7 +32,7 @@ AT_THE_QUESTION = Lsn(1000)
 def table_of(name: str) -> SourceTable:
     """A table of one column, its key."""
     column = Column("id", 1, "int4", -1, None, not_null=True, toastable=False)
-    return SourceTable(TableName("public", name), 1, (column,), ("id",), False, "default")
+    return SourceTable(TableName("public", name), 1, (column,), ("id",), False, "default", PLACEHOLDER)
 
 
 def change(table: str, op: str, offset: int, new_key: int | None = None) -> Record:

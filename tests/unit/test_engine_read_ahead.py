@@ -26,7 +26,7 @@ from cdc_views.log.topics import Topic
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceIdentity
 from cdc_views.store.commit import Written
-from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.ddl import PLACEHOLDER, read_tables
 from tests.unit.log_records import log_settings
 from tests.waiting import wait_for
 
@@ -185,6 +185,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     for name in ("describe_topics", "begin_offsets", "committed_ends"):
         monkeypatch.setattr(read_ahead, name, getattr(brokers, name))
     monkeypatch.setattr(read_ahead, "BulkReader", brokers.reader)
+    monkeypatch.setattr(read_ahead, "read_placeholder", lambda log: PLACEHOLDER)
     monkeypatch.setattr(read_ahead, "_POLL_S", 0.001)
     return brokers
 
