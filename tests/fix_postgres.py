@@ -20,6 +20,31 @@ from cdc_views.stack.postgres import Postgres
 from tests.fix_ports import free_port
 from tests.waiting import wait_for
 
+# What an administrator may set without a thought for us: sessions that do not pin it print or fail otherwise.
+HOSTILE = {
+    "DateStyle": "'SQL, DMY'",
+    "IntervalStyle": "sql_standard",
+    "TimeZone": "'Asia/Kathmandu'",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "lc_monetary": "'POSIX'",  # no other locale is on every machine
+    "quote_all_identifiers": "on",
+    "client_encoding": "LATIN1",
+    "standard_conforming_strings": "off",
+    "array_nulls": "off",
+    "transform_null_equals": "on",
+    "xmloption": "document",
+    "xmlbinary": "hex",
+    "row_security": "on",
+    "default_transaction_read_only": "on",
+    "default_transaction_isolation": "serializable",
+    "default_transaction_deferrable": "on",
+    "statement_timeout": "1",
+    "lock_timeout": "1",
+    "idle_in_transaction_session_timeout": "1",
+    "idle_session_timeout": "1",
+}
+
 
 @dataclass(frozen=True)
 class Database:

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from cdc_views.config import Settings
 from cdc_views.errors import BadConfig, SourceUnreachable
 from cdc_views.names import TableName
+from cdc_views.rendering import CONNECTORS, options
 from cdc_views.service_schema import SERVICE_TABLES
 
 TEMPLATE: Final = Path(__file__).parents[2] / "connectors" / "postgres.json"
@@ -59,6 +60,7 @@ def _values(settings: Settings) -> dict[str, str]:
         "tables": ",".join(_pattern(table) for table in (*source.tables, *SERVICE_TABLES)),
         "slot": source.slot,
         "publication": source.publication,
+        "session_options": options(CONNECTORS),
         "exactly_once_support": "required" if log.exactly_once else "requested",
         "poll_interval_ms": str(log.poll_interval_ms),
         "transaction_timeout_ms": str(log.transaction_timeout_ms),

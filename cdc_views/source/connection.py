@@ -10,6 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cdc_views.errors import SourceUnreachable
+from cdc_views.rendering import OURS, options
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -51,7 +52,10 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
-    """Connect to the source. Raises SourceUnreachable, then and whenever the connection is lost."""
+    """Connect to the source, with the settings that are pinned (cdc_views/rendering.py).
+
+    Raises SourceUnreachable, then and whenever the connection is lost.
+    """
     try:
         parameters = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -62,7 +66,9 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
         ) from None
     limit_s = parameters.get("connect_timeout") or _CONNECT_TIMEOUT_S
     given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
-    conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views", **given)
+    # Of two options that set the same, the later counts.
+    pinned = f"{parameters.get('options') or ''} {options(OURS)}".strip()
+    conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views", options=pinned, **given)
     try:
         return psycopg.connect(conninfo, autocommit=autocommit, cursor_factory=_Cursor)
     except psycopg.OperationalError as error:

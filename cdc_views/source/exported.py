@@ -21,7 +21,7 @@ from cdc_views.errors import SourceUnreachable
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection, connect, describe_dsn
-from cdc_views.source.printing import TextRow, printed, set_forms
+from cdc_views.source.printing import TextRow, printed
 from cdc_views.source.service_tables import identifier
 
 
@@ -52,7 +52,7 @@ def exported_snapshot(dsn: str) -> Iterator[ExportedSnapshot]:
         with connect(dsn) as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
-            set_forms(connection)
+            connection.execute("SET LOCAL search_path = pg_catalog")  # as the connector's
             yield ExportedSnapshot(position, connection)
 
 

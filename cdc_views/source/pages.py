@@ -12,7 +12,7 @@ from psycopg import errors, sql
 from cdc_views.errors import SourceUnreachable
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
-from cdc_views.source.printing import TextRow, printed, set_forms
+from cdc_views.source.printing import TextRow, printed
 from cdc_views.source.service_tables import identifier
 
 # Nobody is to wait longer for us, nor we for whoever holds a table; whoever asked tries again.
@@ -56,7 +56,6 @@ def _asking(connection: Connection, table: SourceTable) -> Iterator[None]:
     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
     try:
         connection.execute(_LOCK_TIMEOUT)
-        set_forms(connection)
         yield
     except (errors.UndefinedTable, errors.UndefinedColumn):
         pass  # the log tells of the change of schema

@@ -103,11 +103,7 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             f'is "{level}", wanted "logical"',
             "run \"ALTER SYSTEM SET wal_level = 'logical'\" as a superuser and restart Postgres",
         )
-    # Of the role in this database: the connector's sessions have it too, and Debezium reads what they print.
-    style = _value(connection, "SELECT current_setting('IntervalStyle')")
-    if style != "postgres":
-        remedy = f'run "ALTER ROLE {sql.Identifier(connection.info.user).as_string(None)} SET IntervalStyle = postgres"'
-        yield Finding("error", "setting IntervalStyle", f'is "{style}", wanted "postgres"', remedy)
+    yield from _check_unpinned(connection)
     kept = _value(connection, "SELECT current_setting('max_slot_wal_keep_size')")
     if kept == "-1":
         yield Finding(
@@ -116,6 +112,19 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             "is unlimited: while the connector is down, WAL grows until the disk is full",
             "set a limit if losing the slot (and making a new snapshot) is better than a full disk",
         )
+
+
+def _check_unpinned(connection: Connection) -> Iterator[Finding]:
+    """Settings that matter and that no session can pin (docs/printing.md)."""
+    if _value(connection, "SELECT current_setting('server_encoding')") == "SQL_ASCII":
+        problem = 'is "SQL_ASCII", whose bytes are of no known encoding: Debezium replaces those that are not UTF-8'
+        yield Finding("error", "database encoding", problem, "move the data to a database of encoding UTF8")
+    # Versions before 17 do not know it, so it cannot be an option of the connection.
+    limit = _value(connection, "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'")
+    if limit not in (None, "0"):
+        remedy = f'run "ALTER ROLE {sql.Identifier(connection.info.user).as_string(None)} SET transaction_timeout = 0"'
+        problem = f"is {limit} ms, wanted 0: it ends long snapshots, and the decoding of long transactions"
+        yield Finding("error", "setting transaction_timeout", problem, remedy)
 
 
 def _check_role(connection: Connection) -> Iterator[Finding]:

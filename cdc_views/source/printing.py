@@ -1,4 +1,4 @@
-"""How the source is to print its values: as every version of Postgres does, and as the mirror holds them."""
+"""How the source is to print its values, as the mirror holds them, with the settings of cdc_views/rendering.py."""
 
 from __future__ import annotations
 
@@ -7,31 +7,16 @@ from typing import Final
 from psycopg import sql
 
 from cdc_views.source.catalog import Column
-from cdc_views.source.connection import Connection
-
-_FORMS: Final = (
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL IntervalStyle = 'postgres'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL bytea_output = 'hex'",
-)
 
 # Types whose text in a mirror is another than Postgres prints of them (docs/types.md).
 _FORMS_OF_TYPES: Final = {
     "money": "{0}::numeric",
     # Moved to UTC, 24:00 would become 00:00.
     "timetz": "CASE WHEN extract(timezone FROM {0}) = 0 THEN {0} ELSE {0} AT TIME ZONE 'UTC' END",
-    "hstore": "hstore_to_json({0})",
+    "hstore": "{0}::json",  # whatever schema its extension is in
 }
 
 TextRow = tuple[str | None, ...]
-
-
-def set_forms(connection: Connection) -> None:
-    """Have values printed so until the transaction ends, whatever the role's own settings."""
-    for form in _FORMS:
-        connection.execute(form)
 
 
 def printed(column: Column) -> sql.Composable:

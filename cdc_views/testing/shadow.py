@@ -17,15 +17,11 @@ from psycopg.conninfo import make_conninfo
 
 from cdc_views.errors import ReplayFailed, SchemaChanged, UnknownTable, UnsupportedTable
 from cdc_views.names import TableName
+from cdc_views.rendering import OURS, options
 from cdc_views.testing.wal import WalChange, WalTransaction
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# Both sides print and read values alike.
-_SETTINGS: Final = """
-SET datestyle = 'ISO'; SET intervalstyle = 'postgres'; SET timezone = 'UTC'; SET extra_float_digits = 1;
-SET bytea_output = 'hex'; SET xmloption = 'content'; SET lc_monetary = 'C'; SET client_encoding = 'UTF8'
-"""
 _NAMES_WITH_SCHEMA: Final = "SET LOCAL search_path = ''"
 
 _DATABASE_SQL: Final = """
@@ -145,9 +141,9 @@ class ShadowTable:
 
 def connect(dsn: str, **parameters: Any) -> Connection:
     """Connect with the settings that source and shadow have in common."""
-    connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="cdc_views oracle", **parameters)
-    connection.execute(_SETTINGS)
-    return connection
+    return psycopg.connect(
+        dsn, autocommit=True, application_name="cdc_views oracle", options=options(OURS), **parameters
+    )
 
 
 def read_tables(source: Connection, names: Iterable[TableName]) -> list[ShadowTable]:

@@ -21,8 +21,10 @@ from cdc_views.errors import (
     TableTruncated,
     TopicChanged,
 )
+from cdc_views.log.connector import connector_config
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
+from cdc_views.log.placeholder import new_placeholder
 from cdc_views.log.preflight import check_log, require_slot_matches
 from cdc_views.log.ranges import read_range
 from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
@@ -366,7 +368,7 @@ def test_check_of_what_connect_cannot_use_names_the_setting(database: Database, 
 
 def test_settings_that_connect_refuses_are_told_without_the_password(database: Database, capture: CaptureOf) -> None:
     captured = capture("public.orders")
-    config = captured.config() | {"slot.name": "Not A Slot"}
+    config = connector_config(captured.settings, new_placeholder()) | {"slot.name": "Not A Slot"}
     with pytest.raises(ConnectorFailed, match="slot") as error:
         captured.connect.put_connector(database.name, config)
     assert config["database.password"] not in str(error.value)

@@ -13,6 +13,7 @@ from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
 from cdc_views.names import TableName
+from cdc_views.rendering import CONNECTORS, OURS
 from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
 from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
@@ -20,7 +21,7 @@ from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.publication import publication_sql
 from cdc_views.source.service_tables import service_tables_sql
 from cdc_views.source.slot import drop_slot, read_slot
-from tests.fix_postgres import Database
+from tests.fix_postgres import HOSTILE, Database, database_dsn
 
 ORDERS = TableName("public", "orders")
 
@@ -100,7 +101,7 @@ def test_check_with_lookup_of_toast_asks_for_no_full_identity(database: Database
 
 
 def test_check_with_lookup_asks_for_full_identity_where_events_have_no_mark(database: Database) -> None:
-    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text, scan bytea)")
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text, scan smallint[])")
     (problem,) = [e for e in errors(check_source(settings(database.dsn, toast="lookup"))) if "identity" in e]
     assert problem.endswith(': "scan"')
 
@@ -149,11 +150,45 @@ def test_check_of_text_columns_that_are_not_there_says_so(prepared: Database) ->
     assert [e for e in found if 'column "note" has type "varchar", and source.text_columns takes' in e]
 
 
-def test_check_of_an_interval_style_that_debezium_misreads_says_so(prepared: Database) -> None:
-    prepared.execute(f"ALTER DATABASE {prepared.name} SET IntervalStyle = sql_standard")
-    assert any(
-        'setting IntervalStyle is "sql_standard"' in error for error in errors(check_source(settings(prepared.dsn)))
-    )
+def test_check_of_a_setting_that_cannot_be_pinned_says_so(prepared: Database) -> None:
+    prepared.execute(f"ALTER DATABASE {prepared.name} SET transaction_timeout = '1min'")
+    found = errors(check_source(settings(prepared.dsn)))
+    assert any("setting transaction_timeout is 60000 ms, wanted 0" in error for error in found)
+
+
+def test_check_of_a_database_without_encoding_says_so(prepared: Database) -> None:
+    name = f"{prepared.name}_ascii"
+    prepared.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C' LOCALE_PROVIDER libc")
+    try:
+        found = errors(check_source(settings(database_dsn(prepared.dsn, name))))
+        assert any('database encoding is "SQL_ASCII"' in error for error in found)
+    finally:
+        prepared.execute(f"DROP DATABASE {name}")
+
+
+def test_sessions_of_ours_have_the_settings_that_are_pinned(prepared: Database) -> None:
+    role = f"r_{prepared.name}"
+    prepared.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+    try:
+        for name, value in HOSTILE.items():
+            prepared.execute(f"ALTER ROLE {role} IN DATABASE {prepared.name} SET {name} = {value}")
+        with closing(connect(prepared.as_role(role, "x"))) as connection:
+            found = {name: connection.execute(f"SHOW {name}").fetchone() for name in OURS}
+            wanted = OURS | {"DateStyle": "ISO, YMD"}
+            assert found == {name: (value,) for name, value in wanted.items()}
+    finally:
+        prepared.execute(f"DROP ROLE {role}")
+
+
+def test_options_of_the_dsn_are_kept_but_for_what_is_pinned(prepared: Database) -> None:
+    given = psycopg.conninfo.make_conninfo(prepared.dsn, options="-c work_mem=5MB -c DateStyle=SQL")
+    with closing(connect(given)) as connection:
+        assert connection.execute("SHOW work_mem").fetchone() == ("5MB",)
+        assert connection.execute("SHOW DateStyle").fetchone() == ("ISO, YMD",)
+
+
+def test_every_hostile_setting_is_pinned_or_has_a_reason() -> None:
+    assert set(HOSTILE) | {"search_path"} == set(CONNECTORS)
 
 
 def test_check_of_identity_nothing_is_mended(prepared: Database) -> None:
