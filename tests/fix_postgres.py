@@ -76,11 +76,13 @@ def database_dsn(stack_dsn: str, name: str) -> str:
 
 @contextmanager
 def new_database(stack: LocalStack, template: str = "template1") -> Iterator[Database]:
-    """An empty database, or a copy of another one; its slots and itself are gone afterwards."""
+    """An empty database, or a copy of another one, with hostile settings; its slots and itself are gone afterwards."""
     name = f"t_{uuid4().hex[:12]}"
     with connect(stack.addresses.dsn) as server:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         server.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
+        for setting, value in HOSTILE.items():
+            server.execute(sql.SQL(f"ALTER DATABASE {name} SET {setting} = {value}"))
     yield Database(name, database_dsn(stack.addresses.dsn, name))
     with connect(stack.addresses.dsn) as server:
         slots = server.execute("SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)).fetchall()

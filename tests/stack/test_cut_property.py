@@ -29,6 +29,7 @@ from cdc_views.log.ranges import read_range
 from cdc_views.log.record import Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
+from cdc_views.rendering import OURS, options
 from cdc_views.source.catalog import SourceTable
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
@@ -90,7 +91,7 @@ class Bank:
     def _write(self, seed: int) -> None:
         dice = random.Random(seed)
         try:
-            with psycopg.connect(self._database.dsn) as connection:
+            with psycopg.connect(self._database.dsn, options=options(OURS)) as connection:
                 while not self._stop.wait(dice.uniform(0.005, 0.03)):
                     self._transaction(connection, dice)
         except Exception as error:

@@ -98,7 +98,7 @@ def _events(connection: Connection, capture: CaptureOf, dsn: str) -> Events:
     )  # fmt: skip
     captured.start()
     tables = {name.table: table for name, table in captured.tables().items()}
-    log = captured.log({table.name: table.fingerprint() for table in tables.values()})
+    log = captured.log()
 
     def records(cut: Any) -> dict[str, list[Record]]:
         found: dict[str, list[Record]] = {name: [] for name in tables}
