@@ -49,6 +49,7 @@ CdcViewsError
 │   ├── Fenced                another writer has taken over
 │   ├── WarehouseLocked       another engine on this machine
 │   ├── RebuildRunning        another process makes the same tables anew
+│   ├── ResetUnfinished       a reset was begun, and nothing of the new generation is published yet
 │   ├── ForeignCommit         somebody else wrote to a table of ours
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
 │   └── WarehouseUnusable     the operating system refuses a file: `path`, `errno`
@@ -295,6 +296,10 @@ class RebuildRunning(StoreError):
     """Another process makes the same tables anew."""
 
     retryable = True
+
+
+class ResetUnfinished(StoreError):
+    """A reset was begun, and nothing of the new generation is published yet."""
 
 
 class ForeignCommit(StoreError):

@@ -99,6 +99,27 @@ def notification_topic(prefix: str) -> str:
     return f"{prefix}.notifications"
 
 
+def connector_heartbeat_topic(prefix: str) -> str:
+    """Give the topic that Debezium makes for its own heartbeats; nobody reads it."""
+    return f"__debezium-heartbeat.{prefix}"
+
+
+def topics_of(settings: LogSettings, tables: Iterable[TableName]) -> list[str]:
+    """Name the topics of a connector that exist: of these tables, and those of its own. Raises NotRunning."""
+    prefix = settings.topic_prefix
+    wanted = [*topic_names(prefix, tables), notification_topic(prefix), connector_heartbeat_topic(prefix)]
+    return sorted(topic_facts(admin_client(settings), wanted))
+
+
+def topics_below(settings: LogSettings) -> list[str]:
+    """Name all topics whose names begin with the prefix and a dot, whoever made them. Raises NotRunning."""
+    try:
+        found = admin_client(settings).list_topics(timeout=REQUEST_TIMEOUT_S).topics
+    except KafkaException as error:
+        raise unreachable(error) from None
+    return sorted(name for name in found if name.startswith(f"{settings.topic_prefix}."))
+
+
 def topic_names(prefix: str, tables: Iterable[TableName]) -> dict[str, TableName]:
     """Map topics to their tables, service tables included. Raises BadConfig where two tables share a topic."""
     names: dict[str, TableName] = {}
@@ -174,8 +195,12 @@ def ensure_topics(
 
 def delete_topics(settings: LogSettings, tables: Iterable[TableName]) -> None:
     """Delete the topics of these tables, the service tables' and the notifications, and wait until they are gone."""
-    admin = admin_client(settings)
     names = [*topic_names(settings.topic_prefix, tables), notification_topic(settings.topic_prefix)]
+    delete_named_topics(admin_client(settings), names)
+
+
+def delete_named_topics(admin: AdminClient, names: list[str]) -> None:
+    """Delete those of these topics that exist, and wait until they are gone. Raises NotRunning."""
     for future in admin.delete_topics(names, operation_timeout=REQUEST_TIMEOUT_S).values():
         try:
             future.result()

@@ -86,10 +86,7 @@ class WarehouseLock:
             time.sleep(_POLL_S)
 
     def _locked(self, holder: str) -> WarehouseLocked:
-        return WarehouseLocked(
-            f'warehouse "{self._root}" is locked by process {holder}',
-            hint="an engine runs on it; stop that one first, or wait until it has ended",
-        )
+        return _locked(self._root, holder)
 
 
 def holder(root: Path) -> int | None:
@@ -107,6 +104,19 @@ def _holding_pid(file: Path) -> int | None:
         except BlockingIOError:
             return int(file.read_text().strip() or 0) or None
     return None
+
+
+def require_no_engine(root: Path) -> None:
+    """Raise WarehouseLocked while an engine holds the warehouse."""
+    if (pid := holder(root)) is not None:
+        raise _locked(root, str(pid))
+
+
+def _locked(root: Path, holder: str) -> WarehouseLocked:
+    return WarehouseLocked(
+        f'warehouse "{root}" is locked by process {holder}',
+        hint="an engine runs on it; stop that one first, or wait until it has ended",
+    )
 
 
 def _flocked(descriptor: int) -> bool:
