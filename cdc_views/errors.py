@@ -72,7 +72,10 @@ was wanted. The hint says what to do. Row values never appear in messages, but f
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+RESET: Final = 'run "cdc-views reset"'
+"""The remedy, in hints, where the log can no longer bring the mirrors to what the source has."""
 
 
 class CdcViewsError(Exception):

@@ -48,6 +48,11 @@ def require_unbroken(warehouse: Path) -> None:
     )
 
 
+def forget(warehouse: Path) -> None:
+    """Forget the error: a reset has begun a new history."""
+    _file(warehouse).unlink(missing_ok=True)
+
+
 def _written_down(warehouse: Path, error: errors.CdcViewsError) -> errors.CdcViewsError:
     """The error, with where it is written down, or why it is not."""
     file = _file(warehouse)

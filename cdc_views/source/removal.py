@@ -48,7 +48,7 @@ WHERE g.tgrelid = %s AND n.nspname = 'cdc_views' AND g.tgparentid = 0 ORDER BY 1
 
 _CHECKS: Final = r"""
 SELECT conname::text FROM pg_catalog.pg_constraint
-WHERE conrelid = %s AND contype = 'c' AND conname LIKE 'cdc\_views\_%%' AND coninhcount = 0 ORDER BY 1"""
+WHERE conrelid = %s AND contype = 'c' AND conname ~ '^cdc_views_[0-9]+$' AND coninhcount = 0 ORDER BY 1"""
 
 _EVENT_TRIGGERS: Final = """
 SELECT e.evtname::text FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc f ON f.oid = e.evtfoid
