@@ -55,9 +55,9 @@ def page() -> str:
         "",
         "Made from the tests that prove it (`tests/fault_page.py`); the last column names each. An error of ours is",
         "printed as `Name: what was found` and a line `hint: what to do`. Readers keep the last good epoch meanwhile.",
-        "To begin anew is to start with an empty warehouse, another slot and another topic prefix. `SlotChanged` and",
-        "`LogDiscontinuity` of a running engine are remembered in `_epochs/_broken.json` of the warehouse, since later",
-        "starts may find nothing of what was lost; remove that file only if you know that nothing was.",
+        "`SlotChanged` and `LogDiscontinuity` of a running engine are remembered in `_epochs/_broken.json` of the",
+        "warehouse until a reset, since later starts may find nothing of what was lost. What `cdc-views reset` does:",
+        "[reset.md](reset.md).",
     ]
     for part, files in PARTS.items():
         lines += ["", f"## {part}", "", "| what can go wrong | what you see | what to do | test |", "|---|---|---|---|"]

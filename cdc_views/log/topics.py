@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import BadConfig, CdcViewsError, LogError, NotRunning, TopicChanged
+from cdc_views.errors import RESET, BadConfig, CdcViewsError, LogError, NotRunning, TopicChanged
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
@@ -231,8 +231,8 @@ def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Any]) -> N
             state = f"is {found[name]}" if name in found else "is gone"
             raise TopicChanged(
                 f'topic "{name}" {state}, wanted {facts}',
-                hint="it was deleted, made anew or got more partitions: keys and offsets of before mean nothing "
-                "in it; start with a new slot and new topics",
+                hint="it was deleted, created again or got more partitions: earlier offsets mean nothing in it; "
+                f"{RESET}",
             )
 
 
@@ -311,8 +311,7 @@ def require_partitions(admin: AdminClient, partitions: Iterable[TopicPartition])
             state = f"has no partition {each.partition}" if each.topic in facts else "is gone"
             raise TopicChanged(
                 f'topic "{each.topic}" {state}',
-                hint="if it is a table's, start with a new slot and new topics; one of notifications is made by the "
-                "next start",
+                hint=f"if it is a table's, {RESET}; one of notifications is created by the next start",
             )
 
 
