@@ -167,11 +167,15 @@ def require_no_reset(warehouse: Path) -> None:
 
 
 def all_captures(current: CurrentCapture) -> list[Capture]:
-    """Every capture that may exist, the current one last, with all tables that are known of it."""
-    tables = dict.fromkeys(current.capture.tables)
+    """Every capture that may exist, the current one last, with all tables that are known of it.
+
+    By the names that it was made with: the settings may say others since.
+    """
+    here = current.reset.capture if current.reset is not None else current.capture
+    tables = dict.fromkeys([*here.tables, *current.capture.tables])
     if current.known is not None:
         tables |= dict.fromkeys(current.known.detail[SOURCE]["tables"])
-    return [*current.left, replace(current.capture, tables=tuple(tables))]
+    return [*current.left, replace(here, tables=tuple(tables))]
 
 
 def _is_published(records: Sequence[ControlRecord], known: ControlRecord | None) -> bool:

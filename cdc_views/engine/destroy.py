@@ -9,15 +9,20 @@ from cdc_views.engine.captures import all_captures, current_capture
 from cdc_views.engine.removal import Removal, remove_capture
 from cdc_views.source.connection import connect
 from cdc_views.source.removal import KEPT, remove_from_source
-from cdc_views.store.lock import require_no_engine
+from cdc_views.store.lock import only_reset, require_no_engine
 
 
 def destroy(base: Settings, tell: Callable[[str], None]) -> list[str]:
     """Remove everything, and return what could not be removed. Done again, it removes what is left.
 
-    Raises WarehouseLocked while an engine runs.
+    Raises WarehouseLocked while an engine or a reset runs.
     """
-    require_no_engine(base.warehouse)
+    with only_reset(base.warehouse):
+        require_no_engine(base.warehouse)
+        return _destroyed(base, tell)
+
+
+def _destroyed(base: Settings, tell: Callable[[str], None]) -> list[str]:
     captures = all_captures(current_capture(base))
     removal = Removal(tell)
     for capture in captures:

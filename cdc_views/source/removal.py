@@ -35,11 +35,14 @@ JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 WHERE ours.relation NOT IN (SELECT relation FROM others)
 ORDER BY 2, 3"""
 
-# What an older version has captured may be in a publication and in no row of `captured`.
+# What an older version has captured may be in a publication and in no row of `captured`. One FOR ALL TABLES is nobody's
+# of ours.
 _OTHERS: Final = """
 SELECT FROM cdc_views.captured WHERE publication <> %(name)s
 UNION ALL
-SELECT FROM pg_catalog.pg_publication_tables WHERE pubname <> %(name)s AND schemaname = 'cdc_views'"""
+SELECT FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname <> %(name)s AND n.nspname = 'cdc_views'"""
 
 _TRIGGERS: Final = """
 SELECT g.tgname::text FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc f ON f.oid = g.tgfoid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,8 +12,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 from pyspark.sql import SparkSession
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
@@ -26,6 +28,7 @@ from cdc_views.engine.preflight import require_ready
 from cdc_views.engine.target import current_target
 from cdc_views.errors import (
     BadConfig,
+    BadEvent,
     CdcViewsError,
     LogDiscontinuity,
     LogGap,
@@ -56,7 +59,8 @@ from cdc_views.log.topics import (
     topic_name,
 )
 from cdc_views.names import TableName
-from cdc_views.replay.reset import continue_reset, reset
+from cdc_views.replay.quarantine import listed
+from cdc_views.replay.reset import reset
 from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
@@ -133,6 +137,14 @@ class World:
         admin = admin_client(self.settings.log)
         return end_offsets(admin, partitions_of(describe_topics(admin, [self.topic])[self.topic]), committed=True)
 
+    def alter_topic(self, name: str, value: str) -> None:
+        """Change a setting of the topic of `accounts`."""
+        admin = admin_client(self.settings.log)
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        changed = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[entry])
+        [altered] = admin.incremental_alter_configs([changed]).values()
+        altered.result()
+
     def has_begun_a_second_snapshot(self) -> bool:
         """Whether the notifications say so."""
         try:
@@ -170,6 +182,7 @@ class World:
         self.project.assert_equal_to_postgres()
         current = current_capture(self.base)
         assert (current.left, current.is_unfinished) == ((), False)
+        assert listed(self.project.warehouse) == []
         world, name, here = self.project.world(), self.project.database.name, current.capture
         assert {slot for slot in world.slots if slot.startswith(name)} == {here.slot}
         assert {each for each in world.connectors if each.startswith(name)} == {here.connector}
@@ -230,6 +243,8 @@ def test_reset_that_crashes_at_every_step_is_continued(world: World) -> None:
             world.reset()
         assert world.project.published() == before, point
         world.execute(UPDATE)
+    with pytest.raises(ResetUnfinished):
+        require_no_reset(world.project.warehouse)
     for point in AFTER_PUBLICATION:
         with crash_at(point):
             world.reset()
@@ -240,13 +255,24 @@ def test_reset_that_crashes_at_every_step_is_continued(world: World) -> None:
     world.assert_reset()
 
 
-def test_run_continues_a_reset_that_was_killed(world: World) -> None:
-    with crash_at("reset.after_capture"):
-        world.reset()
-    with pytest.raises(ResetUnfinished):
-        require_no_reset(world.project.warehouse)
-    continue_reset(world.base, lambda: world.spark, world.shown)
-    world.assert_reset()
+def test_reset_that_was_killed_is_continued_by_run(
+    project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROJECT_DSN", project.dsn)
+    project.capture.start()
+    World(project, spark).publish()
+    before = project.published()
+    project.database.execute("ALTER TABLE accounts ALTER COLUMN holder TYPE varchar(25)", UPDATE)
+    killed = project.run("reset", "--yes", CDC_VIEWS_FAULT="reset.after_capture:kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert project.published() == before
+    assert "whose reset is unfinished" in project.run("status").stderr
+    done = project.run("run", "--until-caught-up")
+    assert done.returncode == 0, done.stderr
+    assert "continuing the reset to capture 2" in done.stderr
+    project.assert_equal_to_postgres()
+    done = project.run("destroy", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_reset_whose_capture_was_outdated_begins_again(world: World) -> None:
@@ -307,7 +333,8 @@ def delete_a_topic(world: World) -> None:
 
 
 def add_partitions(world: World) -> None:
-    [added] = admin_client(world.settings.log).create_partitions([NewPartitions(world.topic, 9)]).values()
+    admin = admin_client(world.settings.log)
+    [added] = admin.create_partitions([NewPartitions(world.topic, 9)]).values()
     added.result()
 
 
@@ -316,8 +343,10 @@ def delete_unread_records(world: World) -> None:
     world.execute(*[UPDATE] * 20)
     wait_for(lambda: sum(world.ends().values()) > sum(before.values()) + 40, 30)
     deleted = [KafkaPartition(each.topic, each.partition, end) for each, end in world.ends().items()]
+    world.alter_topic("cleanup.policy", "compact,delete")  # of a topic that is compacted only, Kafka deletes nothing
     for future in admin.delete_records(deleted).values():
         future.result()
+    world.alter_topic("cleanup.policy", "compact")
 
 
 def take_the_snapshot_twice(world: World) -> None:
@@ -346,6 +375,12 @@ def create_the_table_again(world: World) -> None:
 def narrow_the_publication(world: World) -> None:
     publication = world.settings.source.publication
     world.execute(f"ALTER PUBLICATION {publication} SET (publish = 'insert')", UPDATE)
+
+
+def put_a_bad_event(world: World) -> None:
+    producer = Producer({"bootstrap.servers": world.settings.log.bootstrap_servers, "log_level": 2})
+    producer.produce(world.topic, b"{}", b"{}")
+    assert producer.flush(30) == 0
 
 
 def add_a_table(world: World) -> None:
@@ -377,6 +412,7 @@ STOPS = {
     ),
     "publication narrowed": Stop(narrow_the_publication, (SchemaChanged,), needs_fix=True),
     "log compacted ahead": Stop(be_away_for_long, (LogGap,), is_cheap=True),
+    "bad event": Stop(put_a_bad_event, (BadEvent,), names_reset=False),
     "mirror removed": Stop(remove_a_mirror, (TableUnavailable,), names_reset=False),
     "table added": Stop(add_a_table, (BadConfig,), needs_fix=True),
 }
