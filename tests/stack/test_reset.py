@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings, load_settings
+from cdc_views.engine import removal
 from cdc_views.engine.capture import resume_capture
 from cdc_views.engine.captures import current_capture, current_settings, require_no_reset
 from cdc_views.engine.destroy import destroy
@@ -60,7 +61,7 @@ from cdc_views.log.topics import (
 )
 from cdc_views.names import TableName
 from cdc_views.replay.quarantine import listed
-from cdc_views.replay.reset import reset
+from cdc_views.replay.reset import remove_left, reset
 from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
@@ -214,13 +215,23 @@ def world(started: World) -> World:
     return started
 
 
-def test_reset_replaces_all_in_one_epoch(world: World) -> None:
-    before = world.project.published()
+def test_reset_replaces_all_in_one_epoch_and_says_what_it_cannot_remove(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise SlotChanged("it is still in use")
+
+    before, slot = world.project.published(), world.slot
+    monkeypatch.setattr(removal, "drop_slot", refuse)
     published = world.reset()
     assert (published.kind, published.epoch) == ("publish", before.epoch + 1)
     assert published.generation != before.generation
     assert {table.path for table in published.tables.values()}.isdisjoint(t.path for t in before.tables.values())
     world.project.assert_equal_to_postgres()
+    assert f'left replication slot "{slot}": SlotChanged: it is still in use' in world.said
+    assert [each.slot for each in current_capture(world.base).left] == [slot]
+    monkeypatch.undo()
+    assert remove_left(world.base, world.shown) == []
     world.assert_reset()
 
 
