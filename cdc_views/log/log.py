@@ -15,7 +15,15 @@ from typing import Any, Final
 from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import RESET, CdcViewsError, LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, TopicChanged
+from cdc_views.errors import (
+    RESET,
+    CdcViewsError,
+    LogDiscontinuity,
+    LogGap,
+    MarkerTimeout,
+    OffsetCompacted,
+    TopicChanged,
+)
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.cut import Cut
 from cdc_views.log.freshness import Freshness
