@@ -109,10 +109,11 @@ def _holding_pid(file: Path) -> int | None:
 
 @contextmanager
 def only_reset(root: Path) -> Iterator[None]:
-    """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked."""
+    """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked, WarehouseUnusable."""
     file = root / _FOLDER / "reset"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    with touching(root):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _flocked(descriptor):
             raise WarehouseLocked(
