@@ -45,3 +45,7 @@ old-debezium:
 # An hour of faults at random under load, every published version compared with Postgres
 soak *options:
     .venv/bin/python -m bench.soak {{options}}
+
+# Tests that are too long for every change: a reset after each lasting stop, instead of some
+nightly:
+    CDC_VIEWS_RESET_STOPS=all ./scripts/test tests/stack/test_reset.py

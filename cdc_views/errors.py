@@ -50,6 +50,7 @@ CdcViewsError
 │   ├── Fenced                another writer has taken over
 │   ├── WarehouseLocked       another engine on this machine
 │   ├── RebuildRunning        another process makes the same tables anew
+│   ├── ResetUnfinished       a reset was begun, and nothing of the new generation is published yet
 │   ├── ForeignCommit         somebody else wrote to a table of ours
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
 │   └── WarehouseUnusable     the operating system refuses a file: `path`, `errno`
@@ -72,7 +73,10 @@ was wanted. The hint says what to do. Row values never appear in messages, but f
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+RESET: Final = 'run "cdc-views reset"'
+"""The remedy, in hints, where the log can no longer bring the mirrors to what the source has."""
 
 
 class CdcViewsError(Exception):
@@ -310,6 +314,10 @@ class RebuildRunning(StoreError):
     """Another process makes the same tables anew."""
 
     retryable = True
+
+
+class ResetUnfinished(StoreError):
+    """A reset was begun, and nothing of the new generation is published yet."""
 
 
 class ForeignCommit(StoreError):

@@ -44,6 +44,12 @@ POINTS: Final = frozenset(
         "rebuild.after_catch_up",
         "rebuild.after_views",
         "rebuild.after_comparison",
+        "reset.after_record",
+        "reset.after_capture",
+        "reset.after_publish",
+        "removal.after_connector",
+        "removal.after_slot",
+        "removal.after_topics",
     }
 )
 

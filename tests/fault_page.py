@@ -22,7 +22,7 @@ PARTS: Final = {
                                "stack/test_cut_property.py", "stack/test_copy.py", "stack/test_lost_rows.py",
                                "stack/test_source.py", "stack/test_read_ahead.py"),
     "Two writers": ("stack/test_two_writers.py", "faults/test_two_writers.py", "faults/test_late_writer.py"),
-    "The log": ("stack/test_log_faults.py",),
+    "The log": ("stack/test_log_faults.py", "stack/test_random_ddl.py"),
     "Events": ("stack/test_bad_events.py", "spark/test_bad_events.py"),
     "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py", "stack/test_bad_input.py"),
 }  # fmt: skip
@@ -55,9 +55,9 @@ def page() -> str:
         "",
         "Made from the tests that prove it (`tests/fault_page.py`); the last column names each. An error of ours is",
         "printed as `Name: what was found` and a line `hint: what to do`. Readers keep the last good epoch meanwhile.",
-        "To begin anew is to start with an empty warehouse, another slot and another topic prefix. `SlotChanged` and",
-        "`LogDiscontinuity` of a running engine are remembered in `_epochs/_broken.json` of the warehouse, since later",
-        "starts may find nothing of what was lost; remove that file only if you know that nothing was.",
+        "`SlotChanged` and `LogDiscontinuity` of a running engine are remembered in `_epochs/_broken.json` of the",
+        "warehouse until a reset, since later starts may find nothing of what was lost. What `cdc-views reset` does:",
+        "[reset.md](reset.md).",
     ]
     for part, files in PARTS.items():
         lines += ["", f"## {part}", "", "| what can go wrong | what you see | what to do | test |", "|---|---|---|---|"]

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from cdc_views.capture import texts
 from cdc_views.capture.inexact import InexactValueError, OtherShapeError
-from cdc_views.errors import BadEvent, UnsupportedType
+from cdc_views.errors import RESET, BadEvent, UnsupportedType
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
 from cdc_views.source.refusals import TEXT_TYPES, key_refusal, refusal
@@ -139,8 +139,8 @@ def _form(name: str, typmod: int) -> _Form:
 
 def _stop_hint(table: TableName, column: str) -> str:
     return (
-        f'change the value at the source, or list "{table}.{column}" in source.text_columns and begin with an '
-        "empty warehouse: the column is then mirrored as the text that Postgres prints"
+        f'change the value at the source, or list "{table}.{column}" in source.text_columns and {RESET}: '
+        "the column is then mirrored as the text that Postgres prints"
     )
 
 

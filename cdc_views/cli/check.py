@@ -6,6 +6,7 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
+from cdc_views.engine.captures import current_settings
 from cdc_views.engine.preflight import findings, fix
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
@@ -21,7 +22,7 @@ def check(ctx: click.Context, project: Project, fixing: bool, form: str | None) 
 
     Example: cdc-views check --fix
     """
-    settings = project.settings()
+    settings = current_settings(project.settings())
     if fixing:
         for finding in fix(settings):
             click.echo(f"fixed: {finding.subject}: {finding.problem}", err=True)

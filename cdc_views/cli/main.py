@@ -17,7 +17,7 @@ from cdc_views.errors import CdcViewsError
 # Modules are imported when their command runs: pyspark alone takes most of a second.
 COMMANDS: Final = (
     *("init", "up", "down", "check", "run", "status", "epochs", "query", "explain", "rebuild", "rollback"),
-    "quarantine",
+    *("quarantine", "reset", "destroy"),
 )
 
 INTERRUPTED: Final = 130

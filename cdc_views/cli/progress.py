@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from cdc_views.engine.bulk import Progress
+from cdc_views.engine.initial import Shown
 from cdc_views.log.snapshot import SnapshotProgress
 
 SHOWN_EVERY_S: Final = 1.0
@@ -65,3 +66,11 @@ class ShownSnapshot:
             left = f", {(self._expected - rows) / rate:.0f} s left" if rate else ""
         per_second = f", {rate:.0f} a second" if rate else ""
         click.echo(f"snapshot: {progress.tables_done} tables done, {rows}{of} rows{per_second}{left}", err=True)
+
+
+def say(text: str) -> None:
+    """Print a line on stderr."""
+    click.echo(text, err=True)
+
+
+SHOWN: Final = Shown(say, ShownSnapshot, ShownProgress)

@@ -6,6 +6,7 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
+from cdc_views.engine.captures import current_settings
 from cdc_views.log.record import Place
 from cdc_views.replay import quarantine as events
 from cdc_views.stack.fetch import delta_jars
@@ -49,7 +50,7 @@ def retry(project: Project, place: tuple[str, ...]) -> None:
 
     Example: cdc-views quarantine retry
     """
-    settings = project.settings()
+    settings = current_settings(project.settings())
     java_command()
     _report(events.retry(settings, delta_jars(), _place(place) if place else None))
 
@@ -62,7 +63,7 @@ def discard(project: Project, place: tuple[str, ...]) -> None:
 
     Example: cdc-views quarantine discard app.public.orders 0 1234
     """
-    settings = project.settings()
+    settings = current_settings(project.settings())
     java_command()
     _report(events.discard(settings, delta_jars(), _place(place)))
 

@@ -9,6 +9,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import json_value, print_rows
 from cdc_views.cli.progress import ShownProgress
+from cdc_views.engine.captures import current_settings
 from cdc_views.errors import BadReplay
 from cdc_views.replay.compare import TableDifference
 from cdc_views.replay.origin import parse_origin
@@ -48,7 +49,7 @@ def rebuild(
     if bool(names) == everything:
         raise BadReplay("name tables or views, or give --all", hint="docs/rebuild.md")
     origin = parse_origin(start, onto)
-    settings = project.settings()
+    settings = current_settings(project.settings())
     java_command()
     outcome = make_anew(
         settings,

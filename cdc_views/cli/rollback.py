@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cdc_views.cli.main import Project
+from cdc_views.engine.captures import current_settings
 from cdc_views.replay.rollback import rollback as roll_back
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
@@ -19,7 +20,7 @@ def rollback(project: Project, name: str) -> None:
 
     Example: cdc-views rollback order_totals
     """
-    settings = project.settings()
+    settings = current_settings(project.settings())
     java_command()
     record = roll_back(settings, delta_jars(), name)
     tables = ", ".join(sorted(record.detail[REPLACED]))

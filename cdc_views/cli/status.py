@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
+from cdc_views.cli.progress import say
+from cdc_views.engine.captures import reset_of
 from cdc_views.serve.published import PublishedEpoch
+from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.lock import holder
 
 COLUMNS = ("table", "status", "version", "path", "failure", "parked", "discarded")
@@ -31,6 +36,7 @@ def status(project: Project, published_within: float | None, form: str | None) -
     warehouse = project.warehouse()
     pid = holder(warehouse)
     click.echo("engine: " + (f"running, pid {pid}" if pid else "not running"), err=True)
+    _show_reset(read_control(warehouse))
     epoch = PublishedEpoch.latest(warehouse)
     click.echo(f"epoch {epoch.record.epoch} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
     failures, parked, discarded = (epoch.record.detail.get(of, {}) for of in ("failures", "parked", "discarded"))
@@ -42,3 +48,13 @@ def status(project: Project, published_within: float | None, form: str | None) -
     print_rows(rows, COLUMNS, form)
     if published_within is not None:
         epoch.require_published_within(published_within)
+
+
+def _show_reset(records: Sequence[ControlRecord]) -> None:
+    reset = reset_of(records)
+    if reset is None:
+        return
+    state = "" if reset.is_done else ', whose reset is unfinished: "cdc-views reset" continues it'
+    say(f'capture {reset.capture.number}: slot "{reset.capture.slot}"{state}')
+    if reset.is_done and reset.left:
+        say(f'left of {len(reset.left)} earlier captures: "cdc-views reset --clean" removes it')

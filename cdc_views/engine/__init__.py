@@ -10,6 +10,8 @@ views.py      step 5: recompute, diff, commit; children after parents
 strategies/   how a view's changes are found; FULL for now
 recovery.py   taking the warehouse over: fence, foreign commits, the open intent
 tables.py     what the engine knows of its tables: where they are, at which version
-capture.py    connector and initial snapshot
+capture.py    connector and initial snapshot (initial.py: with the tables read meanwhile)
+captures.py   which capture is current: slot, topics and connector of each reset
+removal.py    removing a capture; destroy.py: removing all that a project made
 engine.py     start, loop, stop
 """

@@ -46,7 +46,7 @@ def abandon(
     assert takeover is not None
     # One that came after the last published epoch.
     stamp = Stamp(old.epoch, max(takeover.attempt, old.attempt), str(tables.position or "0/0"))
-    published = control.last_published
+    published = tables.published
     for name in {**dict.fromkeys(done), **_just_committed(tables, control)}:
         is_view = name not in tables.sources and name != quarantine.NAME
         if name in tables.standing_in or (is_view and not tables.is_published(name) and name not in torn):

@@ -19,6 +19,7 @@ import orjson
 from cdc_views import errors
 from cdc_views.store import durable
 from cdc_views.store.control import FOLDER
+from cdc_views.store.disk import touching
 
 # Others are found again by who looks again, or pass.
 LASTING: Final = (errors.SlotChanged, errors.LogDiscontinuity)
@@ -46,6 +47,12 @@ def require_unbroken(warehouse: Path) -> None:
     raise getattr(errors, found["error"])(
         f"{found['message']} (seen at {found['at']})", hint=f'{found["hint"]}; remembered in "{file}"'
     )
+
+
+def forget(warehouse: Path) -> None:
+    """Forget the error: a reset has begun a new history. Raises WarehouseUnusable."""
+    with touching(warehouse):
+        _file(warehouse).unlink(missing_ok=True)
 
 
 def _written_down(warehouse: Path, error: errors.CdcViewsError) -> errors.CdcViewsError:

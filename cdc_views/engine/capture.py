@@ -7,7 +7,9 @@ from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.engine.broken import remembering
+from cdc_views.engine.captures import SOURCE, known_takeover
 from cdc_views.engine.generation import known_placeholder, require_same_source
+from cdc_views.engine.removal import LET_GO_S
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
@@ -20,13 +22,10 @@ from cdc_views.source.catalog import read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot, read_slot
-from cdc_views.store.control import last_takeover, read_control
+from cdc_views.store.control import read_control
 
 # Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
 SETTLE_S: Final = 1.0
-
-# A walsender whose client was killed notices at its next write.
-_LET_GO_S: Final = 90.0
 
 
 def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], None]) -> None:
@@ -61,13 +60,13 @@ def require_slot(settings: Settings) -> None:
 
 def _require_same_services(settings: Settings) -> None:
     """What another slot, or another Connect, has stored says nothing of ours."""
-    known = last_takeover(read_control(settings.warehouse))
+    known = known_takeover(read_control(settings.warehouse))
     with connect(settings.source.dsn.get_secret_value()) as connection:
         require_primary(connection)
         if known is not None:
-            require_same_source(known.detail["source"], read_identity(connection), settings.source.slot)
+            require_same_source(known.detail[SOURCE], read_identity(connection), settings.source.slot)
     if known is not None:
-        topics = known.detail["source"]["topics"]
+        topics = known.detail[SOURCE]["topics"]
         require_same_topics(topics, topic_facts(admin_client(settings.log), topics))
     require_same_cluster(settings.log)
 
@@ -79,7 +78,7 @@ def _run_connector(settings: Settings) -> None:
         require_slot_matches(settings.log, _confirmed_flush(connection, settings))
         if read_slot(connection, settings.source.slot) is None:
             record_start_of_capture(connection, settings.source.publication)
-    placeholder = settle_placeholder(settings.log, known_placeholder(last_takeover(read_control(settings.warehouse))))
+    placeholder = settle_placeholder(settings.log, known_placeholder(known_takeover(read_control(settings.warehouse))))
     worker = Connect(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder))
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
@@ -109,7 +108,7 @@ def forget_capture(settings: Settings) -> None:
     """Delete connector, slot and topics, and wait until they are gone. Raises SlotChanged, NotRunning."""
     Connect(settings.log.connect_url).delete_connector(settings.log.connector)
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        drop_slot(connection, settings.source.slot, limit_s=_LET_GO_S)
+        drop_slot(connection, settings.source.slot, limit_s=LET_GO_S)
     delete_topics(settings.log, settings.source.tables)
 
 

@@ -17,6 +17,7 @@ from cdc_views.config import Settings
 from cdc_views.engine import quarantine
 from cdc_views.engine.broken import remembering, require_unbroken
 from cdc_views.engine.bulk import BulkReader, OnProgress, TakeAhead, is_looked_up, nothing_ahead
+from cdc_views.engine.captures import CAPTURE, SOURCE, known_takeover, reset_of
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.epoch import Swap, cut_of, read_offsets, run_epoch, run_retry
 from cdc_views.engine.generation import (
@@ -33,7 +34,7 @@ from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import QuarantineRequest, Request, Requests
 from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
-from cdc_views.engine.tables import Place, Tables, where_published
+from cdc_views.engine.tables import REBUILT, Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, CdcViewsError, UnknownEvent
@@ -47,7 +48,7 @@ from cdc_views.source.marker import Marker
 from cdc_views.source.position import wal_end
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
-from cdc_views.store.control import ControlLog, ControlRecord, last_takeover
+from cdc_views.store.control import ControlLog, ControlRecord
 from cdc_views.store.disk import touching
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.warehouse import Warehouse
@@ -129,19 +130,21 @@ class Engine:
         self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, self._source)
         control = ControlLog.open(settings.warehouse, writer, self._clock)
-        known = last_takeover(control.records)
+        known, reset = known_takeover(control.records), reset_of(control.records)
+        made_of = known.detail[SOURCE] if known is not None else reset.facts if reset is not None else None
+        published = control.published_in(known.generation) if known is not None else None
         require_primary(self._source)
-        if known is not None:
-            require_same_source(known.detail["source"], declared.identity, settings.source.slot)
+        if made_of is not None:
+            require_same_source(made_of, declared.identity, settings.source.slot)
         marker = Marker(self._source, settings.source, writer)
-        require_not_behind(wal_end(self._source), marker.last(), control.last_published)
-        require_same_tables(known.detail["source"] if known else None, declared.sources)
+        require_not_behind(wal_end(self._source), marker.last(), published)
+        require_same_tables(made_of, declared.sources)
         placeholder = read_placeholder(settings.log, known_placeholder(known))
         declared = replace(declared, sources=with_placeholder(declared.sources, placeholder))
         slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot, declared.identity)
         self._resources.enter_context(closing(slot))
         self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, marker, known, self._clock, slot, control.last_published))
+            closing(open_log(settings, declared, marker, known, self._clock, slot, published))
         )
         facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
         lock.hold_in_jvm(self._spark)
@@ -150,12 +153,13 @@ class Engine:
         )
         if self._request is not None:
             require_present(warehouse, self._request)
+        generation = (known.generation if known else None) or generation_name(facts)
         self._tables = Tables(
             warehouse,
-            (known.generation if known else None) or generation_name(facts),
+            generation,
             declared.sources,
             settings.engine.parallel_commits,
-            self._place(control),
+            self._place(published, "" if reset is None else f"{REBUILT}{generation}"),
         )
         self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead)
         self._tables.lost_rows = LostRows(self._source)
@@ -167,13 +171,15 @@ class Engine:
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         with control.writing():
-            take_over(control, self._tables, {"source": facts, PLACEHOLDER: placeholder})
+            number = 1 if reset is None else reset.capture.number
+            take_over(control, self._tables, {SOURCE: facts, CAPTURE: number, PLACEHOLDER: placeholder})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
             self._tables.standing_in = frozenset(self._request.tables)
         self._requests.forget()
         if self._tables.published is None:
             require_dates_of_snapshot(self._source, declared.sources)
+            quarantine.forget_others(self._tables, control, self._log.topics())
             self._tables.skip(self._log.begin())
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
@@ -262,8 +268,8 @@ class Engine:
     def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:
         return publish_swap(self._log, self._tables, self._views, self._control, request, swap)
 
-    def _place(self, control: ControlLog) -> Place:
-        published = where_published(control.last_published)
+    def _place(self, last: ControlRecord | None, suffix_of_views: str) -> Place:
+        published = where_published(last, suffix_of_views)
         requested = self._request.tables if self._request is not None else {}
         return lambda name, path: requested[name].path if name in requested else published(name, path)
 
@@ -288,7 +294,7 @@ def open_log(
         settings.source.tables,
         marker,
         publication=settings.source.publication,
-        known_topics=known.detail["source"]["topics"] if known else None,
+        known_topics=known.detail[SOURCE]["topics"] if known else None,
         toast_lookup=looked_up,
         bulk=[table.name for table in declared.sources if not is_looked_up(table)],
         published=cut_of(published, {}, read_offsets(published)) if published else None,

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cdc_views.engine.epoch import MARKER
-from cdc_views.errors import BadConfig, LogDiscontinuity, SchemaChanged
+from cdc_views.errors import RESET, BadConfig, LogDiscontinuity, SchemaChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
 from cdc_views.store.control import ControlRecord
 
 PLACEHOLDER: Final = "placeholder"
 """In the detail of a takeover: what the log's events have for unchanged values (log/placeholder.py)."""
-
-REBUILD: Final = "start with an empty warehouse, another slot and another topic prefix"
 
 
 def generation_facts(
@@ -49,13 +47,13 @@ def known_placeholder(takeover: ControlRecord | None) -> str | None:
     return None if takeover is None else takeover.detail.get(PLACEHOLDER)
 
 
-def require_same_source(known: dict[str, Any], identity: SourceIdentity, slot: str) -> None:
+def require_same_source(known: Mapping[str, Any], identity: SourceIdentity, slot: str) -> None:
     """Raises LogDiscontinuity, naming the fact that is another one now."""
     for fact, found in _source_facts(identity, slot).items():
         if known[fact] != found:
             raise LogDiscontinuity(
                 f'source has {fact.replace("_", " ")} "{found}", wanted "{known[fact]}"',
-                hint=f"this is not the database that the warehouse was made from; {REBUILD}",
+                hint=f"this is not the database that the warehouse was made from; correct source.dsn, or {RESET}",
             )
 
 
@@ -67,7 +65,7 @@ def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -
     """
     if published is None:
         return
-    hint = f"it goes on from an earlier state of itself (a restore); {REBUILD}"
+    hint = f"it goes on from an earlier state of itself (a restore); {RESET}"
     if published.position is not None and end < published.position:
         raise LogDiscontinuity(
             f"source is at position {end}, wanted at least the published {published.position}", hint=hint
@@ -78,7 +76,7 @@ def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -
         )
 
 
-def require_same_tables(known: dict[str, Any] | None, sources: Sequence[SourceTable]) -> None:
+def require_same_tables(known: Mapping[str, Any] | None, sources: Sequence[SourceTable]) -> None:
     """The mirrors have the columns that they were made with. Raises SchemaChanged, BadConfig for a new table."""
     for source in sources if known else ():
         assert known is not None
@@ -86,10 +84,10 @@ def require_same_tables(known: dict[str, Any] | None, sources: Sequence[SourceTa
         if fingerprint is None:
             raise BadConfig(
                 f'table "{source.name}" was not in this project when its warehouse was made',
-                hint=f"adding a table is not built yet; {REBUILD}",
+                hint=f"{RESET}: it takes the new tables in",
             )
         if fingerprint != source.mirror_fingerprint():
             raise SchemaChanged(
                 f'table "{source.name}" was changed since its mirror was made, or what source.text_columns says of it',
-                hint=f"{REBUILD}",
+                hint=RESET,
             )

@@ -9,7 +9,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.broken import LASTING, require_unbroken
 from cdc_views.engine.capture import confirmed_flush, require_slot
 from cdc_views.engine.self_contained import check_self_contained
-from cdc_views.errors import NotRunning, PreflightFailed, SourceUnreachable, UnknownTable, UnsupportedType
+from cdc_views.errors import RESET, NotRunning, PreflightFailed, SourceUnreachable, UnknownTable, UnsupportedType
 from cdc_views.findings import Finding
 from cdc_views.log.preflight import check_log
 from cdc_views.source.catalog import read_tables
@@ -38,7 +38,7 @@ def _check_history(settings: Settings) -> Iterator[Finding]:
     try:
         require_unbroken(settings.warehouse)
     except LASTING as error:
-        yield Finding("error", f'warehouse "{settings.warehouse}"', error.message, error.hint or "begin anew")
+        yield Finding("error", f'warehouse "{settings.warehouse}"', error.message, error.hint or RESET)
 
 
 def _check_names(settings: Settings) -> Iterator[Finding]:
@@ -66,6 +66,11 @@ def fix(settings: Settings) -> list[Finding]:
 def require_ready(settings: Settings) -> None:
     """Raises PreflightFailed with every error that `check` finds; SlotChanged and LogDiscontinuity by their names."""
     require_unbroken(settings.warehouse)
+    require_met(settings)
+
+
+def require_met(settings: Settings) -> None:
+    """The same, whatever was remembered of the log's history."""
     errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
     if errors:
         with suppress(NotRunning, SourceUnreachable):

@@ -231,9 +231,7 @@ class Step:
         """What is to be committed; None if nothing is."""
         if not self.put and not self.gone:
             return None
-        key = pa.schema([SPEC.schema.field(name) for name in SPEC.key])
-        deleted = pa.Table.from_pylist([place._asdict() for place in sorted(self.gone)], schema=key)
-        return Changes(deleted if self.gone else None, rows_of(self.put.values()))
+        return Changes(_keys(self.gone) if self.gone else None, rows_of(self.put.values()))
 
     def after(self, before: Iterable[Entry]) -> list[Entry]:
         """The entries when the epoch is committed."""
@@ -261,6 +259,11 @@ def _is_done(entry: Entry, past: Past, sifted: Sifted, end: Offsets) -> bool:
         is_of_no_row = not isinstance(identity[1], tuple) and _is_before(entry.place, end)
         return is_of_no_row or identity in sifted.whole
     return identity in past.retried if entry.state in PARKED else _is_before(entry.place, end)
+
+
+def _keys(places: Iterable[Place]) -> pa.Table:
+    key = pa.schema([SPEC.schema.field(name) for name in SPEC.key])
+    return pa.Table.from_pylist([place._asdict() for place in sorted(places)], schema=key)
 
 
 def rows_of(entries: Iterable[Entry]) -> pa.Table:
@@ -303,6 +306,24 @@ def keep(
     stamp = Stamp(record.epoch, record.attempt, str(tables.position or "0/0"))
     changes = Changes(None, rows_of(entries))
     tables.stand_at({NAME: tables.warehouse.commit(SPEC, tables.version(NAME), changes, stamp)})
+
+
+def forget_others(tables: Tables, control: ControlLog, topics: Collection[str]) -> None:
+    """Drop the entries of other topics: of those of a generation that a reset has replaced."""
+    if tables.quarantine is None:
+        return
+    places = [each.place for each in tables.quarantine.at(tables.version(NAME)) if each.place.topic not in topics]
+    if places:
+        record = control.append(
+            kind="quarantine",
+            epoch=control.last_epoch,
+            attempt=control.new_attempt(),
+            generation=tables.generation,
+            detail={"forgotten": len(places)},
+        )
+        stamp = Stamp(record.epoch, record.attempt, str(tables.position or "0/0"))
+        changes = Changes(_keys(places), rows_of([]))
+        tables.stand_at({NAME: tables.warehouse.commit(SPEC, tables.version(NAME), changes, stamp)})
 
 
 def keep_stopped(tables: Tables, control: ControlLog, entries: Sequence[Entry]) -> None:

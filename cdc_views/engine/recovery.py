@@ -35,7 +35,7 @@ UNREADABLE: Final = "the intended part of the log can no longer be read as it wa
 
 def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> None:
     """Steps 1 to 3. Raises Fenced if another writer was faster, ForeignCommit for what is not ours."""
-    published = control.last_published
+    published = control.published_in(tables.generation)
     takeover = control.take_over(generation=tables.generation, detail=detail)
     faults.point("takeover.after_record")
     if published is not None:
@@ -70,7 +70,7 @@ def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
 
     One that changes rows is of an attempt since then; upkeep of any that was before.
     """
-    published = control.last_published
+    published = tables.published
     ever = known_attempts(control.records)
     recent = {record.attempt for record in control.records if published is None or record.seq > published.seq}
     for name, spec in tables.specs.items():
@@ -95,6 +95,9 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
     record = control.open_intent
     if record is None:
         return None
+    if record.generation != tables.generation:
+        forsake(control, record)
+        return None
     old = read_intent(record)
     # The fence lies above what was committed; its content is the same.
     done = {name: tables.version(name) for name in committed_by(old, tables)}
@@ -114,6 +117,20 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
     except (LogGap, OffsetCompacted):
         abandon(tables, control, old, done, UNREADABLE)
         return None
+
+
+def forsake(control: ControlLog, intent: ControlRecord) -> None:
+    """Say that an epoch of a generation that a reset has replaced will never be published; nobody reads its tables."""
+    control.append(
+        kind="abandon",
+        epoch=intent.epoch,
+        attempt=control.new_attempt(),
+        generation=intent.generation,
+        position=intent.position,
+        complete_to=intent.complete_to,
+        committed_at=intent.committed_at,
+        detail={"reason": "a reset has replaced its generation"},
+    )
 
 
 def _was_restored(name: str, intent: Intent, tables: Tables) -> bool:

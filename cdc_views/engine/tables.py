@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.quarantine import Quarantine
+from cdc_views.engine.relations import VIEW_FOLDER
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.metrics import UpkeepDone
@@ -30,12 +31,18 @@ def as_defined(name: str, path: str) -> str:
     return path
 
 
-def where_published(published: ControlRecord | None) -> Place:
-    """Where the manifest says: a rebuild makes a table anew at its path with a suffix."""
+def where_published(published: ControlRecord | None, suffix_of_views: str = "") -> Place:
+    """Where the manifest says: a rebuild makes a table anew at its path with a suffix.
+
+    A view that is not published yet gets the path with `suffix_of_views`: after a reset it is not to be where an
+    earlier generation has one.
+    """
 
     def place(name: str, path: str) -> str:
         table = published.tables.get(name) if published is not None else None
-        return table.path if table is not None and table.path.startswith(f"{path}{REBUILT}") else path
+        if table is not None and (table.path == path or table.path.startswith(f"{path}{REBUILT}")):
+            return table.path
+        return f"{path}{suffix_of_views}" if path.startswith(VIEW_FOLDER) else path
 
     return place
 

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Protocol
 
 from cdc_views.captured import CapturedSet
-from cdc_views.errors import LogDiscontinuity, SequenceRegressed
+from cdc_views.errors import RESET, LogDiscontinuity, SequenceRegressed
 from cdc_views.log.record import Offsets, Order, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
@@ -167,7 +167,7 @@ class Held:
             f'topic "{record.topic}" partition {record.partition} offset {record.offset}: order is '
             f"{_printed(order)}, wanted at least {_printed(Order(max(self._commit, 0), self._lsn))}",
             hint="the topic was written twice: by two connectors, by a second snapshot, or without exactly-once; "
-            "start with a new slot and new topics",
+            f"{RESET}",
         )
 
 
@@ -180,8 +180,7 @@ def discontinuity(record: Record, floor: Lsn, before: Order | None = None) -> Lo
         f"{record.place}: order is {_printed(record.order or Order(None, None))}, "
         f"wanted at least the published position {floor}"
         + ("" if before is None else f"; the highest before it is {_printed(before)}"),
-        hint="the log goes on from an earlier state of the source (a failover, a restore, a new slot); "
-        "start with a new slot and new topics",
+        hint=f"the log goes on from an earlier state of the source (a failover, a restore, a new slot); {RESET}",
     )
 
 

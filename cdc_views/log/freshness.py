@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from cdc_views.errors import LogGap
+from cdc_views.errors import RESET, LogGap
 from cdc_views.log.topics import Topic
 
 # The clocks of source, brokers and engine differ; a tenth at most, for topics that keep less.
@@ -60,7 +60,7 @@ class Freshness:
             raise LogGap(
                 f"the log was last read to its end {now_s - since_s:.0f} s ago, and keeps what was deleted "
                 f"for {self.limit_s:.0f} s",
-                hint="changes may have been compacted away; start with an empty warehouse and a new snapshot",
+                hint=f"changes may have been compacted away; {RESET}",
             )
 
 

@@ -15,7 +15,15 @@ from typing import Any, Final
 from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import CdcViewsError, LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, TopicChanged
+from cdc_views.errors import (
+    RESET,
+    CdcViewsError,
+    LogDiscontinuity,
+    LogGap,
+    MarkerTimeout,
+    OffsetCompacted,
+    TopicChanged,
+)
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.cut import Cut
 from cdc_views.log.freshness import Freshness
@@ -485,7 +493,7 @@ class Log:
         if self._has_snapshot and heartbeat.value is not None and heartbeat.value.get("op") == "r":
             raise LogDiscontinuity(
                 f'topic "{heartbeat.topic}" offset {heartbeat.offset}: a snapshot was taken again, wanted changes',
-                hint="rows deleted before it may be in no event; start with a new slot and new topics",
+                hint=f"rows deleted before it may be in no event; {RESET}",
             )
 
     def _read_raw(self, wait_s: float) -> list[RawRecord]:
@@ -547,6 +555,5 @@ def _epochs_at_end(cut: Cut) -> dict[TopicPartition, tuple[int, int]]:
 def _records_lost(problem: str) -> LogDiscontinuity:
     return LogDiscontinuity(
         f"{problem}: the log has lost records that it had",
-        hint="a broker's machine has lost power, or a replica that was behind was made the leader; "
-        "start with a new slot and new topics",
+        hint=f"a broker's machine has lost power, or a replica that was behind was made the leader; {RESET}",
     )

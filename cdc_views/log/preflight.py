@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from cdc_views.config import LogSettings, Settings
-from cdc_views.errors import BadConfig, NotRunning, SlotChanged
+from cdc_views.errors import RESET, BadConfig, NotRunning, SlotChanged
 from cdc_views.findings import Finding
 from cdc_views.log.at_least_once import HINT
 from cdc_views.log.connect import Connect
@@ -23,8 +22,6 @@ from cdc_views.log.topics import (
 )
 from cdc_views.lsn import Lsn
 from cdc_views.service_schema import SERVICE_TABLES
-
-_START_AGAIN: Final = "delete the connector, its slot and its topics, and start again with an empty warehouse"
 
 
 def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> list[Finding]:
@@ -55,7 +52,7 @@ def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None)
     if problem:
         raise SlotChanged(
             f"{problem}: the changes between are lost",
-            hint=_START_AGAIN,
+            hint=RESET,
         )
 
 
@@ -94,7 +91,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
             remedy += "; where that cannot be, name their offset.storage.topic as log.offsets_topic"
         yield Finding("error", f"connector setting {name}", "; ".join(errors), remedy)
     if (mismatch := _slot_problem(connect, settings.log, confirmed_flush_lsn)) is not None:
-        yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, _START_AGAIN)
+        yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, RESET)
 
 
 def _slot_problem(connect: Connect, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
@@ -115,7 +112,7 @@ def _check_topics(settings: Settings) -> Iterator[Finding]:
     least_ms = min(LEAST_COMPACTION_LAG_MS, settings.log.min_compaction_lag_ms)
     names = topic_names(settings.log.topic_prefix, settings.source.tables)
     for name, topic in describe_topics(admin, names).items():
-        remedy = 'set it with "kafka-configs --alter"; a topic that was compacted too early needs a new snapshot'
+        remedy = f'set it with "kafka-configs --alter"; if the topic was compacted too early, {RESET}'
         for problem in check_topic(topic, least_ms):
             yield Finding("error", f'topic "{name}"', problem, remedy)
         if names[name] in SERVICE_TABLES and topic.partitions != 1:

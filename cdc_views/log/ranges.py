@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Final
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import CutTooLarge, NotRunning, OffsetCompacted
+from cdc_views.errors import RESET, CutTooLarge, NotRunning, OffsetCompacted
 from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
 from cdc_views.log.memory import event_bytes, most_bytes
@@ -28,7 +28,7 @@ def require_readable(begin: Offsets, start: Offsets) -> None:
             raise OffsetCompacted(
                 f'topic "{partition.topic}" partition {partition.partition}: first offset is {begin[partition]}, '
                 f"wanted {wanted}",
-                hint="the log no longer holds the changes that the mirrors need; start with a new snapshot",
+                hint=f"the log no longer holds the changes that the mirrors need; {RESET}",
             )
 
 

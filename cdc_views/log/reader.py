@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import OffsetCompacted
+from cdc_views.errors import RESET, OffsetCompacted
 from cdc_views.log.record import Offsets, RawRecord, TopicPartition
 from cdc_views.log.topics import PASSING, admin_client, require_partitions, unreachable
 
@@ -127,7 +127,7 @@ class Reader:
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise OffsetCompacted(
                 f'partition "{partition}": the wanted offset {self.next.get(partition)} is not there any more',
-                hint="the log no longer holds the changes that the mirrors need; start with a new snapshot",
+                hint=f"the log no longer holds the changes that the mirrors need; {RESET}",
             )
         if error.code() in _UNKNOWN:
             require_partitions(admin_client(self._settings), [partition])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import CdcViewsError, ConnectorFailed, NotRunning, SnapshotInterrupted
+from cdc_views.errors import RESET, CdcViewsError, ConnectorFailed, NotRunning, SnapshotInterrupted
 from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.notifications import notification_partition, told
 from cdc_views.log.reader import Reader
@@ -74,7 +74,7 @@ def interrupted(how: str) -> SnapshotInterrupted:
     """Make the error of a snapshot whose rows cannot be trusted."""
     return SnapshotInterrupted(
         f"the initial snapshot {how}: the log may hold rows that the source no longer has",
-        hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
+        hint=RESET,
     )
 
 

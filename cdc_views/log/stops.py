@@ -10,14 +10,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from cdc_views.captured import CapturedSet, CapturedTable, Change, changes
-from cdc_views.errors import CdcViewsError, SchemaChanged, TableTruncated
+from cdc_views.errors import RESET, CdcViewsError, SchemaChanged, TableTruncated
 from cdc_views.log.cut import Held
 from cdc_views.log.markers import committed_at
 from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
-HINT: Final = "the epoch before it is the last one; start with an empty warehouse, a new slot and new topics"
+HINT: Final = f"the epoch before it is the last one; {RESET}"
 
 
 @dataclass(frozen=True)

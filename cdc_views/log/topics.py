@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import BadConfig, CdcViewsError, LogError, NotRunning, TopicChanged
+from cdc_views.errors import RESET, BadConfig, CdcViewsError, LogError, NotRunning, TopicChanged
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
@@ -97,6 +97,27 @@ def topic_name(prefix: str, table: TableName) -> str:
 def notification_topic(prefix: str) -> str:
     """Give the topic in which Debezium tells how the snapshot gets on."""
     return f"{prefix}.notifications"
+
+
+def connector_heartbeat_topic(prefix: str) -> str:
+    """Give the topic that Debezium makes for its own heartbeats; nobody reads it."""
+    return f"__debezium-heartbeat.{prefix}"
+
+
+def topics_of(settings: LogSettings, tables: Iterable[TableName]) -> list[str]:
+    """Name the topics of a connector that exist: of these tables, and those of its own. Raises NotRunning."""
+    prefix = settings.topic_prefix
+    wanted = [*topic_names(prefix, tables), notification_topic(prefix), connector_heartbeat_topic(prefix)]
+    return sorted(topic_facts(admin_client(settings), wanted))
+
+
+def topics_below(settings: LogSettings) -> list[str]:
+    """Name all topics whose names begin with the prefix and a dot, whoever made them. Raises NotRunning."""
+    try:
+        found = admin_client(settings).list_topics(timeout=REQUEST_TIMEOUT_S).topics
+    except KafkaException as error:
+        raise unreachable(error) from None
+    return sorted(name for name in found if name.startswith(f"{settings.topic_prefix}."))
 
 
 def topic_names(prefix: str, tables: Iterable[TableName]) -> dict[str, TableName]:
@@ -174,8 +195,12 @@ def ensure_topics(
 
 def delete_topics(settings: LogSettings, tables: Iterable[TableName]) -> None:
     """Delete the topics of these tables, the service tables' and the notifications, and wait until they are gone."""
-    admin = admin_client(settings)
     names = [*topic_names(settings.topic_prefix, tables), notification_topic(settings.topic_prefix)]
+    delete_named_topics(admin_client(settings), names)
+
+
+def delete_named_topics(admin: AdminClient, names: list[str]) -> None:
+    """Delete those of these topics that exist, and wait until they are gone. Raises NotRunning."""
     for future in admin.delete_topics(names, operation_timeout=REQUEST_TIMEOUT_S).values():
         try:
             future.result()
@@ -206,8 +231,8 @@ def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Any]) -> N
             state = f"is {found[name]}" if name in found else "is gone"
             raise TopicChanged(
                 f'topic "{name}" {state}, wanted {facts}',
-                hint="it was deleted, made anew or got more partitions: keys and offsets of before mean nothing "
-                "in it; start with a new slot and new topics",
+                hint="it was deleted, created again or got more partitions: earlier offsets mean nothing in it; "
+                f"{RESET}",
             )
 
 
@@ -286,8 +311,7 @@ def require_partitions(admin: AdminClient, partitions: Iterable[TopicPartition])
             state = f"has no partition {each.partition}" if each.topic in facts else "is gone"
             raise TopicChanged(
                 f'topic "{each.topic}" {state}',
-                hint="if it is a table's, start with a new slot and new topics; one of notifications is made by the "
-                "next start",
+                hint=f"if it is a table's, {RESET}; one of notifications is created by the next start",
             )
 
 

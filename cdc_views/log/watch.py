@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import NotRunning, SlotChanged
+from cdc_views.errors import RESET, NotRunning, SlotChanged
 from cdc_views.log.connect import Connect, require_not_failed
 from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
@@ -70,8 +70,7 @@ class Watch:
             raise SlotChanged(
                 f"{record.place}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, which the "
                 "slot has confirmed",
-                hint="somebody moved the slot, or made it anew, and changes are lost; "
-                "start with a new slot and new topics",
+                hint=f"somebody moved the slot, or created it again, and changes are lost; {RESET}",
             )
 
     def forget(self, position: Lsn) -> None:

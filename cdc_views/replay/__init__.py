@@ -9,4 +9,5 @@ unfinished.py   rebuilds that are under way, so that a killed one goes on or is 
 compare.py      what differs between two versions of a table
 exchange.py     asking the running engine to swap, or doing it in its place
 rollback.py     back to what a swap has replaced
+reset.py        a new generation beside the old one, published in one epoch
 """

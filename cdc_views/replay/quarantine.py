@@ -11,6 +11,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
+from cdc_views.engine.captures import require_no_reset
 from cdc_views.engine.quarantine import NAME, Entry, entry_of
 from cdc_views.engine.requests import QuarantineRequest
 from cdc_views.log.record import Place
@@ -44,6 +45,7 @@ def discard(settings: Settings, jars: Sequence[Path], place: Place) -> ControlRe
 
 
 def _asked(settings: Settings, jars: Sequence[Path], request: QuarantineRequest) -> ControlRecord:
+    require_no_reset(settings.warehouse)
     with ExitStack() as resources:
 
         def session() -> SparkSession:

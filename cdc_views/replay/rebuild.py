@@ -21,6 +21,7 @@ from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import BulkReader, OnProgress
+from cdc_views.engine.captures import SOURCE, known_takeover, require_no_reset
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.engine import open_log
 from cdc_views.engine.epoch import cut_of, read_offsets
@@ -42,7 +43,7 @@ from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, s
 from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
-from cdc_views.store.control import ControlRecord, last_published, last_takeover, read_control
+from cdc_views.store.control import ControlRecord, last_published, read_control
 from cdc_views.store.disk import touching
 from cdc_views.store.lock import holder
 from cdc_views.store.reading import require_readable
@@ -108,6 +109,7 @@ def rebuild(
     with ExitStack() as resources, touching(settings.warehouse):
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = _with_placeholder(settings, declare(settings, source))
+        require_no_reset(settings.warehouse)
         base = last_published(settings.warehouse)
         plan = plan_rebuild(declared, names, origin)
         _require_declared_as_published(plan, base)
@@ -329,14 +331,14 @@ class _Rebuild:
 
 
 def _with_placeholder(settings: Settings, declared: Declared) -> Declared:
-    known = known_placeholder(last_takeover(read_control(settings.warehouse)))
+    known = known_placeholder(known_takeover(read_control(settings.warehouse)))
     return replace(declared, sources=with_placeholder(declared.sources, read_placeholder(settings.log, known)))
 
 
 def _open_log(settings: Settings, declared: Declared) -> Log:
-    known = last_takeover(read_control(settings.warehouse))
+    known = known_takeover(read_control(settings.warehouse))
     assert known is not None
-    require_same_tables(known.detail["source"], declared.sources)
+    require_same_tables(known.detail[SOURCE], declared.sources)
     return open_log(settings, declared, _NoMarker(), known)
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
+from cdc_views.engine.captures import require_no_reset
 from cdc_views.engine.swap import Standby, SwapRequest, read_standbys
 from cdc_views.engine.tables import REBUILT
 from cdc_views.errors import BadReplay
@@ -26,6 +27,7 @@ def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlReco
 
     What was replaced first takes in what has happened since. Raises BadReplay, LogGap.
     """
+    require_no_reset(settings.warehouse)
     swapped = _last_swap(read_control(settings.warehouse), name)
     with session_for(settings.engine, jars) as spark:
         tables = read_standbys(swapped.detail[REPLACED])
@@ -34,7 +36,10 @@ def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlReco
 
 
 def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
+    generation = next((record.generation for record in reversed(records) if record.published_at is not None), None)
     for record in reversed(records):
+        if record.generation != generation:
+            continue  # a reset has replaced it
         replaced = record.detail.get(REPLACED, {})
         if name in replaced or f"public.{name}" in replaced:
             return record

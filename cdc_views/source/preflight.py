@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from cdc_views.config import Settings, SourceSettings
-from cdc_views.errors import PreflightFailed
+from cdc_views.errors import RESET, PreflightFailed
 from cdc_views.findings import Finding
 from cdc_views.service_schema import SCHEMA
 from cdc_views.source.connection import Connection, connect
@@ -210,7 +210,7 @@ def _check_slot(connection: Connection, source: SourceSettings) -> Iterator[Find
             yield Finding("error", "WAL senders", "none is free", "raise max_wal_senders")
         return
     if slot.lost:
-        yield Finding("error", subject, LOST, "drop the connector and the slot, and make a new snapshot")
+        yield Finding("error", subject, LOST, RESET)
     if slot.plugin != "pgoutput" or slot.database != connection.info.dbname:
         problem = f'is of plugin "{slot.plugin}" in database "{slot.database}", wanted "pgoutput" in this one'
         yield Finding("error", subject, problem, "give another name in source.slot")

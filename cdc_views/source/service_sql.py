@@ -31,6 +31,9 @@ CREATE TABLE IF NOT EXISTS cdc_views.truncates (
 CREATE TABLE IF NOT EXISTS cdc_views.captured (
     publication text NOT NULL, relation oid NOT NULL, schema_name text NOT NULL, table_name text NOT NULL,
     PRIMARY KEY (publication, relation));
+
+CREATE TABLE IF NOT EXISTS cdc_views.former_identities (
+    relation oid PRIMARY KEY, identity text NOT NULL, index_relation oid);
 """
 
 # The key index of a relation with REPLICA IDENTITY USING INDEX, by its columns.
@@ -246,6 +249,17 @@ FORGET: Final = """
 DELETE FROM cdc_views.captured WHERE publication = {publication}
     AND ((schema_name, table_name) NOT IN (SELECT * FROM unnest({schemas}::text[], {names}::text[]))
          OR NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = relation));
+"""
+
+# Of the table and what inherits from it, as it was when the table was first captured: `destroy` restores it.
+FORMER_IDENTITY: Final = """
+INSERT INTO cdc_views.former_identities (relation, identity, index_relation)
+WITH RECURSIVE family(relation) AS (
+    SELECT {relation}::regclass::oid
+    UNION SELECT i.inhrelid FROM family JOIN pg_inherits i ON i.inhparent = family.relation)
+SELECT t.oid, t.relreplident::text, (SELECT x.indexrelid FROM pg_index x WHERE x.indrelid = t.oid AND x.indisreplident)
+FROM family JOIN pg_class t ON t.oid = family.relation
+ON CONFLICT (relation) DO NOTHING;
 """
 
 GRANTS: Final = """

@@ -148,7 +148,7 @@ def _create_event_triggers(connection: Connection) -> bool:
 
 
 def _capture(table: TableName, publication: str) -> sql.Composed:
-    return sql.SQL(service_sql.CAPTURE).format(
+    return sql.SQL(service_sql.CAPTURE + service_sql.FORMER_IDENTITY).format(
         relation=sql.Literal(quoted(table)),
         schema=sql.Literal(table.schema),
         name=sql.Literal(table.table),

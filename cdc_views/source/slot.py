@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import psycopg
 
-from cdc_views.errors import SlotChanged
+from cdc_views.errors import RESET, SlotChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import Connection
 
@@ -61,7 +61,7 @@ def finding(name: str, slot: Slot | None) -> SlotChanged | None:
         return None
     return SlotChanged(
         f'replication slot "{name}" {"is gone" if slot is None else LOST}, and with it the changes since',
-        hint="delete the connector, its slot and its topics, and start again with an empty warehouse",
+        hint=RESET,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from psycopg import sql
 
-from cdc_views.errors import UnsupportedType
+from cdc_views.errors import RESET, UnsupportedType
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
 from cdc_views.source.service_tables import identifier
@@ -37,5 +37,5 @@ def require_dates_of_snapshot(connection: Connection, tables: Iterable[SourceTab
                 raise UnsupportedType(
                     f'table "{table.name}": column "{name}" holds a date before 0001-01-01, or from 1582-10-05 to '
                     "1582-10-14, which Debezium's snapshot moves to another day",
-                    hint="change it at the source, or make the column a text there; then begin with a new snapshot",
+                    hint=f"change it at the source, or make the column a text there; then {RESET}",
                 )

@@ -53,8 +53,10 @@ __all__ = [
     "TableVersion",
     "known_attempts",
     "last_published",
+    "last_reset",
     "last_takeover",
     "read_control",
+    "standing",
 ]
 
 FOLDER: Final = "_epochs"
@@ -161,6 +163,11 @@ class ControlLog:
         """What readers see."""
         return next((record for record in reversed(self.records) if record.kind in PUBLISHING), None)
 
+    def published_in(self, generation: str | None) -> ControlRecord | None:
+        """What readers see, if it is of this generation: an engine goes on from nothing else."""
+        published = self.last_published
+        return published if published is not None and published.generation == generation else None
+
     @property
     def open_intent(self) -> ControlRecord | None:
         """The last intent, unless its epoch was published or abandoned since."""
@@ -225,7 +232,7 @@ class ControlLog:
             raise
 
     def forget_before(self, first: int) -> None:
-        """Hold no longer the records before this number, but for the last takeover's."""
+        """Hold no longer the records before this number, but for those that stay."""
         self.records = _since(self.records, first)
 
     def _put(self, record: ControlRecord, rearranged: Sequence[Action], repeated: Sequence[ControlRecord]) -> None:
@@ -261,6 +268,16 @@ def read_control(root: Path) -> list[ControlRecord]:
 def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
     """The record with which the last writer began; None if there was none yet."""
     return next((record for record in reversed(records) if record.kind == "takeover"), None)
+
+
+def last_reset(records: Sequence[ControlRecord]) -> ControlRecord | None:
+    """The last record of kind `reset`; None if there was no reset."""
+    return next((record for record in reversed(records) if record.kind == "reset"), None)
+
+
+def standing(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Records that stay, however old: they say what the mirrors were made from, and which capture is current."""
+    return [record for record in (last_takeover(records), last_reset(records)) if record is not None]
 
 
 def known_attempts(records: Sequence[ControlRecord]) -> Container[int]:
@@ -372,9 +389,9 @@ def _first(records: Sequence[ControlRecord]) -> int:
 
 
 def _since(records: Sequence[ControlRecord], first: int) -> list[ControlRecord]:
-    """The records from this one on, and the last takeover."""
-    takeover = last_takeover(records)
-    return [record for record in records if record.seq >= first or record is takeover]
+    """The records from this one on, and those that stay."""
+    kept = {record.seq for record in standing(records)}
+    return [record for record in records if record.seq >= first or record.seq in kept]
 
 
 def _foreign(what: str) -> ForeignCommit:

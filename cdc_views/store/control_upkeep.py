@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.compaction import removal
-from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, last_takeover
+from cdc_views.store.control import FIRST, FOLDER, SPEC, ControlLog, standing
 from cdc_views.store.disk import touching
 from cdc_views.store.merged_file import rows_of, write_merged
 from cdc_views.store.retention import Needed
@@ -54,8 +54,6 @@ class ControlUpkeep:
         shortened = any(_numbers(add)[0] < first for add in merged)
         written = self._merged(merged, first)
         faults.point("upkeep.after_control_file")
-        takeover = last_takeover(self._control.records)
-        assert takeover is not None
         self._control.append(
             kind="upkeep",
             epoch=self._control.last_epoch,
@@ -66,8 +64,7 @@ class ControlUpkeep:
                 *({"add": {**add, "dataChange": shortened}} for add in written),
                 *(removal(add, data_change=True) for add in gone),
             ],
-            # It says what the mirrors were made from.
-            repeated=[takeover] if takeover.seq < first else [],
+            repeated=[record for record in standing(self._control.records) if record.seq < first],
         )
         self._control.forget_before(first)
         faults.point("upkeep.after_control_record")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,10 +87,7 @@ class WarehouseLock:
             time.sleep(_POLL_S)
 
     def _locked(self, holder: str) -> WarehouseLocked:
-        return WarehouseLocked(
-            f'warehouse "{self._root}" is locked by process {holder}',
-            hint="an engine runs on it; stop that one first, or wait until it has ended",
-        )
+        return _locked(self._root, holder)
 
 
 def holder(root: Path) -> int | None:
@@ -107,6 +105,37 @@ def _holding_pid(file: Path) -> int | None:
         except BlockingIOError:
             return int(file.read_text().strip() or 0) or None
     return None
+
+
+@contextmanager
+def only_reset(root: Path) -> Iterator[None]:
+    """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked, WarehouseUnusable."""
+    file = root / _FOLDER / "reset"
+    with touching(root):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _flocked(descriptor):
+            raise WarehouseLocked(
+                f'warehouse "{root}" is being reset by process {_holder(file)}', hint="wait until it has ended"
+            )
+        _write_pid(descriptor, os.getpid())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def require_no_engine(root: Path) -> None:
+    """Raise WarehouseLocked while an engine holds the warehouse."""
+    if (pid := holder(root)) is not None:
+        raise _locked(root, str(pid))
+
+
+def _locked(root: Path, holder: str) -> WarehouseLocked:
+    return WarehouseLocked(
+        f'warehouse "{root}" is locked by process {holder}',
+        hint="an engine runs on it; stop that one first, or wait until it has ended",
+    )
 
 
 def _flocked(descriptor: int) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cdc_views.lsn import Lsn
 
-Kind = Literal["takeover", "intent", "publish", "abandon", "swap", "rollback", "upkeep", "quarantine"]
+Kind = Literal["takeover", "intent", "publish", "abandon", "swap", "rollback", "upkeep", "quarantine", "reset"]
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PUBLISHING: Final[frozenset[str]] = frozenset({"publish", "swap", "rollback"})

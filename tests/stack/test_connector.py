@@ -189,7 +189,7 @@ def test_truncate_with_nothing_before_it_stops_at_once(started: Capture, databas
 @pytest.mark.proves(
     wrong="the slot is advanced by hand",
     seen="`SlotChanged` at the start",
-    do="begin anew: the changes between are lost",
+    do="`cdc-views reset`: the changes between are lost",
 )
 def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: Database) -> None:
     name, slot = started.settings.log.connector, started.settings.source.slot
@@ -312,7 +312,7 @@ def test_tombstone_whose_delete_was_compacted_away_deletes(database: Database, c
 @pytest.mark.proves(
     wrong="the log is compacted ahead of an engine that was away: deletes and their tombstones are gone",
     seen="`LogGap`",
-    do="begin anew; keep more (`min.compaction.lag.ms`, `delete.retention.ms`) than an engine is ever away",
+    do="`cdc-views reset`; keep more (`min.compaction.lag.ms`, `delete.retention.ms`) than an engine is ever away",
 )
 def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: CaptureOf) -> None:
     database.execute(CREATE, TEN_ROWS)
@@ -336,7 +336,7 @@ def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: C
 @pytest.mark.proves(
     wrong="a row is larger than a message of the log may be (10 MB)",
     seen="`ConnectorFailed` with the size",
-    do="make the row smaller, and begin anew: the log has no room for that change",
+    do="make the row smaller, and `cdc-views reset`: the log has no room for that change",
 )
 def test_row_that_is_larger_than_a_message_is_told(database: Database, capture: CaptureOf) -> None:
     database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")

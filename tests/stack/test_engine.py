@@ -183,21 +183,21 @@ def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: 
 @pytest.mark.proves(
     wrong="all topics are made anew while no engine runs",
     seen="`TopicChanged` at the start",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
     assert ready.run("run", "--until-caught-up").returncode == 0
     published, settings = ready.published(), ready.capture.settings
     delete_topics(settings.log, settings.source.tables)
     ensure_topics(settings.log, settings.source.tables)
-    assert_refused(ready, "TopicChanged", 1, "new topics", "run", "--until-caught-up")
+    assert_refused(ready, "TopicChanged", 1, "cdc-views reset", "run", "--until-caught-up")
     assert ready.published() == published
 
 
 @pytest.mark.proves(
     wrong="Postgres is restored to an earlier state, also if its WAL has passed the published position since",
     seen="`LogDiscontinuity`, of a running engine as soon as the server is back",
-    do="begin anew: an empty warehouse, another slot and topic prefix",
+    do="`cdc-views reset`",
 )
 def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
@@ -222,7 +222,7 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
 @pytest.mark.proves(
     wrong="the DSN leads to a standby, or to one that was promoted, also under a running engine",
     seen="`PreflightFailed`; `LogDiscontinuity` (another timeline)",
-    do="give the DSN of the primary; after a promotion begin anew",
+    do="give the DSN of the primary; after a promotion `cdc-views reset`",
 )
 def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
@@ -250,7 +250,7 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
 @pytest.mark.proves(
     wrong="an engine whose slot was moved is started again, by when the slot and the stored offsets agree",
     seen="`SlotChanged` as before, and when it was seen; `check` shows it too",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: Project) -> None:
     engine, log, slot = ready.start("run"), ready.capture.settings.log, ready.capture.settings.source.slot
@@ -332,14 +332,14 @@ def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> 
     assert (first.returncode, err.splitlines()[-1]) == (130, "interrupted")
     wait_for(lambda: not ready.processes(), LIMIT_S)
     ready.database.execute("ALTER TABLE accounts ADD COLUMN note varchar(5)")
-    assert_refused(ready, "SchemaChanged", 1, "start with an empty warehouse", "run", "--once")
+    assert_refused(ready, "SchemaChanged", 1, "cdc-views reset", "run", "--once")
     assert ready.rows("balances") == ready.expected("balances")
 
 
 @pytest.mark.proves(
     wrong="DDL on a captured table, or TRUNCATE",
     seen="`SchemaChanged`, `TableTruncated`; everything before it is published",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 @pytest.mark.parametrize(
     ("statement", "error"),

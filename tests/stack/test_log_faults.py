@@ -139,7 +139,7 @@ def unwatched(captured: Capture, database: Database) -> Followed:
 @pytest.mark.proves(
     wrong="partitions are added to a topic",
     seen="`TopicChanged`",
-    do="begin anew: keys have moved between partitions",
+    do="`cdc-views reset`: keys have moved between partitions",
 )
 def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None:
     admin = admin_client(followed.settings)
@@ -155,7 +155,7 @@ def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None
 @pytest.mark.proves(
     wrong="a topic is deleted, or made anew",
     seen="`TopicChanged`",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
@@ -171,7 +171,7 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
 @pytest.mark.proves(
     wrong="one topic of them is deleted and made anew under a running engine",
     seen="`TopicChanged` within seconds",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_one_topic_that_is_made_anew_stops_the_next_cut_by_its_name(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
@@ -205,7 +205,7 @@ def test_topic_of_notifications_that_is_deleted_stops_the_next_cut(followed: Fol
 @pytest.mark.proves(
     wrong="records are deleted that were not read yet",
     seen="`OffsetCompacted`",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(followed: Followed) -> None:
     followed.database.execute(INSERT)
@@ -238,8 +238,8 @@ def truncate(kafka: Kafka, partition: str, end: int) -> None:
 @pytest.mark.proves(
     wrong="the broker's machine loses power, and records that were read are gone, also if others took their place",
     seen="`LogDiscontinuity`: the log has lost records that it had",
-    do="begin anew; have every record on more than one machine, or `flush.messages=1`: what no engine had read is lost "
-    "without a trace",
+    do="`cdc-views reset`; have every record on more than one machine, or `flush.messages=1`: what no engine had "
+    "read is lost without a trace",
 )
 def test_log_that_has_lost_what_was_read_stops_the_next_cut(
     database: Database, capture: CaptureOf, stack: LocalStack
@@ -309,7 +309,7 @@ def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: 
 @pytest.mark.proves(
     wrong="the connector's offsets are lost, or it is deleted with them and its slot, and made anew",
     seen="`SlotChanged`, `LogDiscontinuity` or `SequenceRegressed`, at a start `SnapshotInterrupted`",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 @pytest.mark.parametrize("keeps_slot", [False, True])
 def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, keeps_slot: bool) -> None:
@@ -332,7 +332,7 @@ def own_worker(request: pytest.FixtureRequest, stack: LocalStack, enterable_fold
 @pytest.mark.proves(
     wrong="the worker's topic of offsets (`offset.storage.topic`) is deleted",
     seen="`LogDiscontinuity` or `SequenceRegressed` once the worker is started again, at a start `SnapshotInterrupted`",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
     own_worker: Connect, database: Database, capture: CaptureOf
@@ -357,7 +357,7 @@ def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
 @pytest.mark.proves(
     wrong="the same, of tables that are empty by then",
     seen="`SlotChanged` or `LogDiscontinuity`",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatched: Followed) -> None:
     unwatched.stop_connector()
@@ -372,7 +372,7 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatc
 @pytest.mark.proves(
     wrong="the slot is dropped, or made anew",
     seen="`SlotChanged` at the start",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 @pytest.mark.parametrize(
     ("change", "problem"),
@@ -394,7 +394,7 @@ def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: s
 @pytest.mark.proves(
     wrong="the server invalidates the slot (`max_slot_wal_keep_size`)",
     seen="`SlotChanged` within seconds; an error of `check`",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
@@ -416,7 +416,7 @@ def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: 
 @pytest.mark.proves(
     wrong="the slot is dropped under a running engine",
     seen="`SlotChanged` within seconds",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
@@ -428,7 +428,7 @@ def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(fol
 @pytest.mark.proves(
     wrong="the slot is advanced by hand, or dropped and made anew, under a running engine",
     seen="`SlotChanged`, or `ConnectorFailed` and then that, before anything of after it is published",
-    do="begin anew: the changes between are lost",
+    do="`cdc-views reset`: the changes between are lost",
 )
 @pytest.mark.parametrize(
     "change",
@@ -462,7 +462,7 @@ PUBLICATION = publication_sql("{publication}", [NAME], FIRST_GENERATED, exists=F
     wrong="the publication is narrowed, or dropped and created again; a label of an enum gets another name; a replica "
     "identity is changed; a trigger of ours is disabled for a TRUNCATE",
     seen="`SchemaChanged`; everything before it is published",
-    do="begin anew",
+    do="`cdc-views reset`",
 )
 @pytest.mark.parametrize(
     "change",
@@ -496,7 +496,7 @@ def test_what_changes_rows_without_an_event_stops_the_next_cut(
 @pytest.mark.proves(
     wrong="a table is rewritten where event triggers are missing, while no engine runs",
     seen="`SchemaChanged` at the first epoch",
-    do="begin anew; let a superuser make the event triggers, which tell it more exactly",
+    do="`cdc-views reset`; let a superuser make the event triggers, which tell it more exactly",
 )
 def test_rewrite_without_event_triggers_is_seen_by_the_next_engine(database: Database, capture: CaptureOf) -> None:
     database.execute(CREATE, TEN_ROWS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cdc_views.errors import WarehouseLocked
-from cdc_views.store.lock import WarehouseLock
+from cdc_views.store.lock import WarehouseLock, only_reset
 
 HOLD = {
     "engine": "import fcntl as f; f.flock(file, f.LOCK_EX)",
@@ -69,3 +69,10 @@ def test_acquire_is_not_inherited_by_child_processes(tmp_path: Path) -> None:
     again.release()
     child.kill()
     child.wait()
+
+
+def test_second_reset_of_a_warehouse_is_refused(tmp_path: Path) -> None:
+    with only_reset(tmp_path), pytest.raises(WarehouseLocked, match="is being reset by process"), only_reset(tmp_path):
+        pass
+    with only_reset(tmp_path):
+        pass

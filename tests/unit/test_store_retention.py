@@ -134,6 +134,17 @@ def test_control_log_stays_short_and_keeps_the_takeover_and_every_late_record(ep
     assert epochs.control.last_attempt + 1 not in known_attempts(records)
 
 
+def test_control_log_keeps_the_last_reset_when_older_records_go(epochs: Epochs) -> None:
+    for number in (2, 3):
+        epochs.control.append(kind="reset", epoch=0, attempt=epochs.control.new_attempt(), detail={"number": number})
+    for _ in range(2):
+        epochs.publish(36)
+        epochs.keep_up()
+    records = read_control(epochs.root)
+    assert [record.detail for record in records if record.kind == "reset"] == [{"number": 3}]
+    assert records == epochs.control.records
+
+
 def test_control_log_after_upkeep_is_taken_over_with_fresh_numbers(epochs: Epochs) -> None:
     epochs.publish(36)
     epochs.keep_up()

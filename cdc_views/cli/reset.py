@@ -1,0 +1,43 @@
+"""`cdc-views reset`."""
+
+from __future__ import annotations
+
+import click
+
+from cdc_views.cli.main import Project
+from cdc_views.cli.progress import SHOWN, say
+from cdc_views.cli.run import report
+from cdc_views.engine.bulk import warm_up
+from cdc_views.replay.reset import remove_left
+from cdc_views.replay.reset import reset as reset_project
+from cdc_views.stack.fetch import delta_jars
+from cdc_views.stack.java import java_command
+from cdc_views.store.spark import driver_beside
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--clean", is_flag=True, help="Only remove what an earlier reset could not remove.")
+@click.pass_obj
+@click.pass_context
+def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
+    """Start over with a new slot, new topics and a new snapshot, while readers keep the last epoch.
+
+    Ends when the new tables are published, in one epoch, and the old slot, topics and connector are removed. A reset
+    that was killed is continued by the next one, or by "cdc-views run".
+
+    Example: cdc-views reset --yes
+    """
+    settings = project.settings()
+    if clean:
+        ctx.exit(1 if remove_left(settings, SHOWN) else 0)
+    java_command()
+    if not yes:
+        tables = len(settings.source.tables)
+        click.confirm(
+            f"Take a new snapshot of {tables} tables and replace all mirrors and views?", abort=True, err=True
+        )
+    with driver_beside(settings.engine, delta_jars(), warm_up) as driver:
+        published = reset_project(settings, driver.session, SHOWN)
+    report(published)
+    say("reset: done")

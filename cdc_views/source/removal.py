@@ -1,0 +1,152 @@
+"""Remove from the source what a project has made in it: `cdc-views destroy`.
+
+A project is known by its publication. The service schema, its functions and event triggers belong to all projects of
+the database, and a table's triggers, checks and replica identity to all projects that capture it: they stay until the
+last of these is gone. Everything but the slots goes in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from cdc_views.errors import PreflightFailed
+from cdc_views.names import TableName
+from cdc_views.service_schema import SCHEMA
+from cdc_views.source.connection import Connection
+from cdc_views.source.service_tables import identifier
+
+KEPT: Final = "kept:"  # begins what was not removed
+
+# Partitions and inheriting tables of the captured tables among them.
+_OURS: Final = """
+WITH RECURSIVE ours(relation) AS (
+    SELECT c.relation FROM cdc_views.captured c WHERE c.publication = %(publication)s
+    UNION SELECT i.inhrelid FROM ours JOIN pg_catalog.pg_inherits i ON i.inhparent = ours.relation),
+others(relation) AS (
+    SELECT c.relation FROM cdc_views.captured c WHERE c.publication <> %(publication)s
+    UNION SELECT i.inhrelid FROM others JOIN pg_catalog.pg_inherits i ON i.inhparent = others.relation)
+SELECT t.oid, n.nspname::text, t.relname::text
+FROM ours JOIN pg_catalog.pg_class t ON t.oid = ours.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+WHERE ours.relation NOT IN (SELECT relation FROM others)
+ORDER BY 2, 3"""
+
+# What an older version has captured may be in a publication and in no row of `captured`. One FOR ALL TABLES is nobody's
+# of ours.
+_OTHERS: Final = """
+SELECT FROM cdc_views.captured WHERE publication <> %(name)s
+UNION ALL
+SELECT FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname <> %(name)s AND n.nspname = 'cdc_views'"""
+
+_TRIGGERS: Final = """
+SELECT g.tgname::text FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc f ON f.oid = g.tgfoid
+JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
+WHERE g.tgrelid = %s AND n.nspname = 'cdc_views' AND g.tgparentid = 0 ORDER BY 1"""
+
+_CHECKS: Final = r"""
+SELECT conname::text FROM pg_catalog.pg_constraint
+WHERE conrelid = %s AND contype = 'c' AND conname ~ '^cdc_views_[0-9]+$' AND coninhcount = 0 ORDER BY 1"""
+
+_EVENT_TRIGGERS: Final = """
+SELECT e.evtname::text FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc f ON f.oid = e.evtfoid
+JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname = 'cdc_views' ORDER BY 1"""
+
+# The index that a table had may be gone.
+_FORMER_IDENTITY: Final = """
+SELECT f.identity, i.relname::text FROM cdc_views.former_identities f JOIN pg_catalog.pg_class t ON t.oid = f.relation
+LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = f.index_relation AND x.indrelid = f.relation
+LEFT JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid
+WHERE f.relation = %s AND t.relreplident = 'f' AND f.identity <> 'f'"""
+
+# The column is there where several projects can be told apart.
+_OWN_ROWS: Final = "DELETE FROM cdc_views.{table} AS own WHERE to_jsonb(own) ->> 'publication' = %s"
+
+_HAS_FORMER: Final = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'cdc_views' AND tablename = %(name)s"
+
+_IDENTITIES: Final = {"d": "DEFAULT", "n": "NOTHING", "f": "FULL"}
+
+
+def remove_from_source(connection: Connection, publication: str, slots: Sequence[str]) -> list[str]:
+    """Remove the project's objects and rows, those of the markers of `slots` too; returns what was removed or kept.
+
+    The slots themselves are not touched (slot.py). Raises PreflightFailed where the role may not.
+    """
+    try:
+        with connection.transaction():
+            return list(_removed(connection, publication, slots))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise PreflightFailed(
+            f"the role may not remove this from the source: {error.diag.message_primary}",
+            hint="give a role that owns the tables and the schema cdc_views; nothing was removed there",
+        ) from None
+
+
+def _removed(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[str]:
+    if _exists(connection, "SELECT FROM pg_catalog.pg_namespace WHERE nspname = %(name)s", SCHEMA):
+        yield from _remove_service(connection, publication, slots)
+    if _exists(connection, "SELECT FROM pg_catalog.pg_publication WHERE pubname = %(name)s", publication):
+        connection.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(publication)))
+        yield f'publication "{publication}"'
+
+
+def _remove_service(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[str]:
+    """Remove triggers, checks and rows, and the schema if no other project is left."""
+    tables = connection.execute(_OURS, {"publication": publication}).fetchall()
+    is_last = not _exists(connection, _OTHERS, publication)
+    if is_last:  # first, so that they record nothing of what follows
+        for (name,) in connection.execute(_EVENT_TRIGGERS).fetchall():
+            connection.execute(sql.SQL("DROP EVENT TRIGGER {}").format(sql.Identifier(name)))
+            yield f'event trigger "{name}"'
+    connection.execute("DELETE FROM cdc_views.captured WHERE publication = %s", (publication,))
+    for oid, schema, table in tables:
+        yield from _remove_from_table(connection, oid, TableName(schema, table))
+    if is_last:
+        connection.execute("DROP SCHEMA cdc_views CASCADE")
+        yield 'schema "cdc_views"'
+        return
+    markers = [f"marker {slot}" for slot in slots]
+    connection.execute("DELETE FROM cdc_views.heartbeat WHERE id = ANY(%s)", (markers,))
+    for service in ("ddl", "truncates"):
+        connection.execute(sql.SQL(_OWN_ROWS).format(table=sql.Identifier(service)), (publication,))
+    yield 'rows of this project in schema "cdc_views", which other projects use'
+
+
+def _remove_from_table(connection: Connection, oid: int, table: TableName) -> Iterator[str]:
+    for (trigger,) in connection.execute(_TRIGGERS, (oid,)).fetchall():
+        statement = sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(trigger), identifier(table))
+        connection.execute(statement)
+        yield f'trigger "{trigger}" on "{table}"'
+    for (check,) in connection.execute(_CHECKS, (oid,)).fetchall():
+        statement = sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(identifier(table), sql.Identifier(check))
+        connection.execute(statement)
+        yield f'check constraint "{check}" on "{table}"'
+    yield from _restore_identity(connection, oid, table)
+
+
+def _restore_identity(connection: Connection, oid: int, table: TableName) -> Iterator[str]:
+    if not _exists(connection, _HAS_FORMER, "former_identities"):
+        yield f'{KEPT} replica identity of "{table}", since its former value was not recorded'
+        return
+    former = connection.execute(_FORMER_IDENTITY, (oid,)).fetchone()
+    connection.execute("DELETE FROM cdc_views.former_identities WHERE relation = %s", (oid,))
+    if former is None:
+        return
+    identity, index = former
+    if identity == "i" and index is None:
+        yield f'{KEPT} replica identity of "{table}", since its former index is gone'
+        return
+    using = sql.SQL("USING INDEX {}").format(sql.Identifier(index or ""))
+    value = using if identity == "i" else sql.SQL(_IDENTITIES[identity]).format()
+    connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY {}").format(identifier(table), value))
+    yield f'replica identity FULL of "{table}", which is {value.as_string(None)} again'
+
+
+def _exists(connection: Connection, query: LiteralString, name: str) -> bool:
+    row = connection.execute(f"SELECT EXISTS ({query})", {"name": name}).fetchone()
+    return row is not None and bool(row[0])

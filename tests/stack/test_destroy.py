@@ -1,0 +1,146 @@
+"""`destroy`: what the product made in Postgres, Kafka and Connect is gone, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from click.testing import CliRunner
+from psycopg import sql
+from pydantic import SecretStr
+
+from cdc_views.cli.main import main
+from cdc_views.config import LogSettings, Settings, SourceSettings
+from cdc_views.errors import PreflightFailed
+from cdc_views.source.connection import connect
+from cdc_views.source.marker import Marker
+from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.removal import remove_from_source
+from tests.fix_postgres import Database
+from tests.fix_project import Project
+
+# What Postgres keeps about a relation's rows, and hints that it never takes back.
+UNSTABLE = ("relpages", "reltuples", "relallvisible", "relallfrozen", "relfrozenxid", "relminmxid", "relhastriggers",
+            "relhassubclass", "relhasindex", "relhasrules")  # fmt: skip
+TABLES = (
+    "CREATE TABLE orders (id int PRIMARY KEY, note text, span interval)",
+    "CREATE TABLE events (id int, at date, note text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)",
+    "CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO ('2027-01-01')",
+    "CREATE TABLE codes (code text NOT NULL, note text, id int PRIMARY KEY)",
+    "CREATE UNIQUE INDEX codes_code ON codes (code)",
+    "ALTER TABLE codes REPLICA IDENTITY USING INDEX codes_code",
+    "CREATE FUNCTION mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+    "CREATE TRIGGER mine AFTER TRUNCATE ON orders FOR EACH STATEMENT EXECUTE FUNCTION mine()",
+    "ALTER TABLE orders ADD CONSTRAINT cdcviews CHECK (id > 0)",
+    "CREATE PUBLICATION everything FOR ALL TABLES",
+)
+
+
+def schema_of(database: Database) -> dict[str, set[str]]:
+    """Every row of every catalog: more than `pg_dump --schema-only` writes, and no client of the server's version."""
+    catalogs = database.execute(
+        "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind = 'r'"
+        " AND NOT c.relisshared AND c.relname NOT LIKE 'pg_statistic%'"
+    )
+    unstable = ", ".join(f"'{name}'" for name in UNSTABLE)
+    with database.connect() as connection:
+        return {
+            name: {
+                row
+                for (row,) in connection.execute(
+                    sql.SQL(f"SELECT (to_jsonb(c) - ARRAY[{unstable}])::text FROM {{}} c").format(sql.Identifier(name))
+                )
+            }
+            for (name,) in catalogs
+        }
+
+
+def settings(database: Database, project: str, *tables: str) -> Settings:
+    """Settings of a project whose log is nowhere."""
+    source = {"dsn": SecretStr(database.dsn), "tables": tables, "slot": project, "publication": project}
+    return Settings(
+        source=SourceSettings.model_validate(source),
+        log=LogSettings(bootstrap_servers="nowhere:1", connect_url="http://nowhere:1"),
+    )
+
+
+def fix(database: Database, project: str, *tables: str) -> None:
+    """Prepare the source for a project, as `check --fix` does, and write a marker."""
+    of = settings(database, project, *tables)
+    fix_source(of, check_source(of))
+    with database.connect() as connection:
+        Marker(connection, of.source, "writer").touch()
+
+
+def remove(database: Database, project: str) -> Sequence[str]:
+    """Remove a project from the source."""
+    with database.connect() as connection:
+        return remove_from_source(connection, project, [project])
+
+
+@pytest.fixture
+def tables(database: Database) -> Database:
+    """A database with tables of its owner's making."""
+    database.execute(*TABLES)
+    return database
+
+
+def test_removal_leaves_the_catalog_as_it_was_before_fix(tables: Database) -> None:
+    before = schema_of(tables)
+    fix(tables, "one", "orders", "events", "codes")
+    assert schema_of(tables) != before
+    removed = remove(tables, "one")
+    assert schema_of(tables) == before
+    assert {
+        'schema "cdc_views"', 'publication "one"', 'trigger "cdc_views_truncate" on "public.orders"',
+        'replica identity FULL of "public.codes", which is USING INDEX "codes_code" again',
+    } <= set(removed)  # fmt: skip
+    assert remove(tables, "one") == []
+
+
+def test_removal_of_one_of_two_projects_leaves_what_the_other_needs(tables: Database) -> None:
+    fix(tables, "one", "orders")
+    between = schema_of(tables)
+    fix(tables, "two", "orders", "codes")
+    remove(tables, "two")
+    assert [f for f in check_source(settings(tables, "one", "orders")) if f.severity == "error"] == []
+    assert tables.execute("SELECT id FROM cdc_views.heartbeat") == [("marker one",)]
+    assert schema_of(tables) == between
+
+
+def test_removal_by_a_role_that_may_not_removes_nothing(tables: Database) -> None:
+    fix(tables, "one", "orders")
+    role = f"{tables.name}_guest"
+    tables.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'guest'", f"GRANT USAGE ON SCHEMA cdc_views TO {role}",
+                   f"GRANT SELECT, DELETE ON ALL TABLES IN SCHEMA cdc_views TO {role}")  # fmt: skip
+    before = schema_of(tables)
+    with (
+        connect(tables.as_role(role, "guest")) as connection,
+        pytest.raises(PreflightFailed, match="may not remove this from the source"),
+    ):
+        remove_from_source(connection, "one", ["one"])
+    assert schema_of(tables) == before
+    tables.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_removal_of_a_project_of_before_identities_were_recorded_says_so(tables: Database) -> None:
+    fix(tables, "one", "orders")
+    tables.execute("DROP TABLE cdc_views.former_identities")
+    assert any(line.startswith('kept: replica identity of "public.orders"') for line in remove(tables, "one"))
+
+
+def test_destroy_removes_what_is_in_postgres_kafka_and_connect(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROJECT_DSN", project.dsn)
+    before, world = schema_of(project.database), project.world()
+    project.capture.start()
+    assert project.world() != world
+    done = CliRunner().invoke(main, ["-C", str(project.folder), "destroy"], input="n\n")
+    assert (done.exit_code, project.world().slots) == (1, world.slots | {project.database.name})
+    done = CliRunner().invoke(main, ["-C", str(project.folder), "destroy", "--yes"])
+    assert done.exit_code == 0, done.output
+    assert f'removed connector "{project.database.name}" and its stored offsets' in done.stdout
+    assert project.world() == world
+    assert schema_of(project.database) == before
+    assert project.capture.connect.stored_commit(project.database.name, project.database.name) is None
