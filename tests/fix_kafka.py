@@ -67,7 +67,7 @@ class Capture:
     def tables(self) -> dict[TableName, SourceTable]:
         """The tables as the catalog describes them now."""
         with closing(self._source()) as connection:
-            return read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
+            return read_tables(connection, self.settings.source.tables, self.settings.source.columns)
 
     def log(
         self,
@@ -119,10 +119,12 @@ def captures(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
             dsn: str | None = None,
             toast: str = "full",
             text_columns: Sequence[str] = (),
+            decimal_columns: Mapping[str, str] | None = None,
             **log: object,
         ) -> Capture:
             source = {"dsn": SecretStr(dsn or database.dsn), "tables": tables, "toast": toast,
-                      "text_columns": text_columns, "slot": database.name, "publication": database.name}  # fmt: skip
+                      "text_columns": text_columns, "decimal_columns": decimal_columns or {},
+                      "slot": database.name, "publication": database.name}  # fmt: skip
             settings = {"bootstrap_servers": stack.addresses.bootstrap_servers,
                         "connect_url": stack.addresses.connect_url, "connector": database.name,
                         "topic_prefix": database.name, "transaction_timeout_ms": 5000, **log}  # fmt: skip

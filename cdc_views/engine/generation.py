@@ -82,6 +82,7 @@ def require_same_tables(known: dict[str, Any] | None, sources: Sequence[SourceTa
             )
         if fingerprint != source.mirror_fingerprint():
             raise SchemaChanged(
-                f'table "{source.name}" was changed since its mirror was made, or what source.text_columns says of it',
+                f'table "{source.name}" was changed since its mirror was made, or a column has another form in it now, '
+                "by a setting (source.text_columns, source.decimal_columns) or by this version of cdc_views",
                 hint=f"{REBUILD}",
             )

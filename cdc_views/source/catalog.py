@@ -7,10 +7,11 @@ of the service schema, describes a table within the transaction that alters it (
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from cdc_views.column_options import ColumnOptions
 from cdc_views.errors import UnknownTable
 from cdc_views.names import ColumnName, TableName
 from cdc_views.source.connection import Connection
@@ -69,6 +70,8 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.relkind IN ('r', 'p')
   AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
 
+NO_OPTIONS: Final = ColumnOptions()
+
 # No name holds these in earnest, so that parts cannot run into each other.
 FIELD_SEPARATOR: Final = "\x1f"
 LINE_SEPARATOR: Final = "\x1e"
@@ -78,7 +81,8 @@ LINE_SEPARATOR: Final = "\x1e"
 class Column:
     """A column; `type_name` is pg_type.typname of its base type, `element` that of an array's elements.
 
-    `domain` says that the column's own type is a domain over it, `as_text` that source.text_columns names it.
+    `domain` says that the column's own type is a domain over it, `as_text` that source.text_columns names it;
+    `as_decimal` is the precision and scale that source.decimal_columns gives it.
     """
 
     name: str
@@ -90,11 +94,22 @@ class Column:
     toastable: bool
     domain: bool = False
     as_text: bool = False
+    as_decimal: tuple[int, int] | None = None
 
     @property
     def mirrored_type(self) -> str:
         """The type that views see: `type_name`, or `text`."""
         return "text" if self.as_text else self.type_name
+
+    @property
+    def form(self) -> str | None:
+        """What tells the column's form in the mirror from the one that its type alone decides; "" for a text."""
+        if self.as_text:
+            return ""
+        if self.as_decimal is not None:
+            return " decimal({},{})".format(*self.as_decimal)
+        # Mirrors of earlier versions hold the padding.
+        return " unpadded" if "bpchar" in (self.type_name, self.element) else None
 
 
 @dataclass(frozen=True)
@@ -129,17 +144,17 @@ class SourceTable:
         return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
 
     def mirror_fingerprint(self) -> str:
-        """Hash what decides the columns of the mirror: the fingerprint, and which of them are texts by a setting."""
-        texts = [str(column.attnum) for column in self.columns if column.as_text]
-        if not texts:
+        """Hash what decides the columns of the mirror: the fingerprint, and the form that this version gives them."""
+        forms = [f"{column.attnum}{form}" for column in self.columns if (form := column.form) is not None]
+        if not forms:
             return self.fingerprint()
-        return hashlib.sha256(LINE_SEPARATOR.join((self.fingerprint(), *texts)).encode()).hexdigest()
+        return hashlib.sha256(LINE_SEPARATOR.join((self.fingerprint(), *forms)).encode()).hexdigest()
 
 
 def read_tables(
-    connection: Connection, names: Iterable[TableName], text_columns: Collection[ColumnName] = ()
+    connection: Connection, names: Iterable[TableName], options: ColumnOptions = NO_OPTIONS
 ) -> dict[TableName, SourceTable]:
-    """Describe the named tables; `text_columns` are those of source.text_columns.
+    """Describe the named tables, whose columns are mirrored as `options` say.
 
     Raises UnknownTable for the first that is no ordinary or partitioned table.
     """
@@ -154,24 +169,26 @@ def read_tables(
                 f'table "{name}" does not exist in the source',
                 hint="names are case-sensitive and without quotes; only tables can be mirrored, not views",
             )
-    return {name: _read_table(connection, name, *found[name], text_columns) for name in wanted}
+    return {name: _read_table(connection, name, *found[name], options) for name in wanted}
 
 
 def _read_table(
-    connection: Connection, name: TableName, oid: int, identity: str, text_columns: Collection[ColumnName]
+    connection: Connection, name: TableName, oid: int, identity: str, options: ColumnOptions
 ) -> SourceTable:
     columns = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
     key = connection.execute(KEY_SQL.format(relation="%s::oid"), (oid,)).fetchall()
     return SourceTable(
         name=name,
         oid=oid,
-        columns=tuple(
-            replace(Column(*column), as_text=ColumnName(name, column[0]) in text_columns) for column in columns
-        ),
+        columns=tuple(_with_options(Column(*column), ColumnName(name, column[0]), options) for column in columns),
         key=tuple(part for part, _, _ in key),
         key_deferrable=any(deferrable for _, deferrable, _ in key),
         replica_identity=_REPLICA_IDENTITY[identity],
     )
+
+
+def _with_options(column: Column, name: ColumnName, options: ColumnOptions) -> Column:
+    return replace(column, as_text=name in options.text, as_decimal=options.decimal_type(name))
 
 
 def estimated_rows(connection: Connection, names: Iterable[TableName]) -> int | None:

@@ -87,10 +87,10 @@ class _Facts:
 
 def check_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
     """Check each table; one that does not exist is a finding too."""
-    for column in source.text_columns:
+    for setting, column in source.columns.named():
         if column.table not in source.tables:
             problem = f'names column "{column}", whose table is not in source.tables'
-            yield Finding("error", "setting source.text_columns", problem, "correct it; names are case-sensitive")
+            yield Finding("error", f"setting {setting}", problem, "correct it; names are case-sensitive")
     for name in source.tables:
         yield from _check_table(connection, name, source)
 
@@ -112,7 +112,7 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
         return
     yield from _check_facts(subject, name, facts)
     try:
-        table = read_tables(connection, [name], source.text_columns)[name]
+        table = read_tables(connection, [name], source.columns)[name]
     except UnknownTable:  # dropped a moment ago
         yield Finding("error", subject, "does not exist", "correct source.tables")
         return
@@ -172,10 +172,10 @@ def _check_columns(
             remedy = f'keep them out: run "{fix}"'
             yield Finding("error", subject, f'column "{column.name}": {problem}', remedy, f"{fix};")
     names = {column.name for column in table.columns}
-    for name in source.text_columns:
-        if name.table == table.name and name.column not in names:
-            problem = f'has no column "{name.column}", which source.text_columns names'
-            yield Finding("error", subject, problem, "correct source.text_columns; names are case-sensitive")
+    for setting, name in source.columns.of_table(table.name):
+        if name.column not in names:
+            problem = f'has no column "{name.column}", which {setting} names'
+            yield Finding("error", subject, problem, f"correct {setting}; names are case-sensitive")
 
 
 def _check_identity(table: SourceTable, holder: _Holder, source: SourceSettings) -> Iterator[Finding]:

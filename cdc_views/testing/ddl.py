@@ -359,13 +359,19 @@ class _Reader:
         return name.rpartition(".")[2]
 
     def _table_name(self) -> TableName:
-        return TableName.parse(self._dotted())
+        parts = self._parts()
+        if len(parts) > 2:
+            self._fail(f"a table is named by {len(parts)} parts, wanted schema.table")
+        return TableName("public" if len(parts) == 1 else parts[0], parts[-1])
 
     def _dotted(self) -> str:
+        return ".".join(self._parts())
+
+    def _parts(self) -> list[str]:
         parts = [self._take("a name").text]
         while self._takes("."):
             parts.append(self._take("a name").text)
-        return ".".join(parts)
+        return parts
 
     def _at(self) -> _Word:
         return self._words[self._next] if self._next < len(self._words) else _Word("symbol", "")

@@ -184,7 +184,7 @@ def _varchar(value: Any, typmod: int) -> str:
 
 
 def _bpchar(value: Any, typmod: int) -> str:
-    return _cut(_text(value, typmod), typmod).ljust(max(typmod - 4, 0))
+    return _cut(_text(value, typmod), typmod).rstrip(" ")
 
 
 def _cut(text: str, typmod: int) -> str:

@@ -20,6 +20,7 @@ from cdc_views.source.preflight import check_source, fix_source
 from cdc_views.source.publication import publication_sql
 from cdc_views.source.service_tables import service_tables_sql
 from cdc_views.source.slot import drop_slot, read_slot
+from tests.char_cases import ALIKE, DIFFERENT, ROWS
 from tests.fix_postgres import Database
 
 ORDERS = TableName("public", "orders")
@@ -137,6 +138,16 @@ def test_fix_leaves_a_table_with_virtual_columns_usable(database: Database) -> N
     fix_source(settings(database.dsn), check_source(settings(database.dsn)))
     database.execute("UPDATE orders SET note = 'y'")
     assert any("virtual" in error for error in errors(check_source(settings(database.dsn))))
+
+
+def test_postgres_answers_about_char_as_stated(database: Database) -> None:
+    values = ", ".join(str(row) for row in ROWS)
+    database.execute("CREATE TABLE c (code char(5), short char(2), word text)", f"INSERT INTO c VALUES {values}")
+    for query, answer, *_ in (*ALIKE, *DIFFERENT):
+        assert database.execute(query) == [(answer,)], query
+    for query, _, answer in DIFFERENT:
+        if "= 'ab '" not in query:  # a text's blanks count, a literal's are part of it
+            assert database.execute(query.replace("code", "code::text")) == [(answer,)], query
 
 
 def test_check_of_text_columns_that_are_not_there_says_so(prepared: Database) -> None:

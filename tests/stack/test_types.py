@@ -41,7 +41,9 @@ STREAMED: Final = 1000  # added to the id of a row of the snapshot: the same val
 UPDATED: Final = 2000  # the same values, by an update of NULL
 SESSION: Final = "SET DateStyle = ISO; SET IntervalStyle = postgres; SET TimeZone = UTC; SET extra_float_digits = 1"
 
-CASE_NAMES = [f"{case.type} as text" if case.as_text else case.type for case in CASES]
+CASE_NAMES = [
+    f"{case.type} as {case.decimal or 'text'}" if case.as_text or case.decimal else case.type for case in CASES
+]
 ODD = TableName("My Schema", 'Ta-ble x "q" ünï')
 ODD_COLUMNS = ("select", "ünï", "a.b", 'q"q', "with-dash", "$x", "1st", "it's", "back`tick", "Mixed", "per%cent",
                "back\\slash", "[x]")  # fmt: skip
@@ -93,9 +95,11 @@ def _events(connection: Connection, capture: CaptureOf, dsn: str) -> Events:
         connection.execute(sql.SQL(statement))
     names = _write_before(connection)
     as_text = [f"c{n}.{column}" for n, case in enumerate(CASES) if case.as_text for column in ("v", "w")]
+    decimals = {f"c{n}.{column}": case.decimal for n, case in enumerate(CASES) if case.decimal for column in ("v", "w")}
+    decimals |= {f"s{n}.v": stop.decimal for n, stop in enumerate(STOPS) if stop.decimal}
     captured = capture(
-        *names, ODD, toast="lookup", text_columns=as_text, partitions=1, transaction_timeout_ms=40_000,
-        snapshot_timeout_s=240,
+        *names, ODD, toast="lookup", text_columns=as_text, decimal_columns=decimals, partitions=1,
+        transaction_timeout_ms=40_000, snapshot_timeout_s=240,
     )  # fmt: skip
     captured.start()
     tables = {name.table: table for name, table in captured.tables().items()}

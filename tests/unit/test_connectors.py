@@ -40,7 +40,7 @@ def test_config_has_no_placeholder_left() -> None:
 
 
 def test_table_patterns_match_the_names_and_nothing_else() -> None:
-    patterns = connector_config(settings("dbname=x", "public.a.b", "public.odd (name)"))["table.include.list"]
+    patterns = connector_config(settings("dbname=x", 'public."a.b"', "public.odd (name)"))["table.include.list"]
     assert patterns.split(",")[:2] == [r"(?-i)public\.a\.b", r"(?-i)public\.odd\ \(name\)"]
 
 
