@@ -40,6 +40,7 @@ class ColumnOptions:
 
     text: frozenset[ColumnName] = frozenset()
     decimal: tuple[DecimalColumn, ...] = ()
+    excluded: frozenset[ColumnName] = frozenset()
 
     def decimal_type(self, column: ColumnName) -> tuple[int, int] | None:
         """Precision and scale of a column of source.decimal_columns; None for any other column."""
@@ -49,6 +50,7 @@ class ColumnOptions:
         """Every setting with each column that it names."""
         yield from (("source.text_columns", column) for column in sorted(self.text))
         yield from (("source.decimal_columns", each.column) for each in self.decimal)
+        yield from (("source.exclude_columns", column) for column in sorted(self.excluded))
 
     def of_table(self, table: TableName) -> Iterable[tuple[str, ColumnName]]:
         """Those of `named` whose column is one of the table."""

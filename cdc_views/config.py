@@ -29,7 +29,7 @@ FILE_NAME: Final = "cdc-views.yaml"
 ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"
 STACK_FILE: Final = "stack.json"
 
-_LISTS: Final = ("source.tables", "source.text_columns")
+_LISTS: Final = ("source.tables", "source.text_columns", "source.exclude_columns")
 _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
 # Commas separate, but for those in double quotes and in parentheses.
 _PARTS = re.compile(r"""(?:"(?:[^"]|"")*"|\([^()]*\)|[^,])+""")
@@ -85,6 +85,11 @@ class SourceSettings(_Section):
         description="numeric columns to mirror as a decimal of these digits, as a mapping from schema.table.column to "
         "decimal(precision, scale): a value that does not fit stops the epoch",
     )
+    exclude_columns: tuple[ConfiguredColumn, ...] = Field(
+        (),
+        description="columns that are not published, logged or mirrored, as schema.table.column: personal data, types "
+        "that are refused; such a table needs REPLICA IDENTITY DEFAULT (docs/types.md)",
+    )
     slot: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="replication slot of the connector")
     publication: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="publication of the connector")
     toast: Literal["full", "lookup"] = Field(
@@ -96,7 +101,7 @@ class SourceSettings(_Section):
     @property
     def columns(self) -> ColumnOptions:
         """The settings of single columns."""
-        return ColumnOptions(frozenset(self.text_columns), self.decimal_columns)
+        return ColumnOptions(frozenset(self.text_columns), self.decimal_columns, frozenset(self.exclude_columns))
 
     @model_validator(mode="after")
     def _require_one_form(self) -> Self:

@@ -18,7 +18,7 @@ from cdc_views.log.log import Log
 from cdc_views.log.snapshot import wait_snapshot
 from cdc_views.log.topics import delete_topics, ensure_topics, topic_names
 from cdc_views.names import TableName
-from cdc_views.source.catalog import SourceTable, read_tables
+from cdc_views.source.catalog import SourceTable, excluded_columns, read_tables
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
@@ -60,7 +60,8 @@ class Capture:
         ensure_topics(self.settings.log, self.settings.source.tables, topic_settings)
         with closing(self._source()) as connection:
             record_start_of_capture(connection, self.settings.source.publication)
-        config = connector_config(self.settings) | dict(connector_settings or {})
+        excluded = excluded_columns(self.tables().values())
+        config = connector_config(self.settings, excluded=excluded) | dict(connector_settings or {})
         self.connect.put_connector(self.settings.log.connector, config)
         self.connect.wait_running(self.settings.log.connector)
 
@@ -120,10 +121,12 @@ def captures(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
             toast: str = "full",
             text_columns: Sequence[str] = (),
             decimal_columns: Mapping[str, str] | None = None,
+            exclude_columns: Sequence[str] = (),
             **log: object,
         ) -> Capture:
             source = {"dsn": SecretStr(dsn or database.dsn), "tables": tables, "toast": toast,
                       "text_columns": text_columns, "decimal_columns": decimal_columns or {},
+                      "exclude_columns": exclude_columns,
                       "slot": database.name, "publication": database.name}  # fmt: skip
             settings = {"bootstrap_servers": stack.addresses.bootstrap_servers,
                         "connect_url": stack.addresses.connect_url, "connector": database.name,

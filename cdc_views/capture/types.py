@@ -28,9 +28,9 @@ from cdc_views.column_options import MAX_DECIMAL_DIGITS
 from cdc_views.errors import BadEvent, UnsupportedType
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.refusals import TEXT_TYPES, key_refusal, refusal
+from cdc_views.source.refusals import REFUSED_REMEDY, TEXT_TYPES, key_refusal, refusal
+from cdc_views.source.toast import numeric_size
 
-REFUSED_HINT: Final = "leave the table out, or give it a column of another type"
 _NULL: Final[type] = type(None)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY: Final = (date.min - _EPOCH.date()).days
@@ -121,7 +121,7 @@ class ColumnType:
 def column_type(table: TableName, column: Column) -> ColumnType:
     """The mirror's type of a column. Raises UnsupportedType naming table, column and type."""
     if reason := refusal(column):
-        raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_HINT)
+        raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_REMEDY)
     has_text, cast = False, None
     if column.as_text:
         decode, json = _TEXT_FORMS[column.type_name]
@@ -195,11 +195,10 @@ def _is_java_array(value: Any) -> bool:
 
 
 def _numeric(typmod: int) -> _Form:
-    """numeric(precision, scale) of a type modifier; the scale is a signed number of 11 bits."""
+    """The form of numeric(precision, scale)."""
     if typmod < 4:
         return pa.string(), texts.numeric, _TEXT
-    precision = ((typmod - 4) >> 16) & 0xFFFF
-    scale = (((typmod - 4) & 0x7FF) ^ 0x400) - 0x400
+    precision, scale = numeric_size(typmod)
     # numeric(3,-2) holds up to 99900; numeric(2,4) up to 0.0099: Delta wants 0 <= scale <= precision.
     digits, places = (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
     if digits <= MAX_DECIMAL_DIGITS:

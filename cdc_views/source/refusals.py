@@ -16,6 +16,7 @@ PRINTED_BY_NAME: Final = (
     *("regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc"),
     *("regprocedure", "regrole", "regtype", "aclitem"),
 )
+REFUSED_REMEDY: Final = "give the column another type, list it in source.exclude_columns, or do not mirror the table"
 
 REFUSED: Final[Mapping[str, str]] = {
     "varbit": "of which Debezium drops leading zeros",

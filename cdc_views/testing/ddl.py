@@ -19,6 +19,7 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.errors import BadTable
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.toast import ServerFormat
 from cdc_views.testing.values import TYPES, numeric_typmod
 
 
@@ -121,6 +122,7 @@ _INTERVAL_WORDS: Final = ("year", "month", "day", "hour", "minute", "second", "t
 _TOASTABLE: Final = frozenset(
     ("text", "varchar", "bpchar", "citext", "json", "jsonb", "xml", "bytea", "hstore", "numeric", "ltree", "tsvector")
 )
+_UTF8: Final = ServerFormat(character_bytes=4, alignment=8)
 _CONSTRAINTS: Final = ("constraint", "primary", "unique", "check", "foreign", "exclude")
 _IGNORED: Final = (("create", "schema"), ("create", "extension"), ("create", "index"), ("create", "unique", "index"),
                    ("create", "sequence"), ("comment", "on"))  # fmt: skip
@@ -260,7 +262,7 @@ class _Reader:
                 self._dotted()
             else:
                 self._skip_one()
-        toastable = kind.name in _TOASTABLE or kind.element is not None
+        toastable = kind.element is not None or (kind.name in _TOASTABLE and _UTF8.may_move(kind.name, kind.typmod))
         column = Column(name, number, kind.name, kind.typmod, kind.element, not_null, toastable)
         self._place = self._place.split(": ")[0]
         return DeclaredColumn(column, default, kind.labels), is_key

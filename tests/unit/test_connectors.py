@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import BadConfig, SourceUnreachable
 from cdc_views.log.connector import TEMPLATE, connector_config, version_of
-from cdc_views.names import TableName
+from cdc_views.names import ColumnName, TableName
 
 
 def settings(dsn: str = "postgresql://app:secret@db.test:6432/shop", *tables: str) -> Settings:
@@ -41,7 +41,14 @@ def test_config_has_no_placeholder_left() -> None:
 
 def test_table_patterns_match_the_names_and_nothing_else() -> None:
     patterns = connector_config(settings("dbname=x", 'public."a.b"', "public.odd (name)"))["table.include.list"]
-    assert patterns.split(",")[:2] == [r"(?-i)public\.a\.b", r"(?-i)public\.odd\ \(name\)"]
+    assert patterns.split(",")[:2] == [r"(?-i)public\.a\x{2e}b", r"(?-i)public\.odd\x{20}\x{28}name\x{29}"]
+
+
+def test_excluded_columns_are_patterns_without_commas() -> None:
+    column = ColumnName(TableName("public", "a,b"), " x,é")
+    config = connector_config(settings(), excluded=[column])
+    assert config["column.exclude.list"] == r"(?-i)public\.a\x{2c}b\.\x{20}x\x{2c}\x{e9}"
+    assert connector_config(settings())["column.exclude.list"] == ""
 
 
 def test_config_with_an_unknown_placeholder_is_refused(tmp_path: Path) -> None:
