@@ -34,7 +34,7 @@ class Baseline:
         """Read the project's settings and the source's catalog."""
         settings = load_settings(project)
         with connect(settings.source.dsn.get_secret_value()) as source:
-            found = read_tables(source, settings.source.tables)
+            found = read_tables(source, settings.source.tables, settings.source.columns)
         prefix = settings.log.topic_prefix
         return cls(settings, {topic_name(prefix, name): table for name, table in found.items()}, folder)
 

@@ -15,11 +15,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from cdc_views.column_options import ColumnOptions, DecimalColumn
 from cdc_views.errors import BadConfig, NotRunning
 from cdc_views.locations import state_folder
 from cdc_views.names import ColumnName, TableName
@@ -28,31 +29,41 @@ FILE_NAME: Final = "cdc-views.yaml"
 ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"
 STACK_FILE: Final = "stack.json"
 
-_LISTS: Final = ("source.tables", "source.text_columns")
+_LISTS: Final = ("source.tables", "source.text_columns", "source.exclude_columns")
 _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
+# Commas separate, but for those in double quotes and in parentheses.
+_PARTS = re.compile(r"""(?:"(?:[^"]|"")*"|\([^()]*\)|[^,])+""")
 _REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
 
 
 def _table_name(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    name = TableName.parse(value)
-    if not name.schema or not name.table:
-        raise ValueError("a table is schema.table or table")
-    return name
+    return TableName.parse(value) if isinstance(value, str) else value
 
 
 def _column_name(value: object) -> object:
-    if not isinstance(value, str):
+    return ColumnName.parse(value) if isinstance(value, str) else value
+
+
+def _decimal_columns(value: object) -> object:
+    """Of a mapping from column to type, or of a text that lists its entries."""
+    if isinstance(value, str):
+        entries = [entry.rpartition(":") for entry in _split(value)]
+        if len({name for name, _, _ in entries}) != len(entries):
+            raise ValueError("a column is named twice")
+        value = {name.strip(): type_name for name, _, type_name in entries}
+    if not isinstance(value, Mapping):
         return value
-    name = ColumnName.parse(value)
-    if not name.table.schema or not name.table.table or not name.column:
-        raise ValueError("a column is schema.table.column or table.column")
-    return name
+    return tuple(DecimalColumn.parse(str(name), str(type_name)) for name, type_name in value.items())
+
+
+def _split(text: str) -> list[str]:
+    """The parts of a list, at commas that are in no quotes and no parentheses, without blanks around them."""
+    return [found for part in _PARTS.findall(text) if (found := part.strip())]
 
 
 ConfiguredTable = Annotated[TableName, BeforeValidator(_table_name)]
 ConfiguredColumn = Annotated[ColumnName, BeforeValidator(_column_name)]
+ConfiguredDecimals = Annotated[tuple[DecimalColumn, ...], BeforeValidator(_decimal_columns)]
 
 
 class _Section(BaseModel):
@@ -69,6 +80,16 @@ class SourceSettings(_Section):
         description="numbers and times to mirror as the text that Postgres prints, as schema.table.column: "
         "for NaN, infinities and years outside of 1 to 9999",
     )
+    decimal_columns: ConfiguredDecimals = Field(
+        (),
+        description="numeric columns to mirror as a decimal of these digits, as a mapping from schema.table.column to "
+        "decimal(precision, scale): a value that does not fit stops the epoch",
+    )
+    exclude_columns: tuple[ConfiguredColumn, ...] = Field(
+        (),
+        description="columns that are not published, logged or mirrored, as schema.table.column: personal data, types "
+        "that are refused; such a table needs REPLICA IDENTITY DEFAULT (docs/types.md)",
+    )
     slot: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="replication slot of the connector")
     publication: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="publication of the connector")
     toast: Literal["full", "lookup"] = Field(
@@ -76,6 +97,20 @@ class SourceSettings(_Section):
         description="full: tables with columns that can be TOASTed need REPLICA IDENTITY FULL; "
         "lookup: unchanged values come from the mirror, and such a table cannot be rebuilt from the log",
     )
+
+    @property
+    def columns(self) -> ColumnOptions:
+        """The settings of single columns."""
+        return ColumnOptions(frozenset(self.text_columns), self.decimal_columns, frozenset(self.exclude_columns))
+
+    @model_validator(mode="after")
+    def _require_one_form(self) -> Self:
+        seen: dict[ColumnName, str] = {}
+        for setting, column in self.columns.named():
+            if column in seen:
+                raise ValueError(f'column "{column}" is in {setting} and in {seen[column]}')
+            seen[column] = setting
+        return self
 
 
 class LogSettings(_Section):
@@ -298,7 +333,7 @@ def _set(values: dict[str, Any], path: str, value: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise BadConfig(f'"{path}" is no setting: "{section}" has none below it', hint=_SETTINGS_HINT)
-    values[last] = value.split(",") if path in _LISTS else value
+    values[last] = _split(value) if path in _LISTS else value
 
 
 def _fill_addresses(values: dict[str, Any]) -> None:

@@ -1,8 +1,18 @@
-"""Names of source tables and of their columns."""
+"""Names of source tables and of their columns, and how they are written.
+
+A name is written with dots between its parts: `schema.table`. A part that holds a dot, or begins with a double quote,
+is in double quotes, as in SQL: `"my.schema".orders`. Every other part stands as it is, whatever it holds, and its case
+counts.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_DEFAULT_SCHEMA: Final = "public"
+_PART: Final = re.compile(r'(?:"((?:[^"]|"")+)"|([^".][^.]*))(?=\.|\Z)')
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -14,12 +24,14 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read `schema.table`; a name alone is in schema `public`."""
-        schema, dot, table = text.rpartition(".")
-        return cls(schema if dot else "public", table)
+        """Read `schema.table`; a name alone is in schema `public`. Raises ValueError."""
+        parts = _parts(text)
+        if len(parts) not in (1, 2):
+            raise ValueError(f"a table is schema.table or table, {_DOTS}")
+        return cls(_DEFAULT_SCHEMA if len(parts) == 1 else parts[0], parts[-1])
 
     def __str__(self) -> str:
-        return f"{self.schema}.{self.table}"
+        return _dotted(self.schema, self.table)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -31,9 +43,34 @@ class ColumnName:
 
     @classmethod
     def parse(cls, text: str) -> ColumnName:
-        """Read `schema.table.column`, or `table.column` for a table of schema `public`."""
-        table, _, column = text.rpartition(".")
-        return cls(TableName.parse(table), column)
+        """Read `schema.table.column`, or `table.column` for a table of schema `public`. Raises ValueError."""
+        parts = _parts(text)
+        if len(parts) not in (2, 3):
+            raise ValueError(f"a column is schema.table.column or table.column, {_DOTS}")
+        return cls(TableName(_DEFAULT_SCHEMA if len(parts) == 2 else parts[0], parts[-2]), parts[-1])
 
     def __str__(self) -> str:
-        return f"{self.table}.{self.column}"
+        return _dotted(self.table.schema, self.table.table, self.column)
+
+
+_DOTS: Final = "with double quotes around a part that holds a dot"
+
+
+def _parts(text: str) -> list[str]:
+    """The parts of a name, without their quotes; none if it is not a name."""
+    parts: list[str] = []
+    end = -1
+    while end < len(text):
+        found = _PART.match(text, end + 1)
+        if found is None:
+            return []
+        quoted, plain = found.groups()
+        parts.append(plain if quoted is None else quoted.replace('""', '"'))
+        end = found.end()
+    return parts
+
+
+def _dotted(*parts: str) -> str:
+    return ".".join(
+        '"{}"'.format(part.replace('"', '""')) if "." in part or part[:1] == '"' else part for part in parts
+    )

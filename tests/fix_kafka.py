@@ -27,7 +27,7 @@ from cdc_views.log.topics import (
     topic_names,
 )
 from cdc_views.names import TableName
-from cdc_views.source.catalog import SourceTable, read_tables
+from cdc_views.source.catalog import SourceTable, excluded_columns, read_tables
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.marker import Marker
 from cdc_views.source.preflight import check_source, fix_source
@@ -74,12 +74,13 @@ class Capture:
 
     def config(self) -> dict[str, str]:
         """The connector's settings; the topics are there."""
-        return connector_config(self.settings, settle_placeholder(self.settings.log, None))
+        excluded = excluded_columns(self.tables().values())
+        return connector_config(self.settings, settle_placeholder(self.settings.log, None), excluded=excluded)
 
     def tables(self) -> dict[TableName, SourceTable]:
         """The tables as the catalog describes them now."""
         with closing(self._source()) as connection:
-            found = read_tables(connection, self.settings.source.tables, self.settings.source.text_columns)
+            found = read_tables(connection, self.settings.source.tables, self.settings.source.columns)
         if not topic_facts(admin_client(self.settings.log), [notification_topic(self.settings.log.topic_prefix)]):
             return found
         placeholder = settle_placeholder(self.settings.log, None)
@@ -135,10 +136,14 @@ def captures(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
             dsn: str | None = None,
             toast: str = "full",
             text_columns: Sequence[str] = (),
+            decimal_columns: Mapping[str, str] | None = None,
+            exclude_columns: Sequence[str] = (),
             **log: object,
         ) -> Capture:
             source = {"dsn": SecretStr(dsn or database.dsn), "tables": tables, "toast": toast,
-                      "text_columns": text_columns, "slot": database.name, "publication": database.name}  # fmt: skip
+                      "text_columns": text_columns, "decimal_columns": decimal_columns or {},
+                      "exclude_columns": exclude_columns,
+                      "slot": database.name, "publication": database.name}  # fmt: skip
             settings = {"bootstrap_servers": stack.addresses.bootstrap_servers,
                         "connect_url": stack.addresses.connect_url, "connector": database.name,
                         "topic_prefix": database.name, "transaction_timeout_ms": 5000, **log}  # fmt: skip

@@ -7,5 +7,9 @@ class InexactValueError(ValueError):
     """A value that the column's type in Delta cannot hold exactly; says why, never the value."""
 
 
+class DoesNotFitError(InexactValueError):
+    """A number that does not fit the decimal that source.decimal_columns gives its column."""
+
+
 class OtherShapeError(ValueError):
     """JSON of another shape than Debezium writes for the type."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cdc_views.capture.inexact import InexactValueError
-from cdc_views.capture.types import ColumnType, arrow_schema, column_types
+from cdc_views.capture.types import ColumnType, arrow_schema, column_types, exact_decimal
 from cdc_views.source.catalog import Column, SourceTable
 from cdc_views.source.printing import TextRow
 
@@ -37,7 +37,7 @@ def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[T
 
 def printed_array(column: Column, kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
     """The column's values as Arrow. Raises UnsupportedType for one that has no exact form in Delta."""
-    parse = _polygon if column.type_name == "polygon" else _parser(kind.arrow)
+    parse = _polygon if column.type_name == "polygon" else _parser(kind.arrow, column.as_decimal)
     try:
         values = [None if text is None else parse(text) for text in texts]
     except InexactValueError as error:
@@ -45,16 +45,16 @@ def printed_array(column: Column, kind: ColumnType, texts: Sequence[str | None])
     return kind.array(values)
 
 
-def _parser(arrow: pa.DataType) -> Parse:
+def _parser(arrow: pa.DataType, as_decimal: tuple[int, int] | None) -> Parse:
     if pa.types.is_list(arrow):
-        element = _parser(arrow.value_type)
+        element = _parser(arrow.value_type, as_decimal)
         return lambda text: [None if each is None else element(each) for each in _elements(text)]
     if pa.types.is_integer(arrow):
         return int
     if pa.types.is_floating(arrow):
         return _float
     if pa.types.is_decimal(arrow):
-        return _decimal
+        return exact_decimal(*as_decimal) if as_decimal is not None else _decimal
     if pa.types.is_boolean(arrow):
         return lambda text: text == "t"
     if pa.types.is_date(arrow):

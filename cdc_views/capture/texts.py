@@ -38,6 +38,11 @@ _ZONED: Final = re.compile(
 )
 
 
+def bpchar(text: str) -> str:
+    """A char(n) without its padding, which means nothing in Postgres' comparisons."""
+    return text.rstrip(" ")
+
+
 def numeric(text: str) -> str:
     """A numeric: plain digits."""
     if "E" not in text and "N" not in text:

@@ -16,21 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.capture import texts
-from cdc_views.capture.inexact import InexactValueError, OtherShapeError
+from cdc_views.capture.inexact import DoesNotFitError, InexactValueError, OtherShapeError
+from cdc_views.column_options import MAX_DECIMAL_DIGITS
 from cdc_views.errors import RESET, BadEvent, UnsupportedType
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.refusals import TEXT_TYPES, key_refusal, refusal
+from cdc_views.source.refusals import REFUSED_REMEDY, TEXT_TYPES, key_refusal, refusal
+from cdc_views.source.toast import numeric_size
 
-MAX_DECIMAL_DIGITS: Final = 38
-REFUSED_HINT: Final = "leave the table out, or give it a column of another type"
 _NULL: Final[type] = type(None)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY: Final = (date.min - _EPOCH.date()).days
@@ -83,7 +83,7 @@ class ColumnType:
         """The values decoded, as Arrow. Raises UnsupportedType, BadEvent."""
         if self.cast is not None and set(map(type, raw)) <= self.json:
             # One by one it takes ten times as long, but tells which value has no exact form.
-            with suppress(pa.ArrowException, OverflowError):
+            with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
                 return self.cast(raw, self.arrow)
         return self.array(self.values(raw))
 
@@ -100,6 +100,12 @@ class ColumnType:
 
     def inexact(self, error: InexactValueError) -> UnsupportedType:
         """Make the error of a value that the column cannot hold."""
+        if isinstance(error, DoesNotFitError):
+            return UnsupportedType(
+                f'table "{self.table}": column "{self.column}" holds {error}, which source.decimal_columns gives it',
+                hint="change the value at the source, or give the column more digits in source.decimal_columns and "
+                "begin with an empty warehouse",
+            )
         return UnsupportedType(
             f'table "{self.table}": column "{self.column}" holds {error}, which has no exact form in Delta',
             hint=_stop_hint(self.table, self.column) if self.has_text else "change the value at the source",
@@ -115,21 +121,25 @@ class ColumnType:
 def column_type(table: TableName, column: Column) -> ColumnType:
     """The mirror's type of a column. Raises UnsupportedType naming table, column and type."""
     if reason := refusal(column):
-        raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_HINT)
-    has_text = False
+        raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_REMEDY)
+    has_text, cast = False, None
     if column.as_text:
         decode, json = _TEXT_FORMS[column.type_name]
         form: _Form = (pa.string(), decode, json)
     elif column.element is not None:
-        arrow, decode_one, json = _form(column.element, column.typmod)
+        arrow, decode_one, json = _form(column.element, column)
         form = (pa.list_(arrow), _list_of(decode_one, json, column.element), frozenset({list, _NULL}))
     else:
-        form = _form(column.type_name, column.typmod)
+        form = _form(column.type_name, column)
         has_text = column.type_name in TEXT_TYPES
-    return ColumnType(*form, table, column.name, has_text, _CASTS.get(form[1]))
+        cast = _CASTS.get(form[1]) if column.as_decimal is None else _cast_exact_decimals
+    return ColumnType(*form, table, column.name, has_text, cast)
 
 
-def _form(name: str, typmod: int) -> _Form:
+def _form(name: str, column: Column) -> _Form:
+    typmod = column.typmod
+    if column.as_decimal is not None:
+        return pa.decimal128(*column.as_decimal), exact_decimal(*column.as_decimal), _TEXT
     if name == "numeric":
         return _numeric(typmod)
     if name == "bit":
@@ -185,11 +195,10 @@ def _is_java_array(value: Any) -> bool:
 
 
 def _numeric(typmod: int) -> _Form:
-    """numeric(precision, scale) of a type modifier; the scale is a signed number of 11 bits."""
+    """The form of numeric(precision, scale)."""
     if typmod < 4:
         return pa.string(), texts.numeric, _TEXT
-    precision = ((typmod - 4) >> 16) & 0xFFFF
-    scale = (((typmod - 4) & 0x7FF) ^ 0x400) - 0x400
+    precision, scale = numeric_size(typmod)
     # numeric(3,-2) holds up to 99900; numeric(2,4) up to 0.0099: Delta wants 0 <= scale <= precision.
     digits, places = (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
     if digits <= MAX_DECIMAL_DIGITS:
@@ -201,6 +210,23 @@ def _decimal(text: str) -> Decimal:
     if text in texts.SPECIAL_NUMERICS:
         raise InexactValueError("not a number or an infinity")
     return Decimal(text)
+
+
+def exact_decimal(precision: int, scale: int) -> Callable[[str], Decimal]:
+    """The reader of numbers that fit decimal(precision, scale), as Debezium or as Postgres prints them."""
+    unit = Decimal(1).scaleb(-scale)
+    exact = Context(prec=precision, traps=[Inexact, InvalidOperation])
+
+    def decoded(text: str) -> Decimal:
+        try:
+            # Debezium's names of NaN and of the infinities are no numbers for Python.
+            if (number := Decimal(text)).is_finite():
+                return number.quantize(unit, context=exact)
+        except (Inexact, InvalidOperation):
+            pass
+        raise DoesNotFitError(f"a value that does not fit decimal({precision},{scale})")
+
+    return decoded
 
 
 def _whole(text: str) -> Decimal:
@@ -249,6 +275,19 @@ def _timestamptz(text: str) -> datetime:
 
 def _cast_decimals(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
     return pa.array(raw, pa.string()).cast(arrow)
+
+
+def _cast_exact_decimals(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    numbers = pa.array(raw, pa.string())
+    # Arrow makes 0 of 1E-40 in silence: it does not notice what more than 38 digits lose.
+    longest = pc.max(pc.utf8_length(numbers)).as_py() or 0
+    if longest > MAX_DECIMAL_DIGITS or pc.any(pc.match_substring(numbers, "E")).as_py():
+        raise pa.ArrowInvalid("may lose digits")
+    return numbers.cast(arrow)
+
+
+def _cast_bpchar(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    return pc.utf8_rtrim(pa.array(raw, arrow), " ")
 
 
 def _cast_dates(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
@@ -302,7 +341,7 @@ _TEXT: Final[frozenset[type]] = frozenset({str, _NULL})
 _OBJECT: Final[frozenset[type]] = frozenset({dict, _NULL})
 
 _TEXT_TYPES: Final = (
-    *("text", "varchar", "bpchar", "char", "name", "citext", "enum", "uuid", "money", "json", "jsonb", "xml"),
+    *("text", "varchar", "char", "name", "citext", "enum", "uuid", "money", "json", "jsonb", "xml"),
     *("ltree", "tsvector", "inet", "cidr", "macaddr", "macaddr8", "isbn"),
     *("int4range", "int8range", "numrange", "tsrange", "daterange"),
 )
@@ -324,6 +363,7 @@ _TYPES: Final[Mapping[str, _Form]] = {
     "timetz": (pa.string(), texts.timetz, _TEXT),
     "interval": (pa.string(), texts.interval, _TEXT),
     "bytea": (pa.binary(), _bytes, _TEXT),
+    "bpchar": (pa.string(), texts.bpchar, _TEXT),
     "hstore": (pa.string(), texts.hstore, _TEXT),
     "tstzrange": (pa.string(), texts.at_utc, _TEXT),
     "tstzmultirange": (pa.string(), lambda text: texts.at_utc(_printed(text)), _TEXT),
@@ -342,6 +382,7 @@ _CASTS: Final[Mapping[Decode | None, Cast]] = {
     _date: _cast_dates,
     _timestamp: _cast_timestamps,
     _timestamptz: _cast_timestamps_with_zone,
+    texts.bpchar: _cast_bpchar,
 }
 
 # What source.text_columns makes of a type: the text that Postgres prints.

@@ -29,7 +29,7 @@ def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
     """Read the source's catalog and the view files. Raises BadView, UnknownTable, UnsupportedType."""
     definitions = read_views(settings.views)
     graph = ViewGraph(definitions, settings.source.tables)
-    found = read_tables(connection, settings.source.tables, settings.source.text_columns)
+    found = read_tables(connection, settings.source.tables, settings.source.columns)
     for table in found.values():
         arrow_schema(table)  # a type that has no exact form is refused here
     compiled: dict[str, CompiledView] = {}

@@ -88,6 +88,7 @@ def require_same_tables(known: Mapping[str, Any] | None, sources: Sequence[Sourc
             )
         if fingerprint != source.mirror_fingerprint():
             raise SchemaChanged(
-                f'table "{source.name}" was changed since its mirror was made, or what source.text_columns says of it',
+                f'table "{source.name}" was changed since its mirror was made, or a column has another form in it now, '
+                "by a setting (source.text_columns, source.decimal_columns) or by this version of cdc_views",
                 hint=RESET,
             )

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cdc_views.config import UpkeepSettings
@@ -160,7 +160,9 @@ class Maintenance:
         used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
         found = [*self._root.glob("mirrors/*/*/*"), *self._root.glob("views/*/*")]
         paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]
-        left = [path for path in paths if path not in used and not path.endswith(rebuilds)]
+        # Earlier versions wrote a name with a slash as it is: such a mirror is below what looks like a table.
+        above = {str(folder) for path in used for folder in PurePosixPath(path).parents}
+        left = [path for path in paths if path not in used | above and not path.endswith(rebuilds)]
         remove_tables(self._root, left, self._control.require_writer)
 
     def _is_old(self, table: Path, now: float) -> bool:

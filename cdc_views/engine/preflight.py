@@ -24,7 +24,7 @@ def findings(settings: Settings) -> list[Finding]:
     found = [*_check_history(settings), *_requirements(settings)]
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
-            tables = read_tables(connection, settings.source.tables)
+            tables = read_tables(connection, settings.source.tables, settings.source.columns)
         found += check_self_contained(settings, list(tables.values()))
     return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
 
@@ -46,7 +46,7 @@ def _check_names(settings: Settings) -> Iterator[Finding]:
     with connect(settings.source.dsn.get_secret_value()) as connection:
         for name in settings.source.tables:
             try:
-                table = read_tables(connection, [name])[name]
+                table = read_tables(connection, [name], settings.source.columns)[name]
                 require_column_names(str(name), [column.name for column in table.columns])
             except UnknownTable:
                 continue  # check_source has said so

@@ -32,7 +32,7 @@ def as_defined(name: str, path: str) -> str:
 
 
 def where_published(published: ControlRecord | None, suffix_of_views: str = "") -> Place:
-    """Where the manifest says: a rebuild makes a table anew at its path with a suffix.
+    """Where the manifest says: a rebuild adds a suffix to the path, and earlier versions wrote names as they are.
 
     A view that is not published yet gets the path with `suffix_of_views`: after a reset it is not to be where an
     earlier generation has one.
@@ -40,7 +40,7 @@ def where_published(published: ControlRecord | None, suffix_of_views: str = "") 
 
     def place(name: str, path: str) -> str:
         table = published.tables.get(name) if published is not None else None
-        if table is not None and (table.path == path or table.path.startswith(f"{path}{REBUILT}")):
+        if table is not None and _is_of_definition(table.path, path):
             return table.path
         return f"{path}{suffix_of_views}" if path.startswith(VIEW_FOLDER) else path
 
@@ -49,11 +49,32 @@ def where_published(published: ControlRecord | None, suffix_of_views: str = "") 
 
 REBUILT: Final = SEPARATOR
 
+_IN_PATHS: Final = frozenset("_- ")
+
 
 def mirror_spec(source: SourceTable, generation: str) -> TableSpec:
     """The mirror of a table, at the path that it has as long as no rebuild has replaced it."""
-    path = f"mirrors/{source.name.schema}/{source.name.table}/{generation}"
+    path = f"mirrors/{path_part(source.name.schema)}/{path_part(source.name.table)}/{generation}"
     return TableSpec(str(source.name), path, arrow_schema(source), source.key)
+
+
+def path_part(name: str) -> str:
+    """A name as one part of a path, which no other name has.
+
+    Letters, digits, blanks, `_` and `-` stay; every other byte is `~` and two digits. Not `%`: delta-rs decodes that.
+    """
+    return "".join(
+        each if each.isalnum() or each in _IN_PATHS else "".join(f"~{byte:02x}" for byte in each.encode())
+        for each in name
+    )
+
+
+def _is_of_definition(path: str, defined: str) -> bool:
+    """Whether a table at `path` is of the definition whose table is made at `defined`; both are of the same name.
+
+    The last part tells one definition from another: the generation of a mirror, the fingerprint of a view.
+    """
+    return path.rpartition("/")[2].partition(REBUILT)[0] == defined.rpartition("/")[2]
 
 
 class Tables:
@@ -111,7 +132,7 @@ class Tables:
 
     def is_made_of(self, name: str, path: str) -> bool:
         """Whether a table of the present definition may be at this path."""
-        return path == self._defined[name] or path.startswith(f"{self._defined[name]}{REBUILT}")
+        return _is_of_definition(path, self._defined[name])
 
     def mirrors_standing_in(self) -> dict[str, int]:
         """The mirrors among `standing_in`, and their versions: what reads them is to be computed anew."""

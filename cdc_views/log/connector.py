@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from cdc_views.config import Settings
 from cdc_views.errors import BadConfig, SourceUnreachable
-from cdc_views.names import TableName
+from cdc_views.names import ColumnName, TableName
 from cdc_views.rendering import CONNECTORS, options
 from cdc_views.service_schema import SERVICE_TABLES
 
@@ -26,12 +26,18 @@ _PLACEHOLDER = re.compile(r"\$\{([a-z_.]+)\}")
 _NOT_LITERAL = re.compile(r"([^A-Za-z0-9_])")
 
 
-def connector_config(settings: Settings, placeholder: str, template: Path = TEMPLATE) -> dict[str, str]:
-    """Fill in the template; `placeholder` is the log's (log/placeholder.py).
+def connector_config(
+    settings: Settings, placeholder: str, template: Path = TEMPLATE, excluded: Iterable[ColumnName] = ()
+) -> dict[str, str]:
+    """Fill in the template; `placeholder` is the log's (log/placeholder.py), events lack the `excluded` columns.
 
     The result holds the password: it goes to Connect and nowhere else.
     """
-    values = {**_values(settings), "unavailable_value_placeholder": placeholder}
+    values = {
+        **_values(settings),
+        "unavailable_value_placeholder": placeholder,
+        "excluded_columns": ",".join(map(_column_pattern, excluded)),
+    }
 
     def fill(match: re.Match[str]) -> str:
         if match[1] not in values:
@@ -93,11 +99,14 @@ def _dsn_values(dsn: str) -> dict[str, str]:
 
 
 def _pattern(table: TableName) -> str:
-    # The list is split at commas, and matched without case unless told otherwise.
-    if "," in table.schema + table.table:
-        raise BadConfig(f'table "{table}" has a comma in its name, which Debezium cannot be told')
+    # Matched without case unless told otherwise.
     return rf"(?-i){_quoted(table.schema)}\.{_quoted(table.table)}"
 
 
+def _column_pattern(column: ColumnName) -> str:
+    return rf"{_pattern(column.table)}\.{_quoted(column.column)}"
+
+
 def _quoted(name: str) -> str:
-    return _NOT_LITERAL.sub(r"\\\1", name)
+    # By its number: the list is split at commas, and what is around a pattern is stripped of blanks.
+    return _NOT_LITERAL.sub(lambda found: rf"\x{{{ord(found[1]):x}}}", name)

@@ -31,6 +31,10 @@ def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> lis
     """
     findings: list[Finding] = []
     try:
+        topic_names(settings.log.topic_prefix, settings.source.tables)
+    except BadConfig as error:
+        return [Finding("error", "setting source.tables", error.message, error.hint or "")]
+    try:
         findings += _check_connect(settings, confirmed_flush_lsn)
     except NotRunning as error:
         findings.append(Finding("error", "Kafka Connect", error.message, error.hint or ""))

@@ -91,7 +91,10 @@ def _facts(identity: str, partitions: int) -> dict[str, Any]:
 
 def topic_name(prefix: str, table: TableName) -> str:
     """Give the topic to which Debezium writes a table's changes."""
-    return _NOT_IN_TOPIC_NAMES.sub("_", f"{prefix}.{table.schema}.{table.table}")
+    # Java replaces the two halves of a character beyond the 16 bits one by one.
+    return _NOT_IN_TOPIC_NAMES.sub(
+        lambda found: "_" * (len(found[0].encode("utf-16-le")) // 2), f"{prefix}.{table.schema}.{table.table}"
+    )
 
 
 def notification_topic(prefix: str) -> str:
@@ -121,14 +124,18 @@ def topics_below(settings: LogSettings) -> list[str]:
 
 
 def topic_names(prefix: str, tables: Iterable[TableName]) -> dict[str, TableName]:
-    """Map topics to their tables, service tables included. Raises BadConfig where two tables share a topic."""
+    """Map topics to their tables, service tables included. Raises BadConfig where two tables cannot both have one."""
     names: dict[str, TableName] = {}
+    alike: dict[str, str] = {}
     for table in (*tables, *SERVICE_TABLES):
         name = topic_name(prefix, table)
-        if name in names:
+        # Kafka refuses a topic whose name differs from another one's only by dots and underscores.
+        other = alike.setdefault(name.replace(".", "_"), name)
+        if other in names:
             raise BadConfig(
-                f'tables "{names[name]}" and "{table}" would share the topic "{name}"',
-                hint="Debezium replaces what a topic's name cannot hold by underscores; rename one table",
+                f'tables "{names[other]}" and "{table}" cannot both have a topic: "{other}" and "{name}"',
+                hint="Debezium replaces what a topic's name cannot hold by underscores, and Kafka takes dots and "
+                "underscores for the same; rename one table",
             )
         names[name] = table
     return names

@@ -7,6 +7,7 @@ parser that understands a construct a little wrong can then refuse a view, never
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -27,6 +28,7 @@ Strategy = Literal["FULL"]
 # Part of every fingerprint: raise it when the same text is to be kept in another way.
 _FORM: Final = "1"
 _RENAMED: Final = "SELECT * FROM (\n"
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class CompiledView:
         text = "".join(text for text, _ in self._pieces(relations))
         if self.columns is None:
             return text
-        names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.columns)
+        names = ", ".join(map(_quoted, self.columns))
         # The line break ends a comment with which the text may end.
         return f"{_RENAMED}{text}\n) AS _cv_view({names})"
 
@@ -157,10 +159,18 @@ def _replacements(query: ParsedQuery, graph: ViewGraph, completions: Iterable[Co
         for completion in completions
     ]
     for reference in query.references:
-        after = f" AS {reference.name}" if reference.needs_alias else ""
+        after = f" AS {_identifier(reference.name)}" if reference.needs_alias else ""
         source = graph.source(query.definition.name, reference)
         found.append(Replacement(reference.start, reference.end, source, after))
     return tuple(sorted([*found, *_schema_prefixes(query)], key=lambda piece: piece.start))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _identifier(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else _quoted(name)
 
 
 def _schema_prefixes(query: ParsedQuery) -> Iterator[Replacement]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cdc_views.engine.declared import Declared
@@ -11,6 +12,7 @@ from cdc_views.engine.swap import MOST_REPLAYED, published_epoch
 from cdc_views.errors import BadReplay, LogGap, NotSelfContained, UnknownView
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.replay.origin import Origin
 from cdc_views.source.catalog import SourceTable
@@ -81,9 +83,10 @@ def start_offsets(plan: RebuildPlan, log: Log, records: list[ControlRecord]) -> 
 
 
 def _known(name: str, sources: Iterable[str], views: Iterable[str]) -> str:
-    for known in (name, f"public.{name}"):
-        if known in sources or known in views:
-            return known
+    with suppress(ValueError):  # it is no name of a table
+        for known in (name, str(TableName.parse(name))):
+            if known in sources or known in views:
+                return known
     raise UnknownView(
         f'this project has no table or view "{name}"', hint="it has " + ", ".join(sorted([*sources, *views]))
     )

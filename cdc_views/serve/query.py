@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+from contextlib import suppress
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 
 from cdc_views.errors import BadQuery, TableUnavailable
+from cdc_views.names import TableName
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.reading import refused, scan
 
+# DuckDB gives names with their aliases; it quotes what has a blank.
+_ALIAS: Final = re.compile(r"""\sAS\s(?:"(?:[^"]|"")*"|[^\s"]+)\Z""")
 # What DuckDB says when the scan that it was given ends with an error.
 _UNREADABLE: Final = re.compile(r"reading the stream registered as '(\w+)' failed")
 
@@ -25,7 +29,10 @@ def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
     """
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        opened = {_register(database, epoch, name): name for name in _named_tables(epoch, database, sql)}
+        opened = {}
+        for number, name in enumerate(dict.fromkeys(_named_tables(epoch, database, sql))):
+            opened[f"_cv_{number}"] = name
+            _register(database, epoch, name, f"_cv_{number}")
         try:
             answer = database.sql(sql)
             if answer is None:
@@ -53,23 +60,34 @@ def _named_tables(epoch: PublishedEpoch, database: duckdb.DuckDBPyConnection, sq
         written = database.get_table_names(sql, qualified=True)
     except duckdb.Error as error:
         raise BadQuery(" ".join(str(error).split()), hint="queries are DuckDB's SQL") from None
-    names = [name.replace('"', "") for name in written]
-    return [known for name in names for known in (name, f"public.{name}") if known in epoch.tables]
+    found = []
+    for name in written:
+        with suppress(ValueError):  # a name of three parts
+            table = TableName.parse(_ALIAS.sub("", name))
+            # A name alone is a view, or a mirror in schema public.
+            found += [known for known in (table.table, str(table)) if known in epoch.tables]
+    return found
 
 
-def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: str) -> str:
+def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: str, relation: str) -> None:
+    """Make a relation of the table, and a view with the name by which queries know it."""
     table = epoch.table(name)
-    relation = "_cv_" + re.sub(r"\W", "_", name)
     database.register(relation, scan(epoch.warehouse, table.path, table.version))
-    schema, dot, bare = name.rpartition(".")
     own = [column for column in database.table(relation).columns if not column.startswith("_cv_")]
-    columns = ", ".join('"' + column.replace('"', '""') + '"' for column in own)
-    if dot:
-        database.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-        database.execute(f'CREATE VIEW "{schema}"."{bare}" AS SELECT {columns} FROM memory.main."{relation}"')
-    if not dot or schema == "public":
-        database.execute(f'CREATE OR REPLACE VIEW main."{bare}" AS SELECT {columns} FROM "{relation}"')
-    return relation
+    columns = ", ".join(map(_quoted, own))
+    mirror = TableName.parse(name) if "." in name else None
+    bare = name if mirror is None else mirror.table
+    if mirror is not None:
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(mirror.schema)}")
+        database.execute(
+            f"CREATE VIEW {_quoted(mirror.schema)}.{_quoted(bare)} AS SELECT {columns} FROM memory.main.{relation}"
+        )
+    if mirror is None or mirror.schema == "public":
+        database.execute(f"CREATE OR REPLACE VIEW main.{_quoted(bare)} AS SELECT {columns} FROM {relation}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _unavailable(epoch: PublishedEpoch, name: str) -> TableUnavailable:

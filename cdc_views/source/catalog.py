@@ -7,19 +7,22 @@ of the service schema, describes a table within the transaction that alters it (
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from cdc_views.column_options import ColumnOptions
 from cdc_views.errors import UnknownTable
 from cdc_views.names import ColumnName, TableName
 from cdc_views.source.connection import Connection
+from cdc_views.source.toast import ServerFormat
 
 ReplicaIdentity = Literal["default", "full", "nothing", "index"]
 
 _REPLICA_IDENTITY: Final[dict[str, ReplicaIdentity]] = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 
-# One row per column of the table whose oid stands for {relation}.
+# One row per column of the table whose oid stands for {relation}. A column with PLAIN storage counts as toastable: what
+# was stored out of line before it was set stays there, and a change of it is no other fingerprint.
 COLUMNS_SQL: Final = """
 SELECT a.attname::text AS name, a.attnum::int AS attnum,
        CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS type_name,
@@ -27,8 +30,9 @@ SELECT a.attname::text AS name, a.attnum::int AS attnum,
        CASE WHEN base.typcategory <> 'A' THEN NULL
             WHEN element.typtype = 'e' THEN 'enum' ELSE element.typname::text END AS element,
        a.attnotnull AS not_null,
-       a.attstorage <> 'p' AND (c.reltoastrelid <> 0 OR c.relkind = 'p') AS toastable,
-       a.atttypid <> base.type AS domain
+       base.typlen = -1 AND base.typstorage <> 'p'
+           AND (c.reltoastrelid <> 0 OR c.relkind = 'p' OR a.attstorage = 'p') AS toastable,
+       a.atttypid <> base.type AS domain, a.attgenerated = 'v' AS virtual
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 CROSS JOIN LATERAL (
@@ -38,7 +42,7 @@ CROSS JOIN LATERAL (
         SELECT d.typbasetype, CASE WHEN resolved.typmod = -1 THEN d.typtypmod ELSE resolved.typmod END
         FROM resolved JOIN pg_catalog.pg_type d ON d.oid = resolved.type AND d.typtype = 'd'
     )
-    SELECT t.oid AS type, t.typname, t.typtype, t.typcategory, t.typelem, resolved.typmod
+    SELECT t.oid AS type, t.typname, t.typtype, t.typcategory, t.typelem, t.typlen, t.typstorage, resolved.typmod
     FROM resolved JOIN pg_catalog.pg_type t ON t.oid = resolved.type AND t.typtype <> 'd'
 ) base
 LEFT JOIN pg_catalog.pg_type element ON element.oid = base.typelem
@@ -52,6 +56,11 @@ CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS part(attnum, plac
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = part.attnum
 WHERE i.indrelid = {relation} AND i.indisprimary AND part.place <= i.indnkeyatts
 ORDER BY part.place"""
+
+_FORMAT_SQL: Final = """
+SELECT pg_catalog.pg_encoding_max_length(d.encoding),
+       (SELECT max_data_alignment FROM pg_catalog.pg_control_init())
+FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()"""
 
 _TABLES_SQL: Final = """
 SELECT n.nspname, c.relname, c.oid::bigint, coalesce((
@@ -69,6 +78,8 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.relkind IN ('r', 'p')
   AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
 
+NO_OPTIONS: Final = ColumnOptions()
+
 # No name holds these in earnest, so that parts cannot run into each other.
 FIELD_SEPARATOR: Final = "\x1f"
 LINE_SEPARATOR: Final = "\x1e"
@@ -78,7 +89,9 @@ LINE_SEPARATOR: Final = "\x1e"
 class Column:
     """A column; `type_name` is pg_type.typname of its base type, `element` that of an array's elements.
 
-    `domain` says that the column's own type is a domain over it, `as_text` that source.text_columns names it.
+    `toastable` says that a value may be stored out of line, `domain` that the column's own type is a domain over
+    `type_name`, `virtual` that Postgres computes its values at every read, `as_text` that source.text_columns names it;
+    `as_decimal` is the precision and scale that source.decimal_columns gives it.
     """
 
     name: str
@@ -89,12 +102,24 @@ class Column:
     not_null: bool
     toastable: bool
     domain: bool = False
+    virtual: bool = False
     as_text: bool = False
+    as_decimal: tuple[int, int] | None = None
 
     @property
     def mirrored_type(self) -> str:
         """The type that views see: `type_name`, or `text`."""
         return "text" if self.as_text else self.type_name
+
+    @property
+    def form(self) -> str | None:
+        """What tells the column's form in the mirror from the one that its type alone decides; "" for a text."""
+        if self.as_text:
+            return ""
+        if self.as_decimal is not None:
+            return " decimal({},{})".format(*self.as_decimal)
+        # Mirrors of earlier versions hold the padding.
+        return " unpadded" if "bpchar" in (self.type_name, self.element) else None
 
 
 @dataclass(frozen=True)
@@ -102,6 +127,8 @@ class SourceTable:
     """A table of the source as its catalog describes it; `key` is empty where it has no primary key.
 
     `replica_identity` of a partitioned table is full where all its partitions have it, else one of another kind.
+    `columns` are those of the mirror. The `excluded` ones are not in it, nor in the log: virtual generated columns, and
+    those that source.exclude_columns names.
     `placeholder` is not from the catalog: the secret that the events of its log have for unchanged values. Nothing is
     decoded without it (log/placeholder.py).
     """
@@ -112,6 +139,7 @@ class SourceTable:
     key: tuple[str, ...]
     key_deferrable: bool
     replica_identity: ReplicaIdentity
+    excluded: tuple[Column, ...] = ()
     placeholder: str | None = field(default=None, repr=False)
 
     @property
@@ -120,29 +148,35 @@ class SourceTable:
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.key)
 
+    @property
+    def has_column_list(self) -> bool:
+        """Whether the publication names the table's columns: all of `columns`. Virtual ones are never published."""
+        return any(not column.virtual for column in self.excluded)
+
     def fingerprint(self) -> str:
         """Hash what decides how events of this table are decoded."""
         lines = [FIELD_SEPARATOR.join((self.name.schema, self.name.table))]
         lines += [
             FIELD_SEPARATOR.join((str(column.attnum), column.name, column.type_name, str(column.typmod),
                                   column.element or ""))
-            for column in self.columns
+            for column in sorted((*self.columns, *self.excluded), key=lambda column: column.attnum)
         ]  # fmt: skip
         lines.append(FIELD_SEPARATOR.join(self.key))
         return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
 
     def mirror_fingerprint(self) -> str:
-        """Hash what decides the columns of the mirror: the fingerprint, and which of them are texts by a setting."""
-        texts = [str(column.attnum) for column in self.columns if column.as_text]
-        if not texts:
+        """Hash what decides the columns of the mirror: the fingerprint, and the form that this version gives them."""
+        forms = [f"{column.attnum}{form}" for column in self.columns if (form := column.form) is not None]
+        forms += [f"{column.attnum} excluded" for column in self.excluded]
+        if not forms:
             return self.fingerprint()
-        return hashlib.sha256(LINE_SEPARATOR.join((self.fingerprint(), *texts)).encode()).hexdigest()
+        return hashlib.sha256(LINE_SEPARATOR.join((self.fingerprint(), *forms)).encode()).hexdigest()
 
 
 def read_tables(
-    connection: Connection, names: Iterable[TableName], text_columns: Collection[ColumnName] = ()
+    connection: Connection, names: Iterable[TableName], options: ColumnOptions = NO_OPTIONS
 ) -> dict[TableName, SourceTable]:
-    """Describe the named tables; `text_columns` are those of source.text_columns.
+    """Describe the named tables, whose columns are mirrored as `options` say.
 
     Raises UnknownTable for the first that is no ordinary or partitioned table.
     """
@@ -157,24 +191,56 @@ def read_tables(
                 f'table "{name}" does not exist in the source',
                 hint="names are case-sensitive and without quotes; only tables can be mirrored, not views",
             )
-    return {name: _read_table(connection, name, *found[name], text_columns) for name in wanted}
+    return {name: _read_table(connection, name, *found[name], options) for name in wanted}
 
 
 def _read_table(
-    connection: Connection, name: TableName, oid: int, identity: str, text_columns: Collection[ColumnName]
+    connection: Connection, name: TableName, oid: int, identity: str, options: ColumnOptions
 ) -> SourceTable:
-    columns = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
+    row: Any = connection.execute(_FORMAT_SQL).fetchone()
+    server = ServerFormat(*row)
+    described = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
+    columns = [_with_options(Column(*column), name, options, server) for column in described]
     key = connection.execute(KEY_SQL.format(relation="%s::oid"), (oid,)).fetchall()
+    in_key = {part for part, _, _ in key}
+    excluded = {
+        column.name for column in columns
+        if column.virtual or (ColumnName(name, column.name) in options.excluded and column.name not in in_key)
+    }  # fmt: skip
     return SourceTable(
         name=name,
         oid=oid,
-        columns=tuple(
-            replace(Column(*column), as_text=ColumnName(name, column[0]) in text_columns) for column in columns
-        ),
+        columns=tuple(column for column in columns if column.name not in excluded),
+        excluded=tuple(column for column in columns if column.name in excluded),
         key=tuple(part for part, _, _ in key),
         key_deferrable=any(deferrable for _, deferrable, _ in key),
         replica_identity=_REPLICA_IDENTITY[identity],
     )
+
+
+def tables_with_column_list(
+    connection: Connection, names: Iterable[TableName], options: ColumnOptions
+) -> dict[TableName, SourceTable]:
+    """Describe those of the named tables, as far as they exist, of which only some columns are to be published."""
+    wanted = {column.table for column in options.excluded} & set(names)
+    rows = connection.execute(_TABLES_SQL, ([name.schema for name in wanted], [name.table for name in wanted]))
+    found = read_tables(connection, [TableName(*row[:2]) for row in rows.fetchall()], options)
+    return {name: table for name, table in found.items() if table.has_column_list}
+
+
+def _with_options(column: Column, table: TableName, options: ColumnOptions, server: ServerFormat) -> Column:
+    name = ColumnName(table, column.name)
+    return replace(
+        column,
+        toastable=column.toastable and server.may_move(column.type_name, column.typmod),
+        as_text=name in options.text,
+        as_decimal=options.decimal_type(name),
+    )
+
+
+def excluded_columns(tables: Iterable[SourceTable]) -> list[ColumnName]:
+    """The columns of these tables that are in no event."""
+    return [ColumnName(table.name, column.name) for table in tables for column in table.excluded]
 
 
 def estimated_rows(connection: Connection, names: Iterable[TableName]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -11,7 +11,9 @@ from psycopg import sql
 from cdc_views.config import Settings, SourceSettings
 from cdc_views.errors import RESET, PreflightFailed
 from cdc_views.findings import Finding
+from cdc_views.names import TableName
 from cdc_views.service_schema import SCHEMA
+from cdc_views.source.catalog import SourceTable, tables_with_column_list
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.publication import FIRST_GENERATED, create_publication, publication_sql, read_publication
 from cdc_views.source.service_sql import VERSION
@@ -25,7 +27,7 @@ from cdc_views.source.service_tables import (
     service_tables_sql,
 )
 from cdc_views.source.slot import LOST, free_slots, free_wal_senders, read_slot
-from cdc_views.source.table_checks import check_tables
+from cdc_views.source.table_checks import DEFAULT_IDENTITY, check_tables
 
 __all__ = ["Finding", "check_source", "fix_source"]
 
@@ -56,8 +58,9 @@ def check_source(settings: Settings) -> list[Finding]:
         findings = [*_check_server(connection), *_check_role(connection), *check_tables(connection, source)]
         if any(finding.severity == "error" and finding.subject.startswith("server") for finding in findings):
             return findings
+        listed = tables_with_column_list(connection, source.tables, source.columns)
         findings += _check_service_tables(connection, source)
-        findings += _check_publication(connection, source)
+        findings += _check_publication(connection, source, listed)
         findings += _check_slot(connection, source)
         return findings
 
@@ -68,13 +71,19 @@ def fix_source(settings: Settings, findings: Sequence[Finding]) -> None:
     subjects = {finding.subject for finding in findings if finding.fix}
     with connect(source.dsn.get_secret_value()) as connection:
         try:
+            of_tables = [each for each in findings if each.subject not in (SERVICE_SUBJECT, PUBLICATION_SUBJECT)]
+            # With REPLICA IDENTITY FULL an UPDATE fails while a column is not published: it goes before the publication
+            # leaves one out, and comes after the publication has them all.
+            first = [each for each in of_tables if (each.fix or "").endswith(DEFAULT_IDENTITY)]
+            for finding in first:
+                connection.execute(sql.SQL(finding.fix or ""))
+            listed = tables_with_column_list(connection, source.tables, source.columns)
             if SERVICE_SUBJECT in subjects:
                 create_service_tables(connection, source.publication, source.tables)
             if PUBLICATION_SUBJECT in subjects:
-                create_publication(connection, source.publication, source.tables)
-            # Last: with REPLICA IDENTITY FULL an UPDATE fails while generated columns are not published.
-            for finding in findings:
-                if finding.fix and finding.subject not in (SERVICE_SUBJECT, PUBLICATION_SUBJECT):
+                create_publication(connection, source.publication, source.tables, listed)
+            for finding in of_tables:
+                if finding.fix and finding not in first:
                     connection.execute(sql.SQL(finding.fix))
         except psycopg.errors.CheckViolation as error:
             raise PreflightFailed(
@@ -172,7 +181,9 @@ def _missing_rights(connection: Connection) -> list[str]:
     return [f'the role may not {what} "cdc_views.{table}"' for table, what in rows]
 
 
-def _check_publication(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
+def _check_publication(
+    connection: Connection, source: SourceSettings, listed: Mapping[TableName, SourceTable]
+) -> Iterator[Finding]:
     publication = read_publication(connection, source.publication)
     problems = []
     if publication is None:
@@ -181,7 +192,10 @@ def _check_publication(connection: Connection, source: SourceSettings) -> Iterat
         wanted = {*source.tables, *SERVICE_TABLES}
         problems += [f'lacks "{table}"' for table in sorted(wanted - publication.tables)]
         problems += [f'has "{table}", which is not mirrored' for table in sorted(publication.tables - wanted)]
-        problems += [f'publishes only part of "{table}"' for table in sorted(publication.narrowed)]
+        problems += [f'publishes only part of "{table}"' for table in sorted(publication.filtered)]
+        problems += [f'publishes other columns of "{table}" than those that are mirrored'
+                     for table in sorted(wanted & publication.tables)
+                     if publication.columns.get(table) != _columns_of(table, listed)]  # fmt: skip
         if not publication.complete:
             problems.append("does not publish inserts, updates and deletes")
         if not publication.via_root:
@@ -195,9 +209,17 @@ def _check_publication(connection: Connection, source: SourceSettings) -> Iterat
             "; ".join(problems),
             '"cdc-views check --fix" sets it; or the owner of the tables runs the SQL of this finding',
             publication_sql(
-                source.publication, source.tables, connection.info.server_version, exists=publication is not None
+                source.publication,
+                source.tables,
+                connection.info.server_version,
+                exists=publication is not None,
+                listed=listed,
             ),
         )
+
+
+def _columns_of(table: TableName, listed: Mapping[TableName, SourceTable]) -> frozenset[str] | None:
+    return frozenset(column.name for column in listed[table].columns) if table in listed else None
 
 
 def _check_slot(connection: Connection, source: SourceSettings) -> Iterator[Finding]:

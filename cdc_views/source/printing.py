@@ -14,6 +14,8 @@ _FORMS_OF_TYPES: Final = {
     # Moved to UTC, 24:00 would become 00:00.
     "timetz": "CASE WHEN extract(timezone FROM {0}) = 0 THEN {0} ELSE {0} AT TIME ZONE 'UTC' END",
     "hstore": "{0}::json",  # whatever schema its extension is in
+    # Without the padding.
+    "bpchar": "{0}::text",
 }
 
 TextRow = tuple[str | None, ...]
@@ -27,8 +29,10 @@ def printed(column: Column) -> sql.Composable:
     form = _FORMS_OF_TYPES.get(column.element)
     if form is None:
         return name
-    each = sql.SQL(form).format(sql.Identifier("x"))
-    # Of NULL, an array of nothing would come.
-    return sql.SQL(
-        "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT {1} FROM unnest({0}) WITH ORDINALITY AS e(x, n) ORDER BY n) END"
-    ).format(name, each)
+    each = sql.SQL("ARRAY(SELECT {} FROM unnest({}) WITH ORDINALITY AS e(x, n) ORDER BY n)").format(
+        sql.SQL(form).format(sql.Identifier("x")), name
+    )
+    # NULL would become an empty array. An array of more than one dimension stays one, so that its parser refuses it.
+    return sql.SQL("CASE WHEN array_ndims({0}) > 1 THEN ARRAY[{1}] WHEN {0} IS NOT NULL THEN {1} END").format(
+        name, each
+    )

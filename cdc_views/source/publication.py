@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg import sql
 
+from cdc_views.errors import PreflightFailed
 from cdc_views.names import TableName
+from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
 from cdc_views.source.service_tables import SERVICE_TABLES, identifier
 
@@ -17,20 +19,28 @@ _OPTIONS: Final = "publish = 'insert, update, delete', publish_via_partition_roo
 # Stored ones; virtual ones are not in the WAL.
 _GENERATED: Final = "publish_generated_columns = stored"
 FIRST_GENERATED: Final = 180000  # server version
+FIRST_COLUMN_LISTS: Final = 150000
+_RELATIONS: Final = (
+    "FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid"
+    " JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE p.pubname = %s"
+)
+_WHOLE: Final[Mapping[TableName, SourceTable]] = {}
 
 
 @dataclass(frozen=True)
 class Publication:
     """A publication as the catalog describes it.
 
-    `narrowed` names tables with a row filter or a column list; `generated` says that stored generated columns
-    are published.
+    `filtered` names tables with a row filter; `columns` has the columns of tables with a column list; `generated` says
+    that stored generated columns are published.
     """
 
     tables: frozenset[TableName]
     complete: bool
     via_root: bool
-    narrowed: frozenset[TableName]
+    filtered: frozenset[TableName]
+    columns: Mapping[TableName, frozenset[str]]
     generated: bool
 
 
@@ -49,27 +59,55 @@ def read_publication(connection: Connection, name: str) -> Publication | None:
         tables=frozenset(TableName(schema, table) for schema, table in tables),
         complete=row[0],
         via_root=row[1],
-        narrowed=_narrowed(connection, name),
+        filtered=_filtered(connection, name),
+        columns=_column_lists(connection, name),
         generated=_publishes_generated(connection, name),
     )
 
 
-def publication_sql(name: str, tables: Iterable[TableName], server_version: int, *, exists: bool) -> str:
-    """Give the SQL that makes the publication what it should be."""
+def publication_sql(
+    name: str,
+    tables: Iterable[TableName],
+    server_version: int,
+    *,
+    exists: bool,
+    listed: Mapping[TableName, SourceTable] = _WHOLE,
+) -> str:
+    """Give the SQL that makes the publication what it should be; `listed` are tables with a column list."""
     options = sql.SQL(_OPTIONS if server_version < FIRST_GENERATED else f"{_OPTIONS}, {_GENERATED}")
-    listed = sql.SQL(", ").join(identifier(table) for table in (*tables, *SERVICE_TABLES))
+    published = sql.SQL(", ").join(_published(table, listed) for table in (*tables, *SERVICE_TABLES))
     if not exists:
         create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});")
-        return create.format(sql.Identifier(name), listed, options).as_string(None)
+        return create.format(sql.Identifier(name), published, options).as_string(None)
     alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1}; ALTER PUBLICATION {0} SET ({2});")
-    return alter.format(sql.Identifier(name), listed, options).as_string(None)
+    return alter.format(sql.Identifier(name), published, options).as_string(None)
 
 
-def create_publication(connection: Connection, name: str, tables: Iterable[TableName]) -> None:
-    """Create the publication, or set an existing one to exactly these tables."""
+def create_publication(
+    connection: Connection, name: str, tables: Iterable[TableName], listed: Mapping[TableName, SourceTable] = _WHOLE
+) -> None:
+    """Create the publication, or set an existing one to exactly these tables; `listed` are those with a column list.
+
+    Raises PreflightFailed for a column list with which Postgres would refuse every UPDATE and DELETE of its table.
+    """
+    for table in listed.values():
+        if table.replica_identity == "full":
+            raise PreflightFailed(
+                f'table "{table.name}" has replica identity "full", wanted "default" before some of its columns are '
+                "published",
+                hint="Postgres refuses updates of a table whose replica identity has columns that are not published",
+            )
     exists = read_publication(connection, name) is not None
+    statement = publication_sql(name, tables, connection.info.server_version, exists=exists, listed=listed)
     with connection.transaction():
-        connection.execute(sql.SQL(publication_sql(name, tables, connection.info.server_version, exists=exists)))
+        connection.execute(sql.SQL(statement))
+
+
+def _published(table: TableName, listed: Mapping[TableName, SourceTable]) -> sql.Composable:
+    if table not in listed:
+        return identifier(table)
+    columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in listed[table].columns)
+    return sql.SQL("{} ({})").format(identifier(table), columns)
 
 
 def _publishes_generated(connection: Connection, name: str) -> bool:
@@ -81,14 +119,19 @@ def _publishes_generated(connection: Connection, name: str) -> bool:
     return bool(row[0])
 
 
-def _narrowed(connection: Connection, name: str) -> frozenset[TableName]:
-    if connection.info.server_version < 150000:
+def _filtered(connection: Connection, name: str) -> frozenset[TableName]:
+    if connection.info.server_version < FIRST_COLUMN_LISTS:
         return frozenset()
+    rows = connection.execute(f"SELECT n.nspname::text, c.relname::text {_RELATIONS} AND r.prqual IS NOT NULL", (name,))
+    return frozenset(TableName(schema, table) for schema, table in rows)
+
+
+def _column_lists(connection: Connection, name: str) -> dict[TableName, frozenset[str]]:
+    if connection.info.server_version < FIRST_COLUMN_LISTS:
+        return {}
     rows = connection.execute(
-        "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_publication p"
-        " JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid JOIN pg_catalog.pg_class c ON c.oid = r.prrelid"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE p.pubname = %s AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)",
+        "SELECT n.nspname::text, c.relname::text, ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a"
+        f" WHERE a.attrelid = c.oid AND a.attnum = ANY(r.prattrs::int2[])) {_RELATIONS} AND r.prattrs IS NOT NULL",
         (name,),
     )
-    return frozenset(TableName(schema, table) for schema, table in rows)
+    return {TableName(schema, table): frozenset(columns) for schema, table, columns in rows}

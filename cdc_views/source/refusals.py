@@ -16,6 +16,7 @@ PRINTED_BY_NAME: Final = (
     *("regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc"),
     *("regprocedure", "regrole", "regtype", "aclitem"),
 )
+REFUSED_REMEDY: Final = "give the column another type, list it in source.exclude_columns, or do not mirror the table"
 
 REFUSED: Final[Mapping[str, str]] = {
     "varbit": "of which Debezium drops leading zeros",
@@ -75,6 +76,8 @@ def refusal(column: Column) -> str | None:
         if column.type_name in TEXT_TYPES:
             return None
         return f'has type "{column.type_name}", and source.text_columns takes {", ".join(sorted(TEXT_TYPES))}'
+    if column.as_decimal is not None and "numeric" not in (column.type_name, column.element):
+        return f'has type "{column.type_name}", and source.decimal_columns takes numeric'
     # bit has its length as modifier; "bit" in quotes has none.
     if column.type_name in REFUSED and not (column.type_name == "bit" and column.typmod > 0):
         return f'has type "{column.type_name}", {REFUSED[column.type_name]}'
@@ -90,6 +93,10 @@ def key_refusal(column: Column) -> str | None:
         return "is an array"
     if column.as_text:
         return "is in source.text_columns, and a snapshot has other keys for some of its values than the stream"
+    if column.as_decimal is not None:
+        return "is in source.decimal_columns, and 1.0 and 1.00 are one key in Postgres and two in Kafka"
+    if column.type_name == "bpchar" and column.typmod < 4:
+        return "is a bpchar without a length: 'a' and 'a ' are one key in Postgres and two in Kafka"
     reason = _KEYS_REFUSED.get(column.type_name)
     return reason and f"is {reason}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +15,16 @@ from cdc_views.names import TableName
 from cdc_views.service_schema import SCHEMA
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import Connection
-from cdc_views.source.publication import FIRST_GENERATED
-from cdc_views.source.refusals import PRINTED_BY_NAME, REFUSED, guard, has_placeholder, key_refusal, refusal
+from cdc_views.source.publication import FIRST_COLUMN_LISTS, FIRST_GENERATED
+from cdc_views.source.refusals import (
+    PRINTED_BY_NAME,
+    REFUSED,
+    REFUSED_REMEDY,
+    guard,
+    has_placeholder,
+    key_refusal,
+    refusal,
+)
 from cdc_views.source.service_tables import quoted
 
 _FACTS_SQL: Final = """
@@ -26,7 +34,7 @@ SELECT c.relkind::text, c.relpersistence::text, has_schema_privilege(n.oid, 'USA
        c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
              WHERE a.attrelid = c.oid AND NOT a.attisdropped
-               AND (a.attgenerated = 'v' OR a.attgenerated = 's' AND %s)),
+               AND a.attgenerated = 's' AND %s),
        ARRAY(SELECT con.conname::text FROM pg_catalog.pg_constraint con
              WHERE con.conrelid = c.oid AND con.contype = 'c' AND con.convalidated),
        ARRAY(SELECT o.relname::text FROM pg_catalog.pg_class o WHERE o.relnamespace = c.relnamespace
@@ -70,6 +78,8 @@ FROM tree JOIN pg_catalog.pg_class r ON r.oid = tree.relation JOIN pg_catalog.pg
 WHERE (n.nspname, r.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY 1, 2"""
 
 _IDENTITIES: Final = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
+DEFAULT_IDENTITY: Final = "REPLICA IDENTITY DEFAULT;"
+
 _KINDS: Final = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence"}
 
 
@@ -87,10 +97,13 @@ class _Facts:
 
 def check_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
     """Check each table; one that does not exist is a finding too."""
-    for column in source.text_columns:
+    for setting, column in source.columns.named():
         if column.table not in source.tables:
             problem = f'names column "{column}", whose table is not in source.tables'
-            yield Finding("error", "setting source.text_columns", problem, "correct it; names are case-sensitive")
+            yield Finding("error", f"setting {setting}", problem, "correct it; names are case-sensitive")
+    if source.exclude_columns and connection.info.server_version < FIRST_COLUMN_LISTS:
+        problem = f"needs Postgres {FIRST_COLUMN_LISTS // 10000}: an earlier one cannot publish some columns of a table"
+        yield Finding("error", "setting source.exclude_columns", problem, "upgrade Postgres, or exclude no columns")
     for name in source.tables:
         yield from _check_table(connection, name, source)
 
@@ -112,14 +125,16 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
         return
     yield from _check_facts(subject, name, facts)
     try:
-        table = read_tables(connection, [name], source.text_columns)[name]
+        table = read_tables(connection, [name], source.columns)[name]
     except UnknownTable:  # dropped a moment ago
         yield Finding("error", subject, "does not exist", "correct source.tables")
         return
     yield from _check_tree(connection, subject, table, source)
     yield from _check_key(subject, table)
     yield from _check_columns(subject, table, source, facts.checks, server_version)
-    if not facts.generated:  # with full identity, an UPDATE of a table with unpublished columns fails
+    unpublished = sorted({*facts.generated} - {column.name for column in table.excluded})
+    yield from _check_generated(subject, table, unpublished)
+    if not unpublished:  # with full identity, an UPDATE of a table with unpublished columns fails
         for holder in _holders(connection, table):
             yield from _check_identity(table, holder, source)
 
@@ -135,14 +150,18 @@ def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Findi
     if facts.inherited:
         remedy = "mirror the inheriting tables themselves, or make it a partitioned table"
         yield Finding("error", subject, "has inheriting tables, whose changes come under other names", remedy)
-    if facts.generated:
-        listed = ", ".join(f'"{column}"' for column in facts.generated)
-        remedy = "compute them in a view instead, or leave the table out"
-        problem = f"generated columns that Postgres does not publish (virtual, or before version 18): {listed}"
-        yield Finding("error", subject, problem, remedy)
     if facts.twins:
         remedy = "rename one: Debezium matches names without case"
         yield Finding("error", subject, f'differs only by case from "{facts.twins[0]}"', remedy)
+
+
+def _check_generated(subject: str, table: SourceTable, unpublished: Sequence[str]) -> Iterator[Finding]:
+    if unpublished:
+        problem = f"stored generated columns that Postgres does not publish before version 18: {_listed(unpublished)}"
+        yield Finding("error", subject, problem, "list them in source.exclude_columns, and compute them in a view")
+    if virtual := [column.name for column in table.excluded if column.virtual]:
+        problem = f"virtual generated columns, which are not in the WAL, are not mirrored: {_listed(virtual)}"
+        yield Finding("info", subject, problem, "compute them in a view")
 
 
 def _check_key(subject: str, table: SourceTable) -> Iterator[Finding]:
@@ -159,8 +178,7 @@ def _check_columns(
 ) -> Iterator[Finding]:
     for column in table.columns:
         if reason := refusal(column):
-            remedy = "leave the table out, or give it a column of another type"
-            yield Finding("error", subject, f'column "{column.name}" {reason}', remedy)
+            yield Finding("error", subject, f'column "{column.name}" {reason}', REFUSED_REMEDY)
         if column.name in table.key and (reason := key_refusal(column)):
             remedy = "make another unique column the primary key"
             yield Finding("error", subject, f'key column "{column.name}" {reason}', remedy)
@@ -171,29 +189,45 @@ def _check_columns(
             fix = f"ALTER TABLE {quoted(table.name)} ADD CONSTRAINT {constraint} CHECK ({check})"
             remedy = f'keep them out: run "{fix}"'
             yield Finding("error", subject, f'column "{column.name}": {problem}', remedy, f"{fix};")
-    names = {column.name for column in table.columns}
-    for name in source.text_columns:
-        if name.table == table.name and name.column not in names:
-            problem = f'has no column "{name.column}", which source.text_columns names'
-            yield Finding("error", subject, problem, "correct source.text_columns; names are case-sensitive")
+    names = {column.name for column in (*table.columns, *table.excluded)}
+    for setting, name in source.columns.of_table(table.name):
+        if name.column not in names:
+            problem = f'has no column "{name.column}", which {setting} names'
+            yield Finding("error", subject, problem, f"correct {setting}; names are case-sensitive")
+        elif name.column in table.key and name in source.exclude_columns:
+            problem = f'key column "{name.column}" cannot be excluded'
+            yield Finding("error", subject, problem, "take it out of source.exclude_columns")
 
 
 def _check_identity(table: SourceTable, holder: _Holder, source: SourceSettings) -> Iterator[Finding]:
-    subject = f'table "{holder.name}"'
-    fix = f"ALTER TABLE {quoted(holder.name)} REPLICA IDENTITY FULL;"
     toastable = [column for column in table.columns if column.toastable]
     # An event does not mark an unchanged value of some types, so it could not be looked up.
-    needing = toastable if source.toast == "full" else [each for each in toastable if not has_placeholder(each)]
-    if holder.identity == "full":
-        return
-    if needing:
-        listed = ", ".join(f'"{column.name}"' for column in needing)
-        problem = f'replica identity is "{holder.identity}", wanted "full" for columns that can be TOASTed: '
-        yield Finding("error", subject, problem + listed, f'run "{fix.removesuffix(";")}"', fix)
-    elif holder.identity in ("nothing", "index"):
-        default = f"ALTER TABLE {quoted(holder.name)} REPLICA IDENTITY DEFAULT;"
-        problem = f'replica identity is "{holder.identity}", wanted "default" or "full"'
-        yield Finding("error", subject, problem, f'run "{default.removesuffix(";")}"', default)
+    unmarked = [each for each in toastable if not has_placeholder(each)]
+    needing = toastable if source.toast == "full" and not table.excluded else unmarked
+    listed, identity = _listed(column.name for column in needing), holder.identity
+    if table.excluded and needing:
+        problem = f'needs replica identity "full" for columns that can be TOASTed: {listed}; but Postgres then refuses '
+        problem += f"updates while columns are not published: {_listed(column.name for column in table.excluded)}"
+        remedy = f"list {listed} in source.exclude_columns too, or exclude no columns"
+        yield Finding("error", f'table "{holder.name}"', problem, remedy)
+    elif table.excluded and identity != "default":
+        problem = f'replica identity is "{identity}", wanted "default" for a table with columns that are not published'
+        yield _identity_finding(holder, problem, DEFAULT_IDENTITY)
+    elif needing and identity != "full":
+        problem = f'replica identity is "{identity}", wanted "full" for columns that can be TOASTed: {listed}'
+        yield _identity_finding(holder, problem, "REPLICA IDENTITY FULL;")
+    elif identity in ("nothing", "index"):
+        problem = f'replica identity is "{identity}", wanted "default" or "full"'
+        yield _identity_finding(holder, problem, DEFAULT_IDENTITY)
+
+
+def _identity_finding(holder: _Holder, problem: str, wanted: str) -> Finding:
+    fix = f"ALTER TABLE {quoted(holder.name)} {wanted}"
+    return Finding("error", f'table "{holder.name}"', problem, f'run "{fix.removesuffix(";")}"', fix)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 @dataclass(frozen=True)
@@ -230,5 +264,7 @@ def _check_tree(connection: Connection, subject: str, table: SourceTable, source
         problem = f'has the partition "{schema}.{name}", which is in source.tables too'
         yield Finding("error", subject, problem, "mirror one of them: the publication sends its rows under one name")
     for column, type_name in connection.execute(_NESTED_SQL, (table.oid, list(PRINTED_BY_NAME))):
+        if column in {each.name for each in table.excluded}:
+            continue
         problem = f'column "{column}" holds values of type "{type_name}", {REFUSED[type_name]}'
-        yield Finding("error", subject, problem, "leave the table out, or give it a column of another type")
+        yield Finding("error", subject, problem, REFUSED_REMEDY)

@@ -82,7 +82,8 @@ def differences(
             readable.append(name)
     judged = judge(readable)
     found += [difference for name in readable for difference in judged[name]]
-    ours = [name for name in tables if name.startswith("_")]  # what the engine keeps for itself, as `_quarantine`
+    # What the engine keeps for itself, as `_quarantine`; the name of a mirror has a dot.
+    ours = [name for name in tables if name.startswith("_") and "." not in name]
     return found + [Difference(name, "unasked") for name in tables if name not in names and name not in ours]
 
 

@@ -19,6 +19,7 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.errors import BadTable
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.toast import ServerFormat
 from cdc_views.testing.values import TYPES, numeric_typmod
 
 PLACEHOLDER: Final = "__cdc_views_unavailable_00000000000000000000000000000000"
@@ -124,6 +125,7 @@ _INTERVAL_WORDS: Final = ("year", "month", "day", "hour", "minute", "second", "t
 _TOASTABLE: Final = frozenset(
     ("text", "varchar", "bpchar", "citext", "json", "jsonb", "xml", "bytea", "hstore", "numeric", "ltree", "tsvector")
 )
+_UTF8: Final = ServerFormat(character_bytes=4, alignment=8)
 _CONSTRAINTS: Final = ("constraint", "primary", "unique", "check", "foreign", "exclude")
 _IGNORED: Final = (("create", "schema"), ("create", "extension"), ("create", "index"), ("create", "unique", "index"),
                    ("create", "sequence"), ("comment", "on"))  # fmt: skip
@@ -218,7 +220,7 @@ class _Reader:
                 key = (column.column.name,) if is_key else key
             if not self._starts_with(")"):
                 self._expect(",")
-        source = SourceTable(name, len(self.tables) + 1, (), (), False, "default", PLACEHOLDER)
+        source = SourceTable(name, len(self.tables) + 1, (), (), False, "default", placeholder=PLACEHOLDER)
         table = DeclaredTable(source, columns)
         self.tables[str(name)] = _with_key(table, self._known(key, columns))
 
@@ -263,7 +265,7 @@ class _Reader:
                 self._dotted()
             else:
                 self._skip_one()
-        toastable = kind.name in _TOASTABLE or kind.element is not None
+        toastable = kind.element is not None or (kind.name in _TOASTABLE and _UTF8.may_move(kind.name, kind.typmod))
         column = Column(name, number, kind.name, kind.typmod, kind.element, not_null, toastable)
         self._place = self._place.split(": ")[0]
         return DeclaredColumn(column, default, kind.labels), is_key
@@ -362,13 +364,19 @@ class _Reader:
         return name.rpartition(".")[2]
 
     def _table_name(self) -> TableName:
-        return TableName.parse(self._dotted())
+        parts = self._parts()
+        if len(parts) > 2:
+            self._fail(f"a table is named by {len(parts)} parts, wanted schema.table")
+        return TableName("public" if len(parts) == 1 else parts[0], parts[-1])
 
     def _dotted(self) -> str:
+        return ".".join(self._parts())
+
+    def _parts(self) -> list[str]:
         parts = [self._take("a name").text]
         while self._takes("."):
             parts.append(self._take("a name").text)
-        return ".".join(parts)
+        return parts
 
     def _at(self) -> _Word:
         return self._words[self._next] if self._next < len(self._words) else _Word("symbol", "")

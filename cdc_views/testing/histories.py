@@ -32,7 +32,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "double precision": (0.0, 0.5, 1e17, -3.25),
     "text": ("", "a", "ä b", "a'\"\\\n"),
     "varchar(5)": ("a", "b", "Ab"),
-    "char(3)": ("a  ", "ab ", "abc"),
+    "char(3)": ("a", "ab", "abc"),
     "boolean": (True, False),
     "date": (date(2026, 1, 1), date(1969, 12, 31)),
     "timestamp": (datetime(2026, 1, 1, 12, 0, 0, 123456, UTC), datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),

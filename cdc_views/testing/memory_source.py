@@ -129,7 +129,7 @@ class MemorySource:
             )
 
     def _table(self, name: str) -> DeclaredTable:
-        wanted = str(TableName.parse(name.replace('"', "")))
+        wanted = str(TableName.parse(name))
         if wanted not in self.tables:
             raise UnknownTable(f'unknown table "{name}"', hint=f"known tables: {', '.join(self.tables)}")
         return self.tables[wanted]

@@ -28,7 +28,7 @@ _KEY_LINE = re.compile(r"-- key: (.+)")
 
 # Types by their OIDs, which are the same in every server (pg_type.dat).
 _INT, _BPCHAR, _TIMESTAMP, _TIMESTAMPTZ, _NUMERIC = {20, 21, 23, 26}, 1042, 1114, 1184, 1700
-_TEXT: Final = {19, 25, 1043, _BPCHAR}
+_TEXT: Final = {19, 25, 1043}
 # Types with an exact form of their own in Delta: where the published column is a text, that is a difference.
 _EXACT: Final = {*_INT, 16, 17, 700, 701, 1082, _TIMESTAMP, _TIMESTAMPTZ}
 # Postgres' type of an array by that of its elements.

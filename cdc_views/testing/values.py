@@ -21,6 +21,7 @@ from uuid import UUID
 
 from cdc_views.capture import texts
 from cdc_views.errors import BadValue
+from cdc_views.source.toast import numeric_size
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -137,11 +138,6 @@ def _numeric(value: Any, typmod: int) -> Decimal | str:
     return number if digits <= 38 else _digits(number)
 
 
-def numeric_size(typmod: int) -> tuple[int, int]:
-    """Precision and scale of a numeric's type modifier; the scale is a signed number of 11 bits."""
-    return ((typmod - 4) >> 16) & 0xFFFF, (((typmod - 4) & 0x7FF) ^ 0x400) - 0x400
-
-
 def numeric_typmod(precision: int, scale: int) -> int:
     """The type modifier of numeric(precision, scale)."""
     return ((precision << 16) | (scale & 0x7FF)) + 4
@@ -184,7 +180,7 @@ def _varchar(value: Any, typmod: int) -> str:
 
 
 def _bpchar(value: Any, typmod: int) -> str:
-    return _cut(_text(value, typmod), typmod).ljust(max(typmod - 4, 0))
+    return _cut(_text(value, typmod), typmod).rstrip(" ")
 
 
 def _cut(text: str, typmod: int) -> str:

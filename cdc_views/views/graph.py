@@ -120,4 +120,4 @@ def _matches(table: TableName, schema: str | None, name: str) -> bool:
 
 
 def _written(reference: Reference) -> str:
-    return reference.name if reference.schema is None else f"{reference.schema}.{reference.name}"
+    return str(TableName(reference.schema, reference.name)) if reference.schema is not None else reference.name

@@ -87,15 +87,10 @@ def _reference(definition: ViewDefinition, table: exp.Table) -> Reference:
     parts = table.parts
     names = [part.name for part in parts]
     start = _start(parts)
-    quoted = next((part for part in parts if isinstance(part, exp.Identifier) and part.quoted), None)
-    if quoted is not None:
-        raise UnsupportedView(
-            f'{definition.place(start)}: table name "{".".join(names)}" is quoted, wanted a plain name',
-            hint="names in quotes, and paths, are not read from views",
-        )
     if len(parts) > 2:
         raise UnsupportedView(
-            f'{definition.place(start)}: table name "{".".join(names)}" has {len(parts)} parts, wanted schema.table'
+            f'{definition.place(start)}: table name "{".".join(names)}" has {len(parts)} parts, wanted schema.table',
+            hint="write a name that holds a dot in backticks: `my.schema`.`my.table`",
         )
     if table.args.get("version"):
         raise UnsupportedView(

@@ -296,3 +296,19 @@ def test_position_without_changes_is_published_once_an_interval(h: ViewHarness) 
     record = h.run_epoch(idle_interval_s=5)
     assert record is not None
     assert record.published_at == h.clock.now()
+
+
+@pytest.mark.parametrize("allow_direct", [True, False])
+def test_views_read_tables_of_any_name(spark: SparkSession, allow_direct: bool) -> None:
+    names = ['"my.schema"."Order Items"', '"say ""hi""/[x]%2F"', '"a`b:*?#"', '"ünï 😀"']
+    tables = [f"CREATE TABLE {name} (id int PRIMARY KEY, n int)" for name in names]
+    sql = (
+        "SELECT `Order Items`.id, q.n + x.n + u.n AS n FROM `my.schema`.`Order Items`"
+        ' JOIN `say "hi"/[x]%2F` AS q USING (id) JOIN public.`a``b:*?#` x ON x.id = q.id JOIN `ÜNÏ 😀` u ON u.id = x.id'
+    )
+    with ViewHarness(tables, spark, allow_direct=allow_direct) as harness:
+        harness.create_view(f"CREATE MATERIALIZED VIEW sums AS {sql}")
+        harness.apply([Insert(name, {"id": 1, "n": 10**place}) for place, name in enumerate(names)])
+        harness.apply([Update(names[0], {"id": 1}, {"n": 5})])
+        assert harness.rows("sums") == [(1, 1110)]
+        harness.verify()

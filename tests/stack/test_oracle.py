@@ -296,7 +296,7 @@ _AT = datetime(2026, 1, 1, 12, 0, 0, 1, UTC)
         ("0.1::real", pa.float32(), 0.1),
         ("0.1::float8", pa.float64(), 0.1),
         ("true", pa.bool_(), True),
-        ("'a'::char(3)", pa.string(), "a  "),
+        ("'a'::char(3)", pa.string(), "a"),
         ("''::text", pa.string(), ""),
         ("NULL::text", pa.string(), None),
         ("E'\\r\\n\"'::text", pa.string(), '\r\n"'),

@@ -40,8 +40,10 @@ STREAMED: Final = 1000  # added to the id of a row of the snapshot: the same val
 UPDATED: Final = 2000  # the same values, by an update of NULL
 SESSION: Final = "SET DateStyle = ISO; SET IntervalStyle = postgres; SET TimeZone = UTC; SET extra_float_digits = 1"
 
-CASE_NAMES = [f"{case.type} as text" if case.as_text else case.type for case in CASES]
-ODD = TableName("My Schema", 'Ta-ble x "q" ünï')
+CASE_NAMES = [
+    f"{case.type} as {case.decimal or 'text'}" if case.as_text or case.decimal else case.type for case in CASES
+]
+ODD = TableName("My. Schema", ' Ta-ble x "q" ünï/,$.')
 ODD_COLUMNS = ("select", "ünï", "a.b", 'q"q', "with-dash", "$x", "1st", "it's", "back`tick", "Mixed", "per%cent",
                "back\\slash", "[x]")  # fmt: skip
 
@@ -92,9 +94,12 @@ def _events(connection: Connection, capture: CaptureOf, dsn: str) -> Events:
         connection.execute(sql.SQL(statement))
     names = _write_before(connection)
     as_text = [f"c{n}.{column}" for n, case in enumerate(CASES) if case.as_text for column in ("v", "w")]
+    decimals = {f"c{n}.{column}": case.decimal for n, case in enumerate(CASES) if case.decimal for column in ("v", "w")}
+    decimals |= {f"s{n}.v": stop.decimal for n, stop in enumerate(STOPS) if stop.decimal}
     captured = capture(
-        *names, ODD, toast="lookup", text_columns=as_text, partitions=1, transaction_timeout_ms=40_000,
-        snapshot_timeout_s=240,
+        *names, ODD, toast="lookup", text_columns=as_text, decimal_columns=decimals, partitions=1,
+        exclude_columns=["ex.secret", "ex.odd, name"],
+        transaction_timeout_ms=40_000, snapshot_timeout_s=240,
     )  # fmt: skip
     captured.start()
     tables = {name.table: table for name, table in captured.tables().items()}
@@ -135,13 +140,20 @@ def _write_before(connection: Connection) -> list[str]:
         run("CREATE TABLE gen (id int PRIMARY KEY, number int GENERATED ALWAYS AS IDENTITY, a text,"
             " b text GENERATED ALWAYS AS (a || '!') STORED)")  # fmt: skip
         run("INSERT INTO gen (id, a) VALUES (1, 'x'), (2, NULL)")
+        run(
+            'CREATE TABLE ex (secret text, id int PRIMARY KEY, a text, "odd, name" varbit, twice int'
+            " GENERATED ALWAYS AS (id * 2) VIRTUAL, b int GENERATED ALWAYS AS (id + 1) STORED,"
+            " big text STORAGE EXTERNAL)"
+        )
+        run("INSERT INTO ex (secret, id, a, \"odd, name\", big) SELECT 'hunter2', id, 'x', B'1', repeat('y', 9000)"
+            " FROM generate_series(1, 3) id")  # fmt: skip
         odd = sql.SQL(", ").join(sql.SQL("{} int").format(sql.Identifier(name)) for name in ODD_COLUMNS)
         run(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(ODD.schema)))
         run(sql.SQL('CREATE TABLE {} ({}, PRIMARY KEY ("select", "Mixed"))').format(_identifier(ODD), odd))
         run(sql.SQL("INSERT INTO {} VALUES ({})").format(_identifier(ODD), sql.SQL(", ").join(
             [sql.SQL(str(n)) for n in range(len(ODD_COLUMNS))])))  # fmt: skip
     counts = (("c", len(CASES)), ("s", len(STOPS)), ("k", len(KEYS)), ("l", len(LARGE)))
-    return [f"{letter}{n}" for letter, count in counts for n in range(count)] + ["gen"]
+    return [f"{letter}{n}" for letter, count in counts for n in range(count)] + ["gen", "ex"]
 
 
 def _write_after(connection: Connection) -> None:
@@ -166,6 +178,10 @@ def _write_after(connection: Connection) -> None:
             run(sql.SQL(f"UPDATE l{n} SET id = 3 WHERE id = 2"))
         run("UPDATE gen SET a = 'y' WHERE id = 2")
         run("INSERT INTO gen (id, a) VALUES (3, 'z')")
+        run("INSERT INTO ex VALUES ('hunter2', 4, 'z', B'101')")
+        run("UPDATE ex SET a = 'y', secret = 'hunter2!' WHERE id = 1")
+        run("UPDATE ex SET id = 5 WHERE id = 2")
+        run("DELETE FROM ex WHERE id = 3")
         run(sql.SQL('UPDATE {} SET "ünï" = 77').format(_identifier(ODD)))
 
 
@@ -241,6 +257,23 @@ def test_stored_generated_and_identity_columns_equal_postgres(events: Events) ->
     wanted = sorted(events.printed("SELECT id, number, a, b FROM gen"))
     rows = [(str(row["id"]), str(row["number"]), row["a"], row["b"]) for row in events.rows("gen").to_pylist()]
     assert sorted(rows) == wanted
+
+
+def test_excluded_columns_are_not_in_the_log(events: Events) -> None:
+    wanted = sorted(events.printed("SELECT id, a, b, length(big) FROM ex"))
+    first, fold = Fold(events.tables["ex"]), Fold(events.tables["ex"])
+    for record in events.snapshot["ex"]:
+        first.add(record)
+    for record in events.stream["ex"]:
+        fold.add(record)
+    rows = {row["id"]: row for row in first.finish({}).upserts.to_pylist()}
+    found = fold.finish({(id_,): row for id_, row in rows.items()})
+    rows |= {row["id"]: row for row in found.upserts.to_pylist()}
+    kept = [row for id_, row in rows.items() if id_ not in found.deletes["id"].to_pylist()]
+    assert sorted((str(r["id"]), r["a"], str(r["b"]), r["big"] and str(len(r["big"]))) for r in kept) == wanted
+    records = [*events.snapshot["ex"], *events.stream["ex"]]
+    assert len(records) == 3 + 1 + 1 + 3 + 2
+    assert not [record for record in records if "hunter2" in repr((record.key, record.value, record.headers))]
 
 
 def test_names_that_need_quoting_are_mirrored(events: Events) -> None:

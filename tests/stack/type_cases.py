@@ -19,6 +19,7 @@ SETUP: Final = (
     "CREATE DOMAIN price AS numeric(10,2)",
     "CREATE DOMAIN net AS price CHECK (VALUE > -1000)",
     "CREATE DOMAIN words AS text[]",
+    "CREATE DOMAIN code AS char(5)",
 )
 
 PRINTED: Final = "as Postgres prints it"
@@ -29,7 +30,7 @@ class Case:
     """A type: what Delta has of it, and literals of it.
 
     `printed` is the SQL expression of the text that the mirror's value must print as; `form` says so in
-    words. `as_text` cases are columns of source.text_columns.
+    words. `as_text` cases are columns of source.text_columns, those with a `decimal` of source.decimal_columns.
     """
 
     type: str
@@ -38,16 +39,21 @@ class Case:
     form: str = ""
     printed: str = "{}"
     as_text: bool = False
+    decimal: str = ""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A value that stops the epoch by name; `flows` says that source.text_columns lets it through."""
+    """A value that stops the epoch by name; `flows` says that source.text_columns lets it through.
+
+    Those with a `decimal` are columns of source.decimal_columns.
+    """
 
     type: str
     value: str
     problem: str
     flows: bool
+    decimal: str = ""
 
 
 def _text(type_: str, *values: str, form: str = PRINTED, printed: str = "{}") -> Case:
@@ -85,7 +91,9 @@ CASES: Final = (
     _text("money", "0", "-1234.56", "92233720368547758.07", form="a plain number", printed="{}::numeric"),
     _text("text", "", "a\nb", "ünï☃😀", "__debezium_unavailable_value", "\\N", '"q"'),
     _text("varchar(5)", "", "abc", "a  "),
-    _text("char(5)", "", "a", "abcde", form="as Postgres prints it, padded"),
+    _text("char(5)", "", "a", "abcde", "\ta", form="without trailing blanks, as char(5)::text", printed="{}::text"),
+    _text("code", "", "a", form="as its base type: a domain over char(5)", printed="{}::text"),
+    _text("bpchar", "", "a  ", "b", form="without trailing blanks, as bpchar::text", printed="{}::text"),
     _text('"char"', "", "a", "\\001"),
     _text("name", "", "abc"),
     _text("citext", "", "AbC"),
@@ -170,7 +178,8 @@ CASES: Final = (
     _array("numeric(5,2)", "decimal(5,2)", "{1.50,NULL,1}"),
     _array("text", "string", '{a,NULL,"","NULL","a b","q\\"q","ü","x,y","{","\\\\"}', "{NULL}", "{NULL,NULL}"),
     _array("varchar(5)", "string", '{abc,NULL,""}', "{NULL}", "{NULL,NULL}"),
-    _array("char(5)", "string", "{a,NULL}", "{NULL}", "{NULL,NULL}"),
+    Case("char(5)[]", "array<string>", ("{}", '{a,NULL,"","a b"}', "{NULL}", "{NULL,NULL}"),
+         "elements without trailing blanks", "{}::text[]"),
     _array('"char"', "string", "{a,NULL}"),
     _array("citext", "string", "{AbC,NULL}"),
     _array("bytea", "binary", '{"\\\\x00ff",NULL,"\\\\x"}'),
@@ -209,6 +218,14 @@ CASES: Final = (
         ("timestamptz", (*_ZONED_TIMES, "0044-03-15 12:34:56.789+00 BC", "10000-01-01 00:00:00+00",
                          "294276-12-31 23:59:59.999999+00", "0001-01-01 00:00:00+05", "infinity", "-infinity")),
     )),
+    # Columns of source.decimal_columns.
+    *(Case(type_, delta, values, printed=f"{{}}::{form}", decimal=decimal) for type_, delta, values, form, decimal in (
+        ("numeric", "decimal(20,6)", ("0", "1.5000000", "-0.000001", "99999999999999.999999", "1e3", "-0.00"),
+         "numeric(20,6)", "decimal(20,6)"),
+        ("numeric", "decimal(38,0)", ("1e37", "-7"), "numeric(38,0)", "decimal(38)"),
+        ("numeric(39,2)", "decimal(38,2)", ("1" * 36 + ".78",), "numeric(38,2)", "decimal(38,2)"),
+        ("numeric[]", "array<decimal(20,6)>", ("{}", "{1.50,NULL,0.000001}"), "numeric(20,6)[]", "decimal(20,6)"),
+    )),
 )  # fmt: skip
 
 _NOT_FINITE = "not a number or an infinity"
@@ -231,6 +248,9 @@ STOPS: Final = (
         ("text", "a"), ("varchar(5)", "a"), ("char(5)", "a"), ("json", "1"), ("jsonb", "1"), ("uuid", _UUID),
         ("inet", "10.0.0.1"), ("mood", "sad"))),
     Stop("integer[]", "{NULL,NULL}", _DIMENSIONS, False),
+    *(Stop("numeric", value, "a value that does not fit decimal(5,2)", False, "decimal(5,2)")
+      for value in ("1000", "0.001", "1e-40", "1e50", "NaN", "-Infinity")),
+    Stop("numeric[]", "{1,1000}", "a value that does not fit decimal(5,2)", False, "decimal(5,2)"),
 )  # fmt: skip
 
 # Refused in preflight: a type, and what is said of it.
@@ -254,13 +274,14 @@ REFUSED_KEYS: Final = (
     ("double precision", "is a float: 0 and -0 are one key in Postgres and two in Kafka"),
     ("timetz", "is a time with time zone, of which Debezium drops the zone"),
     ("integer[]", "is an array"),
+    ("bpchar", "is a bpchar without a length: 'a' and 'a ' are one key in Postgres and two in Kafka"),
 )
 
 # Keys: a type, its first value, and others that rows are moved to, one after the other.
 KEYS: Final = (
     ("text", "", "__debezium", "a b", "ü"),
     ("varchar(10)", "a", "A"),
-    ("char(3)", "a", "b"),
+    ("char(5)", "a", "b"),
     ("citext", "a", "A", "b"),
     ("numeric", "1.0", "1.00", "1.0", "1e-20"),
     ("numeric(5,2)", "1", "2"),

@@ -32,6 +32,8 @@ SCHEMAS = {
     "public.order_items": {"order_id": "int8", "line": "int4", "product_id": "int8", "quantity": "int4", "sku": "text"},
     "public.products": {"id": "int8", "sku": "text", "price": "numeric", "stock": "int4"},
     "sales.orders": {"id": "int8", "amount": "numeric"},
+    '"my.schema".Order Items': {"id": "int8", "amount": "int8"},
+    "public.a`b": {"id": "int8"},
 }
 KEYS = {
     "public.users": ("id",),
@@ -41,6 +43,8 @@ KEYS = {
     "public.order_items": ("order_id", "line"),
     "public.products": ("id",),
     "sales.orders": ("id",),
+    '"my.schema".Order Items': ("id",),
+    "public.a`b": ("id",),
 }
 
 

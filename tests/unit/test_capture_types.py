@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cdc_views.capture.printed import printed_array
 from cdc_views.capture.types import ColumnType, arrow_schema, column_type
 from cdc_views.errors import BadEvent, UnsupportedType
 from cdc_views.names import TableName
@@ -29,6 +30,12 @@ def type_of(type_name: str, typmod: int = -1, element: str | None = None) -> Col
 
 def text_of(type_name: str) -> ColumnType:
     return column_type(TABLE, Column("c", 1, type_name, -1, None, False, False, as_text=True))
+
+
+def decimal_of(precision: int, scale: int, element: str | None = None) -> ColumnType:
+    name = "numeric" if element is None else f"_{element}"
+    column = Column("c", 1, name, -1, element, False, False, as_decimal=(precision, scale))
+    return column_type(TABLE, column)
 
 
 def roundtrip(kind: ColumnType, raw: Sequence[Any]) -> list[Any]:
@@ -51,7 +58,9 @@ def roundtrip(kind: ColumnType, raw: Sequence[Any]) -> list[Any]:
         ("numeric", "12.500", pa.string(), "12.500"),
         ("numeric", "NAN", pa.string(), "NaN"),
         ("text", "a\nb", pa.string(), "a\nb"),
-        ("bpchar", "a  ", pa.string(), "a  "),
+        ("bpchar", "a  ", pa.string(), "a"),
+        ("bpchar", "   ", pa.string(), ""),
+        ("bpchar", "\ta\u00a0 ", pa.string(), "\ta\u00a0"),
         ("jsonb", '{"a": 1}', pa.string(), '{"a": 1}'),
         ("enum", "red", pa.string(), "red"),
         ("date", 0, pa.date32(), date(1970, 1, 1)),
@@ -234,6 +243,54 @@ def test_text_form_of_a_time_that_overflowed_stops() -> None:
 
 
 @pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("1.5", "1.50"),
+        ("1.5000000", "1.50"),
+        ("-999.99", "-999.99"),
+        ("0E-50", "0.00"),
+        ("-0.00", "0.00"),
+        ("1E+2", "100.00"),
+        ("1." + "0" * 60, "1.00"),
+    ],
+)
+def test_number_that_fits_a_declared_decimal_is_that_number(raw: str, value: str) -> None:
+    kind = decimal_of(5, 2)
+    assert kind.arrow == pa.decimal128(5, 2)
+    assert roundtrip(kind, [raw, None]) == [Decimal(value), None]
+    assert roundtrip(decimal_of(5, 2, "numeric"), [[raw, None]]) == [[Decimal(value), None]]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *("1000", "-1000", "0.001", "1E-40", "1E+50", "1." + "0" * 60 + "1", "NAN", "POSITIVE_INFINITY"),
+        *("NEGATIVE_INFINITY", "NaN", "Infinity", "999.995"),
+    ],
+)
+def test_number_that_does_not_fit_a_declared_decimal_stops_without_its_value(raw: str) -> None:
+    for kind, value in ((decimal_of(5, 2), raw), (decimal_of(5, 2, "numeric"), [raw])):
+        with pytest.raises(UnsupportedType, match=r'"c" holds a value that does not fit decimal\(5,2\)') as caught:
+            kind.decoded([None, value])
+        assert raw not in caught.value.message
+        assert "source.decimal_columns" in str(caught.value.hint)
+        printed = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}.get(raw, raw)
+        column = Column("c", 1, "numeric", -1, None, False, False, as_decimal=(5, 2))
+        with pytest.raises(UnsupportedType, match="does not fit"):
+            printed_array(column, decimal_of(5, 2), [printed])
+
+
+def test_declared_decimal_of_another_type_is_refused() -> None:
+    column = Column("c", 1, "text", -1, None, False, False, as_decimal=(5, 2))
+    with pytest.raises(UnsupportedType, match=r'column "c" has type "text", and source\.decimal_columns takes numeric'):
+        column_type(TABLE, column)
+
+
+def test_padding_of_char_is_dropped_in_arrays_too() -> None:
+    assert roundtrip(type_of("_bpchar", 9, "bpchar"), [["a    ", None, "     "], []]) == [["a", None, ""], []]
+
+
+@pytest.mark.parametrize(
     ("raw", "text"),
     [
         ('["2024-01-01 01:00:00.5+01",)', '["2024-01-01 00:00:00.5+00",)'),
@@ -265,6 +322,8 @@ def test_arrow_schema_keeps_the_tables_order() -> None:
         (Column("a", 1, "float8", -1, None, True, False), "is a float"),
         (Column("a", 1, "timetz", -1, None, True, False), "is a time with time zone"),
         (Column("a", 1, "date", -1, None, True, False, as_text=True), r"is in source\.text_columns"),
+        (Column("a", 1, "numeric", -1, None, True, False, as_decimal=(5, 2)), r"is in source\.decimal_columns"),
+        (Column("a", 1, "bpchar", -1, None, True, False), "is a bpchar without a length"),
     ],
 )
 def test_arrow_schema_with_a_key_that_tells_no_rows_apart_is_refused(column: Column, problem: str) -> None:

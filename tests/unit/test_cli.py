@@ -23,6 +23,7 @@ from cdc_views.cli.main import COMMANDS, main
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.locations import state_folder
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
 from cdc_views.store.control import ControlLog, TableVersion
 from cdc_views.views.definition import read_views
 
@@ -237,6 +238,22 @@ def test_query_as_json_is_one_object_a_row(published: Path) -> None:
 def test_query_as_csv_has_a_header(published: Path) -> None:
     shown = cdc_views("-C", published, "query", "SELECT note, id FROM orders ORDER BY id", "--csv")
     assert list(csv.reader(io.StringIO(shown.stdout))) == [["note", "id"], ["[bold]x[/y]", "1"], ["", "2"]]
+
+
+def test_query_reads_tables_of_any_name(project: Path) -> None:
+    names = ('"my.schema"."say ""hi"""', '"a b"', "public.a_b", "_own.t", '"a.b".c', '"Ü"')
+    manifest = {str(TableName.parse(name)): TableVersion(f"mirrors/{n}", 0, "live") for n, name in enumerate(names)}
+    for number in range(len(names)):
+        write_deltalake(str(project / f"warehouse/mirrors/{number}"), pa.table({"id": [number]}))
+    control = ControlLog.open(project / "warehouse", "engine")
+    control.take_over()
+    control.append(kind="publish", epoch=1, attempt=control.new_attempt(), position=Lsn.parse("0/16"), tables=manifest,
+                   committed_at=datetime(2026, 1, 2, tzinfo=UTC), detail={})  # fmt: skip
+    for number, name in enumerate(names):
+        shown = cdc_views("-C", project, "query", f"SELECT id FROM {name}", "--csv")
+        assert shown.stdout.split() == ["id", str(number)], shown.output
+    both = 'SELECT o.id * 10 + t.id AS id FROM "a b" o, a_b t'
+    assert cdc_views("-C", project, "query", both, "--csv").stdout.split() == ["id", "12"]
 
 
 def test_query_with_two_columns_of_one_name_shows_both(published: Path) -> None:

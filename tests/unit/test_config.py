@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from cdc_views.config import FILE_NAME, Settings, load_settings, load_warehouse
 from cdc_views.errors import BadConfig, NotRunning
 from cdc_views.names import TableName
 
+LOG = {"bootstrap_servers": "broker:9092", "connect_url": "http://connect:8083"}
 MINIMAL = """
 source: {dsn: "${env:SHOP_DSN}", tables: [public.orders, users]}
 log: {bootstrap_servers: "broker:9092", connect_url: "http://connect:8083"}
@@ -81,11 +83,57 @@ def test_warehouse_is_known_without_secrets_and_stack(project: Path, monkeypatch
     assert load_warehouse(project) == project / "warehouse"
 
 
+def test_lists_of_names_are_split_outside_of_quotes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_SOURCE__TABLES", 'orders, "a.b"."c, d" ,"say ""x,y"".", Order Items')
+    assert load_settings(project).source.tables == (
+        TableName("public", "orders"),
+        TableName("a.b", "c, d"),
+        TableName("public", 'say "x,y".'),
+        TableName("public", "Order Items"),
+    )
+
+
 def test_text_columns_are_read_with_their_tables(project: Path) -> None:
-    settings = load_settings(project, {"source.text_columns": "orders.at,sales.orders.total"})
+    settings = load_settings(project, {"source.text_columns": "orders.at, sales.orders.total"})
     assert [str(column) for column in settings.source.text_columns] == ["public.orders.at", "sales.orders.total"]
     with pytest.raises(BadConfig, match=r"a column is schema\.table\.column"):
         load_settings(project, {"source.text_columns": "total"})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"orders.total": "decimal(20,4)", "sales.orders.fee": "NUMERIC( 9 )"},
+        "orders.total: decimal(20,4), sales.orders.fee: NUMERIC( 9 )",
+    ],
+    ids=["mapping", "text"],
+)
+def test_decimal_columns_are_read_with_their_digits(project: Path, given: object) -> None:
+    values = {"dsn": "host=db", "tables": ["orders"], "decimal_columns": given}
+    (project / FILE_NAME).write_text(yaml.safe_dump({"source": values, "log": LOG}))
+    found = load_settings(project).source.decimal_columns
+    assert [(str(each.column), each.precision, each.scale) for each in found] == [
+        ("public.orders.total", 20, 4),
+        ("sales.orders.fee", 9, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("orders.total", "a column is|wanted decimal"),
+        ("orders.total: text", "wanted decimal"),
+        ("orders.total: decimal(39,2)", "at most 38 digits"),
+        ("orders.total: decimal(2,3)", "a scale of at most the precision"),
+        ("orders.total: decimal(0)", "wanted decimal"),
+        ("total: decimal(5,2)", r"a column is schema\.table\.column"),
+        ("orders.at: decimal(5,2)", r'column "public\.orders\.at" is in source\.decimal_columns and in source\.text'),
+        ("orders.a: decimal(5), orders.a: decimal(6)", "twice"),
+    ],
+)
+def test_decimal_columns_that_make_no_sense_are_refused(project: Path, given: str, problem: str) -> None:
+    with pytest.raises(BadConfig, match=problem):
+        load_settings(project, {"source.decimal_columns": given, "source.text_columns": "orders.at"})
 
 
 def test_docs_describe_every_setting() -> None:

@@ -13,7 +13,7 @@ from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import BadConfig, SourceUnreachable
 from cdc_views.log.connector import TEMPLATE, connector_config, version_of
 from cdc_views.log.placeholder import new_placeholder
-from cdc_views.names import TableName
+from cdc_views.names import ColumnName, TableName
 
 SECRET = "__cdc_views_unavailable_0"
 
@@ -53,8 +53,15 @@ def test_placeholders_are_not_repeated_and_have_128_random_bits() -> None:
 
 
 def test_table_patterns_match_the_names_and_nothing_else() -> None:
-    patterns = connector_config(settings("dbname=x", "public.a.b", "public.odd (name)"), SECRET)["table.include.list"]
-    assert patterns.split(",")[:2] == [r"(?-i)public\.a\.b", r"(?-i)public\.odd\ \(name\)"]
+    patterns = connector_config(settings("dbname=x", 'public."a.b"', "public.odd (name)"), SECRET)["table.include.list"]
+    assert patterns.split(",")[:2] == [r"(?-i)public\.a\x{2e}b", r"(?-i)public\.odd\x{20}\x{28}name\x{29}"]
+
+
+def test_excluded_columns_are_patterns_without_commas() -> None:
+    column = ColumnName(TableName("public", "a,b"), " x,é")
+    config = connector_config(settings(), SECRET, excluded=[column])
+    assert config["column.exclude.list"] == r"(?-i)public\.a\x{2c}b\.\x{20}x\x{2c}\x{e9}"
+    assert connector_config(settings(), SECRET)["column.exclude.list"] == ""
 
 
 def test_config_with_an_unknown_placeholder_is_refused(tmp_path: Path) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch import run_epoch
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import take_over
-from cdc_views.engine.tables import Tables
+from cdc_views.engine.tables import Tables, mirror_spec, path_part, where_published
 from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.errors import Fenced
 from cdc_views.replay.unfinished import Wanted, claimed
-from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.schema import TableSpec
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import HandClock, Insert, Update
 from cdc_views.testing.ddl import read_tables
@@ -131,6 +137,38 @@ def test_writer_that_was_replaced_removes_nothing(engine: Engine) -> None:
     with pytest.raises(Fenced):
         engine.maintenance().run()
     assert folder.exists()
+
+
+def test_mirror_in_use_is_never_a_leftover_whatever_its_name(engine: Engine) -> None:
+    # Where an earlier version put the mirror of `a/b/c`.
+    folder = engine.table("mirrors/public/a/b/c/g")
+    engine.tables.specs["public.a/b/c"] = TableSpec("public.a/b/c", "mirrors/public/a/b/c/g", pa.schema([]), ())
+    beside = engine.table("mirrors/public/a/old")
+    Maintenance(engine.root, engine.tables, engine.control, SETTINGS)._remove_leftovers()
+    assert folder.exists()
+    assert not beside.exists()
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6) | st.text("a~/%.2f", max_size=9))
+def test_part_of_a_path_is_safe_and_of_one_name_only(name: str) -> None:
+    part = path_part(name)
+    assert not {*part} & {*"/\\%[]?*:.\n"}
+    assert unquote(part.replace("~", "%")) == name
+
+
+def test_plain_names_are_in_paths_as_they_are() -> None:
+    assert path_part("Order-Items_1 ünï") == "Order-Items_1 ünï"
+    assert path_part("a/b") == "a~2fb"
+
+
+def test_mirror_stays_where_an_earlier_version_put_it(engine: Engine) -> None:
+    [table] = read_tables('CREATE TABLE "a$b" (id bigint PRIMARY KEY)')
+    record = replace(engine.epoch(), tables={"public.a$b": TableVersion("mirrors/public/a$b/g-1", 1, "live")})
+    spec = mirror_spec(table.source, "g")
+    assert (spec.path, where_published(None)(spec.name, spec.path)) == ("mirrors/public/a~24b/g",) * 2
+    assert where_published(record)(spec.name, spec.path) == "mirrors/public/a$b/g-1"
+    other = mirror_spec(table.source, "g2")
+    assert where_published(record)(other.name, other.path) == other.path
 
 
 def test_shadows_of_a_rebuild_under_way_stay_and_those_of_one_that_was_left_go(engine: Engine) -> None:

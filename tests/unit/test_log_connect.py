@@ -126,11 +126,22 @@ def test_worker_that_never_answers_a_question_is_not_running(monkeypatch: pytest
 
 def test_topic_of_an_odd_name_has_underscores() -> None:
     assert topic_name("app", TableName("public", "odd (name)")) == "app.public.odd__name_"
+    assert topic_name("app", TableName("public", "é😀")) == "app.public.___"  # Java has two characters of the last
 
 
-def test_tables_that_would_share_a_topic_are_refused() -> None:
-    with pytest.raises(BadConfig, match="would share the topic"):
-        topic_names("app", [TableName("public", "a b"), TableName("public", "a_b")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a b", "a_b"),
+        ("é", "ü"),
+        ('"a.b"', "a_b"),
+        ('"a.b".c', 'a."b.c"'),
+        ("sales_eu.orders", "sales.eu_orders"),  # Kafka refuses the second of them
+    ],
+)
+def test_tables_that_cannot_both_have_a_topic_are_refused(one: str, other: str) -> None:
+    with pytest.raises(BadConfig, match="cannot both have a topic"):
+        topic_names("app", [TableName.parse(one), TableName.parse(other)])
 
 
 def test_delete_waits_out_a_rebalance_and_a_worker_that_does_not_know_of_the_stop_yet() -> None:

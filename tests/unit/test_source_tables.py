@@ -63,10 +63,17 @@ def test_publication_has_generated_columns_where_postgres_can(server_version: in
     assert ("publish_generated_columns = stored" in created) is published
 
 
-def test_mirror_fingerprint_changes_with_the_columns_that_are_texts() -> None:
-    text = replace(ORDERS, columns=(ID, replace(NOTE, as_text=True)))
-    assert ORDERS.mirror_fingerprint() == ORDERS.fingerprint() == text.fingerprint()
-    assert text.mirror_fingerprint() != ORDERS.mirror_fingerprint()
+def test_mirror_fingerprint_changes_with_the_forms_of_columns() -> None:
+    others = [replace(NOTE, as_text=True), replace(NOTE, as_decimal=(5, 2)), replace(NOTE, as_decimal=(5, 3))]
+    tables = [ORDERS, *(replace(ORDERS, columns=(ID, note)) for note in others)]
+    assert {table.fingerprint() for table in tables} == {ORDERS.mirror_fingerprint()}
+    assert len({table.mirror_fingerprint() for table in tables}) == len(tables)
+
+
+@pytest.mark.parametrize("code", [{"type_name": "bpchar"}, {"type_name": "_bpchar", "element": "bpchar"}])
+def test_mirrors_that_hold_the_padding_of_char_are_others(code: dict[str, str]) -> None:
+    table = replace(ORDERS, columns=(ID, replace(NOTE, **code)))
+    assert table.mirror_fingerprint() != table.fingerprint()
 
 
 def test_column_that_is_a_text_is_one_for_views_too() -> None:

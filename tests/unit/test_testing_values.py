@@ -47,7 +47,7 @@ CASES: list[tuple[str, int, Any, Any]] = [
     ("text", -1, "a\nb", "a\nb"),
     ("text", -1, 7, "7"),
     ("varchar", 9, "abc     ", "abc  "),
-    ("bpchar", 7, "a", "a  "),
+    ("bpchar", 7, "a ", "a"),
     ("name", -1, "x" * 70, "x" * 63),
     ("char", -1, "ab", "a"),
     ("uuid", -1, UUID(int=1), "00000000-0000-0000-0000-000000000001"),

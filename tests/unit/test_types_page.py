@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cdc_views.source.catalog import Column
 from cdc_views.source.refusals import has_placeholder
-from tests.stack.type_cases import CASES, LARGE, MARKED, REFUSALS, REFUSED_KEYS, STOPS
+from tests.stack.type_cases import CASES, LARGE, MARKED, REFUSALS, REFUSED_KEYS, STOPS, Stop
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 
@@ -21,17 +21,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+def stop_name(stop: Stop) -> str:
+    """The type, and the decimal that a setting gives it."""
+    return f"`{stop.type}` as `{stop.decimal}`" if stop.decimal else f"`{stop.type}`"
+
+
 def parts() -> dict[str, str]:
     """The generated parts of the page, by the name in the comment before them."""
-    known = [case for case in CASES if not case.as_text]
+    known = [case for case in CASES if not case.as_text and not case.decimal]
     return {
         "types": table(
             ("Postgres", "Delta", "form"), [(f"`{case.type}`", f"`{case.delta}`", case.form) for case in known]
         ),
         "stops": table(
             ("type", "value", "the column holds", "with `source.text_columns`"),
-            [(f"`{type_}`", ", ".join(f"`{stop.value}`" for stop in stops), problem, "flows" if flows else "")
-             for (type_, problem, flows), stops in groupby(STOPS, lambda stop: (stop.type, stop.problem, stop.flows))],
+            [(name, ", ".join(f"`{stop.value}`" for stop in stops), problem, "flows" if flows else "")
+             for (name, problem, flows), stops
+             in groupby(STOPS, lambda stop: (stop_name(stop), stop.problem, stop.flows))],
         ),
         "refusals": table(
             ("column", "why"),

@@ -85,3 +85,19 @@ SELECT user.id, u.name, user.n FROM users u JOIN (SELECT id, count(*) AS n FROM 
 -- inputs: public.users, public.orders
 -- query
 SELECT user.id, u.name, user.n FROM _cv_input_0 u JOIN (SELECT id, count(*) AS n FROM _cv_input_1 AS orders GROUP BY id) user ON user.id = u.id
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT `Order Items`.id, `my.schema`.`Order Items`.amount FROM `my.schema`.`Order Items`;
+-- key: (id): the key of ""my.schema".Order Items"
+-- inputs: "my.schema".Order Items
+-- query
+SELECT `Order Items`.id, `Order Items`.amount FROM _cv_input_0 AS `Order Items`
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT i.id FROM `My.Schema`.`order items` AS i JOIN `a``b` ON i.id = `a``b`.id JOIN public.`Orders` o ON o.id = i.id;
+-- key: (id): the keys of the joined tables
+-- inputs: "my.schema".Order Items, public.a`b, public.orders
+-- query
+SELECT i.id FROM _cv_input_0 AS i JOIN _cv_input_1 AS `a``b` ON i.id = `a``b`.id JOIN _cv_input_2 o ON o.id = i.id

@@ -176,9 +176,15 @@ INSERT INTO orders SELECT 1;
 
 -- view
 CREATE MATERIALIZED VIEW v AS
-SELECT id FROM `orders`;
--- error: v.sql:2:16: table name "orders" is quoted, wanted a plain name
--- hint: names in quotes, and paths, are not read from views
+SELECT id FROM parquet.`/x`;
+-- error: v.sql:2:16: unknown table "parquet./x"
+-- hint: a view reads the tables in the settings under source.tables, and other views
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM my.schema.`Order Items`;
+-- error: v.sql:2:16: table name "my.schema.Order Items" has 3 parts, wanted schema.table
+-- hint: write a name that holds a dot in backticks: `my.schema`.`my.table`
 
 -- view
 CREATE MATERIALIZED VIEW v AS
