@@ -139,8 +139,8 @@ class SourceTable:
     key: tuple[str, ...]
     key_deferrable: bool
     replica_identity: ReplicaIdentity
-    excluded: tuple[Column, ...] = ()
     placeholder: str | None = field(default=None, repr=False)
+    excluded: tuple[Column, ...] = ()
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
