@@ -14,7 +14,8 @@ from cdc_views.findings import Finding
 from cdc_views.log.preflight import check_log
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.fixes import OnFix, fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.store.control import read_control
 from cdc_views.store.schema import require_column_names
 
@@ -56,11 +57,9 @@ def _check_names(settings: Settings) -> Iterator[Finding]:
                 yield Finding("error", subject, problem, error.hint or "rename the column")
 
 
-def fix(settings: Settings) -> list[Finding]:
-    """Run the SQL of the findings that have one; returns those findings."""
-    fixable = [finding for finding in check_source(settings) if finding.fix is not None]
-    fix_source(settings, fixable)
-    return fixable
+def fix(settings: Settings, on_fix: OnFix = lambda finding, failure: None) -> None:
+    """Run the SQL of the findings that have one; `on_fix` is given each. Raises PreflightFailed."""
+    fix_source(settings, check_source(settings), on_fix)
 
 
 def require_ready(settings: Settings) -> None:

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from cdc_views.names import TableName
 from cdc_views.source.connection import Connection
-from cdc_views.source.service_tables import SERVICE_TABLES, identifier
+from cdc_views.source.service_tables import SERVICE_TABLES, identifier, transaction
 
 # No truncate: a compacted topic takes no record without a key, and the trigger tells us of it.
 _OPTIONS: Final = "publish = 'insert, update, delete', publish_via_partition_root = true"
@@ -59,17 +59,10 @@ def publication_sql(name: str, tables: Iterable[TableName], server_version: int,
     options = sql.SQL(_OPTIONS if server_version < FIRST_GENERATED else f"{_OPTIONS}, {_GENERATED}")
     listed = sql.SQL(", ").join(identifier(table) for table in (*tables, *SERVICE_TABLES))
     if not exists:
-        create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});")
+        create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});\n")
         return create.format(sql.Identifier(name), listed, options).as_string(None)
-    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1}; ALTER PUBLICATION {0} SET ({2});")
-    return alter.format(sql.Identifier(name), listed, options).as_string(None)
-
-
-def create_publication(connection: Connection, name: str, tables: Iterable[TableName]) -> None:
-    """Create the publication, or set an existing one to exactly these tables."""
-    exists = read_publication(connection, name) is not None
-    with connection.transaction():
-        connection.execute(sql.SQL(publication_sql(name, tables, connection.info.server_version, exists=exists)))
+    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1};\nALTER PUBLICATION {0} SET ({2});")
+    return transaction(alter.format(sql.Identifier(name), listed, options))
 
 
 def _publishes_generated(connection: Connection, name: str) -> bool:

@@ -11,7 +11,8 @@ import pytest
 
 from cdc_views.errors import NothingPublished
 from cdc_views.source.connection import connect
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.fixes import fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.stack.pins import pins
 from tests.fix_disk import SmallDisk
 from tests.fix_project import ACCOUNTS, BALANCES, Project, assert_refused, files_below

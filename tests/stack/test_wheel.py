@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from cdc_views.stack.local import LocalStack
@@ -21,6 +22,14 @@ def test_wheel_checks_a_project_with_the_template_that_it_brings(
         **{f"CDC_VIEWS_LOG__{name}": database.name for name in ("CONNECTOR", "TOPIC_PREFIX")},
     }
     assert installed.run("cdc-views", "init", cwd=tmp_path).returncode == 0
+    found = installed.run("cdc-views", "check", "--json", cwd=tmp_path, environment=environment)
+    fixes = [json.loads(line)["fix"] for line in found.stdout.splitlines()]
+    printed = installed.run(
+        "cdc-views", "check", "--print-sql", "--role", "a reader", cwd=tmp_path, environment=environment
+    )
+    assert "REPLICA IDENTITY FULL" in "".join(filter(None, fixes))
+    assert all(fix.strip() in printed.stdout for fix in fixes if fix)
+    assert 'GRANT SELECT ON "public"."accounts" TO "a reader"' in printed.stdout
     # Connect validates what the template was made into.
     checked = installed.run("cdc-views", "check", "--fix", cwd=tmp_path, environment=environment)
     assert checked.returncode == 0, checked.stdout + checked.stderr
