@@ -23,12 +23,12 @@ ENV PATH=/opt/python/bin:$PATH \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /opt/cdc-views
 COPY requirements.lock ./
-# First what builds the one package that comes as source, so that nothing is built with something unpinned.
+# pyspark is published as source only, and is built by what the lock pins: so all else is installed first.
 RUN python3 -m venv /opt/python \
- && awk '/^[^ ]/ { on = /^setuptools==/ } on' requirements.lock >/tmp/build.lock \
- && pip install -q --require-hashes -r /tmp/build.lock \
+ && awk '/^[^ ]/ { on = !/^pyspark==/ } on' requirements.lock >/tmp/wheels.lock \
+ && pip install -q --require-hashes --no-deps --only-binary :all: -r /tmp/wheels.lock \
  && pip install -q --require-hashes --no-build-isolation -r requirements.lock \
- && rm /tmp/build.lock
+ && rm /tmp/wheels.lock
 
 FROM python AS files
 COPY cdc_views/__init__.py cdc_views/errors.py cdc_views/locations.py cdc_views/

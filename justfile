@@ -18,6 +18,10 @@ demo *options:
 format:
     .venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
+# The wheel and the sdist, in dist/
+wheel:
+    .venv/bin/python -m hatchling build
+
 # Remake the lock files from pyproject.toml and the stack's coordinates
 lock:
     ./scripts/lock

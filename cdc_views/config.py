@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from cdc_views.column_options import ColumnOptions, DecimalColumn
 from cdc_views.errors import BadConfig, NotRunning
@@ -34,6 +43,7 @@ _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
 # Commas separate, but for those in double quotes and in parentheses.
 _PARTS = re.compile(r"""(?:"(?:[^"]|"")*"|\([^()]*\)|[^,])+""")
 _REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
+_URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/|://")
 
 
 def _table_name(value: object) -> object:
@@ -61,9 +71,17 @@ def _split(text: str) -> list[str]:
     return [found for part in _PARTS.findall(text) if (found := part.strip())]
 
 
+def _folder(value: object) -> object:
+    # As a path, "s3://bucket/lake" is the local folder "s3:/bucket/lake". A URI can hold a password.
+    if isinstance(value, str | Path) and _URI.search(str(value)):
+        raise ValueError("wanted a local folder, found a URI: object stores are not supported")
+    return value
+
+
 ConfiguredTable = Annotated[TableName, BeforeValidator(_table_name)]
 ConfiguredColumn = Annotated[ColumnName, BeforeValidator(_column_name)]
 ConfiguredDecimals = Annotated[tuple[DecimalColumn, ...], BeforeValidator(_decimal_columns)]
+Folder = Annotated[Path, BeforeValidator(_folder)]
 
 
 class _Section(BaseModel):
@@ -250,8 +268,8 @@ class Settings(_Section):
     """Everything a project says."""
 
     stack: Literal["native", "none"] = Field("none", description="native: addresses come from `cdc-views up`")
-    warehouse: Path = Field(Path("warehouse"), description="folder of the Delta tables")
-    views: Path = Field(Path("views"), description="folder of the view files")
+    warehouse: Folder = Field(Path("warehouse"), description="local folder of the Delta tables")
+    views: Folder = Field(Path("views"), description="local folder of the view files")
     source: SourceSettings
     log: LogSettings
     engine: EngineSettings = EngineSettings()
@@ -278,14 +296,16 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
 
 
 def load_warehouse(project: Path, overrides: Mapping[str, str] | None = None) -> Path:
-    """The folder of the Delta tables alone: reading needs no stack and no secrets. Raises BadConfig."""
+    """The folder of the Delta tables alone, which needs no stack and no secrets. Raises BadConfig."""
     values, file = _read(project, overrides or {})
     if unknown := _unknown_names(values):
         raise BadConfig(f'settings in "{file}" are not valid: {", ".join(unknown)} unknown', hint=_SETTINGS_HINT)
-    folder = _resolve(values.get("warehouse", str(Settings.model_fields["warehouse"].default)), file)
-    if not isinstance(folder, str):
-        raise BadConfig(f'settings in "{file}" are not valid: warehouse: wanted a folder', hint=_SETTINGS_HINT)
-    return (project / folder).absolute()
+    given = _resolve({"warehouse": values.get("warehouse", Settings.model_fields["warehouse"].default)}, file)
+    try:
+        folders = TypeAdapter(dict[str, Folder]).validate_python(given)
+    except ValidationError as error:
+        raise BadConfig(_describe(error, file), hint=_SETTINGS_HINT) from None
+    return (project / folders["warehouse"]).absolute()
 
 
 def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], Path]:
@@ -385,7 +405,7 @@ def _secret(kind: str, name: str, file: Path) -> str:
 def _describe(error: ValidationError, file: Path) -> str:
     # include_input=False: an input may be a secret.
     problems = [
-        f"{'.'.join(str(part) for part in problem['loc'])}: {_one_line(problem['msg'])}"
+        f"{'.'.join(str(part) for part in problem['loc'])}: {_one_line(problem['msg']).removeprefix('Value error, ')}"
         for problem in error.errors(include_input=False, include_url=False, include_context=False)
     ]
     return f'settings in "{file}" are not valid: ' + "; ".join(problems)

@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.fix_spark",
     "tests.fix_conformance",
     "tests.fix_disk",
+    "tests.fix_wheel",
 ]
 
 # A loaded machine is no failure of what is tested.

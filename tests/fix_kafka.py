@@ -29,8 +29,9 @@ from cdc_views.log.topics import (
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable, excluded_columns, read_tables
 from cdc_views.source.connection import Connection, connect
+from cdc_views.source.fixes import fix_source
 from cdc_views.source.marker import Marker
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot
 from cdc_views.source.slot_watch import SlotWatch

@@ -8,27 +8,45 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.engine.captures import current_settings
 from cdc_views.engine.preflight import findings, fix
+from cdc_views.findings import Finding
+from cdc_views.source.dba_script import dba_script
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
 
 
 @click.command()
-@click.option("--fix", "fixing", is_flag=True, help="Run the SQL of the remedies that have one.")
+@click.option("--fix", "fixing", is_flag=True, help="Run the SQL of the findings that have one, if no others remain.")
+@click.option("--print-sql", "printing", is_flag=True, help="Print the SQL for a DBA, with all rights; run nothing.")
+@click.option("--role", help="Role that the printed SQL is for; default: that of source.dsn.")
 @output_options
 @click.pass_obj
 @click.pass_context
-def check(ctx: click.Context, project: Project, fixing: bool, form: str | None) -> None:
+def check(
+    ctx: click.Context, project: Project, fixing: bool, printing: bool, role: str | None, form: str | None
+) -> None:
     """Look at everything that a run needs, and say what is missing and how to get it.
 
     Example: cdc-views check --fix
     """
+    if printing and fixing:
+        raise click.UsageError("--print-sql and --fix exclude each other")
+    if role is not None and not printing:
+        raise click.UsageError("--role is for --print-sql")
     settings = current_settings(project.settings())
+    if printing:
+        click.echo(dba_script(settings, role), nl=False)
+        return
     if fixing:
-        for finding in fix(settings):
-            click.echo(f"fixed: {finding.subject}: {finding.problem}", err=True)
+        fix(settings, _report)
     found = findings(settings)
-    rows = [{column: getattr(finding, column) for column in COLUMNS} for finding in found]
-    print_rows(rows, COLUMNS, form)
+    columns = (*COLUMNS, "fix") if form == "json" else COLUMNS
+    rows = [{column: getattr(finding, column) for column in columns} for finding in found]
+    print_rows(rows, columns, form)
     errors = sum(finding.severity == "error" for finding in found)
     click.echo(f"{errors} errors, {len(found) - errors} others", err=True)
     ctx.exit(2 if errors else 0)
+
+
+def _report(finding: Finding, failure: str | None) -> None:
+    outcome = "fixed" if failure is None else f"not fixed ({failure})"
+    click.echo(f"{outcome}: {finding.subject}: {finding.problem}", err=True)

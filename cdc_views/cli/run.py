@@ -19,7 +19,7 @@ from cdc_views.engine.declared import declare
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.initial import capture_or_resume
 from cdc_views.engine.patience import AWAY, Patience
-from cdc_views.engine.preflight import require_ready
+from cdc_views.engine.preflight import require_known_tables, require_ready
 from cdc_views.engine.read_ahead import ReadAhead
 from cdc_views.engine.target import current_target
 from cdc_views.lsn import Lsn
@@ -52,6 +52,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
         require_ready(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declared = declare(settings, connection)
+        require_known_tables(settings, declared)
         expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.

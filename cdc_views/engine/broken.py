@@ -42,7 +42,7 @@ def require_unbroken(warehouse: Path) -> None:
     file = _file(warehouse)
     try:
         found = orjson.loads(file.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # `check` says if the warehouse is not a folder
         return
     raise getattr(errors, found["error"])(
         f"{found['message']} (seen at {found['at']})", hint=f'{found["hint"]}; remembered in "{file}"'

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from cdc_views.config import Settings
 from cdc_views.engine.broken import LASTING, require_unbroken
 from cdc_views.engine.capture import confirmed_flush, require_slot
+from cdc_views.engine.captures import known_takeover
+from cdc_views.engine.declared import Declared, declare
+from cdc_views.engine.generation import require_same_source, require_same_tables
 from cdc_views.engine.self_contained import check_self_contained
-from cdc_views.errors import RESET, NotRunning, PreflightFailed, SourceUnreachable, UnknownTable, UnsupportedType
-from cdc_views.findings import Finding
+from cdc_views.errors import (
+    RESET,
+    BadConfig,
+    BadView,
+    LogDiscontinuity,
+    NotRunning,
+    PreflightFailed,
+    SchemaChanged,
+    SourceUnreachable,
+    UnknownTable,
+    UnsupportedType,
+)
+from cdc_views.findings import Finding, remedies, summary
 from cdc_views.log.preflight import check_log
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.fixes import OnFix, fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.store.control import read_control
 from cdc_views.store.schema import require_column_names
 
 
 def findings(settings: Settings) -> list[Finding]:
     """What is missing or unwise, errors first; then of which tables the log is self-contained."""
-    found = [*_check_history(settings), *_requirements(settings)]
+    found = _judge(settings)
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
             tables = read_tables(connection, settings.source.tables, settings.source.columns)
@@ -29,16 +46,52 @@ def findings(settings: Settings) -> list[Finding]:
     return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
 
 
-def _requirements(settings: Settings) -> list[Finding]:
-    """What a run needs: all that a start looks at."""
-    return [*check_source(settings), *_check_names(settings), *check_log(settings, confirmed_flush(settings))]
+def _judge(settings: Settings, *, values: bool = False) -> list[Finding]:
+    """Everything that would refuse a start."""
+    return [*_check_history(settings), *_requirements(settings, values=values), *_check_declared(settings)]
+
+
+def _requirements(settings: Settings, *, values: bool = False) -> list[Finding]:
+    """What a run needs: all that a start looks at, but for the view files."""
+    return [
+        *check_source(settings, values=values),
+        *_check_names(settings),
+        *_check_warehouse(settings.warehouse),
+        *check_log(settings, confirmed_flush(settings)),
+    ]
 
 
 def _check_history(settings: Settings) -> Iterator[Finding]:
+    """What a start refuses because of what the warehouse was made from."""
+    subject = f'warehouse "{settings.warehouse}"'
     try:
         require_unbroken(settings.warehouse)
     except LASTING as error:
-        yield Finding("error", f'warehouse "{settings.warehouse}"', error.message, error.hint or RESET)
+        yield Finding("error", subject, error.message, error.hint or RESET)
+
+
+def _check_warehouse(warehouse: Path) -> Iterator[Finding]:
+    """Look whether the warehouse can be written to, without writing to it."""
+    subject = f'warehouse "{warehouse}"'
+    there = next(folder for folder in (warehouse, *warehouse.parents) if os.path.lexists(folder))
+    if not there.is_dir():
+        yield Finding("error", subject, f'"{there}" is not a folder', "choose another folder as warehouse")
+    elif not os.access(there, os.W_OK | os.X_OK):
+        yield Finding("error", subject, f'"{there}" cannot be written to', "change its owner or its rights")
+
+
+def _check_declared(settings: Settings) -> Iterator[Finding]:
+    """Look at the view files, and at whether the tables are those that the warehouse was made from."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        try:
+            declared = declare(settings, connection)
+            require_known_tables(settings, declared)
+        except UnknownTable:
+            return  # check_source has a finding of it
+        except BadView as error:
+            yield Finding("error", f'views in "{settings.views}"', error.message, error.hint or "correct the file")
+        except (BadConfig, UnsupportedType, SchemaChanged, LogDiscontinuity) as error:
+            yield Finding("error", f'tables of "{settings.warehouse}"', error.message, error.hint or "")
 
 
 def _check_names(settings: Settings) -> Iterator[Finding]:
@@ -56,11 +109,27 @@ def _check_names(settings: Settings) -> Iterator[Finding]:
                 yield Finding("error", subject, problem, error.hint or "rename the column")
 
 
-def fix(settings: Settings) -> list[Finding]:
-    """Run the SQL of the findings that have one; returns those findings."""
-    fixable = [finding for finding in check_source(settings) if finding.fix is not None]
-    fix_source(settings, fixable)
-    return fixable
+def fix(settings: Settings, on_fix: OnFix = lambda finding, failure: None) -> None:
+    """Run the SQL of the findings that have one; `on_fix` is given each.
+
+    Raises PreflightFailed, before anything is written, if one remains that this SQL does not fix.
+    """
+    found = _judge(settings, values=True)
+    blocking = [finding for finding in found if finding.blocking]
+    if blocking:
+        raise PreflightFailed(summary(blocking), hint=f"{remedies(blocking)}; nothing was written to the source")
+    fix_source(settings, found, on_fix)
+
+
+def require_known_tables(settings: Settings, declared: Declared) -> None:
+    """Raise what a start raises if the source or its tables are not those that the warehouse was made from.
+
+    Raises LogDiscontinuity, SchemaChanged, BadConfig.
+    """
+    known = known_takeover(read_control(settings.warehouse)) if settings.warehouse.is_dir() else None
+    if known is not None:
+        require_same_source(known.detail["source"], declared.identity, settings.source.slot)
+        require_same_tables(known.detail["source"], declared.sources)
 
 
 def require_ready(settings: Settings) -> None:
@@ -74,10 +143,8 @@ def require_met(settings: Settings) -> None:
     errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
     if errors:
         with suppress(NotRunning, SourceUnreachable):
-            if read_control(settings.warehouse):
+            if settings.warehouse.is_dir() and read_control(settings.warehouse):
                 require_slot(settings)  # the connector may have moved on by the next start, and nothing would be seen
         raise PreflightFailed(
-            "; ".join(f"{finding.subject}: {finding.problem}" for finding in errors),
-            hint="; ".join(dict.fromkeys(finding.remedy for finding in errors))
-            + ' ("cdc-views check --fix" does what can be done)',
+            summary(errors), hint=f'{remedies(errors)} ("cdc-views check --fix" does what can be done)'
         )

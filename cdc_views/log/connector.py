@@ -6,7 +6,8 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 import psycopg
@@ -18,7 +19,6 @@ from cdc_views.names import ColumnName, TableName
 from cdc_views.rendering import CONNECTORS, options
 from cdc_views.service_schema import SERVICE_TABLES
 
-TEMPLATE: Final = Path(__file__).parents[2] / "connectors" / "postgres.json"
 CONNECTOR_CLASS: Final = "io.debezium.connector.postgresql.PostgresConnector"
 LEAST_VERSION: Final = (3, 7, 0)
 
@@ -26,8 +26,20 @@ _PLACEHOLDER = re.compile(r"\$\{([a-z_.]+)\}")
 _NOT_LITERAL = re.compile(r"([^A-Za-z0-9_])")
 
 
+def template_file() -> Traversable:
+    """The template: a wheel has `connectors` inside the package, a checkout beside it. Raises BadConfig."""
+    package = files("cdc_views")
+    for folder in (package, package / ".."):
+        file = folder / "connectors" / "postgres.json"
+        if file.is_file():
+            return file
+    raise BadConfig(
+        f'the installation of cdc_views in "{package}" lacks connectors/postgres.json', hint="install the package again"
+    )
+
+
 def connector_config(
-    settings: Settings, placeholder: str, template: Path = TEMPLATE, excluded: Iterable[ColumnName] = ()
+    settings: Settings, placeholder: str, template: Traversable | None = None, excluded: Iterable[ColumnName] = ()
 ) -> dict[str, str]:
     """Fill in the template; `placeholder` is the log's (log/placeholder.py), events lack the `excluded` columns.
 
@@ -38,6 +50,7 @@ def connector_config(
         "unavailable_value_placeholder": placeholder,
         "excluded_columns": ",".join(map(_column_pattern, excluded)),
     }
+    template = template or template_file()
 
     def fill(match: re.Match[str]) -> str:
         if match[1] not in values:

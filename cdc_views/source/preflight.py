@@ -1,46 +1,59 @@
-"""What must hold in the source before the connector starts, and what `check --fix` can do about it."""
+"""What must hold in the source before the connector starts; each finding that SQL can fix has the SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import psycopg
 from psycopg import sql
 
 from cdc_views.config import Settings, SourceSettings
-from cdc_views.errors import RESET, PreflightFailed
-from cdc_views.findings import Finding
+from cdc_views.errors import RESET
+from cdc_views.findings import FIX_OR_PRINT, PRINT, Finding
 from cdc_views.names import TableName
 from cdc_views.service_schema import SCHEMA
 from cdc_views.source.catalog import SourceTable, tables_with_column_list
 from cdc_views.source.connection import Connection, connect
-from cdc_views.source.publication import FIRST_GENERATED, create_publication, publication_sql, read_publication
+from cdc_views.source.publication import FIRST_GENERATED, publication_sql, read_publication
 from cdc_views.source.service_sql import VERSION
 from cdc_views.source.service_tables import (
     SERVICE_TABLES,
-    create_service_tables,
+    block,
+    event_triggers_sql,
+    grants_sql,
     missing_event_triggers,
     missing_service_tables,
     relations_without_truncate_trigger,
+    service_schema_sql,
     service_schema_version,
-    service_tables_sql,
+    truncate_trigger_sql,
 )
 from cdc_views.source.slot import LOST, free_slots, free_wal_senders, read_slot
-from cdc_views.source.table_checks import DEFAULT_IDENTITY, check_tables
-
-__all__ = ["Finding", "check_source", "fix_source"]
+from cdc_views.source.table_checks import DEFAULT_IDENTITY, check_tables, check_values
 
 LEAST_SERVER_VERSION: Final = 140000
 SERVICE_SUBJECT: Final = "service tables"
 PUBLICATION_SUBJECT: Final = "publication"
 
 # Managed services give replication by membership instead of the role attribute.
-_MAY_REPLICATE: Final = """
+MAY_REPLICATE: Final = """
 SELECT r.rolsuper OR r.rolreplication OR EXISTS (
     SELECT FROM pg_catalog.pg_roles g WHERE g.rolname IN ('rds_replication', 'rds_superuser', 'cloudsqlsuperuser')
     AND pg_catalog.pg_has_role(r.oid, g.oid, 'member'))
-FROM pg_catalog.pg_roles r WHERE r.rolname = current_user"""
+FROM pg_catalog.pg_roles r WHERE r.rolname = {role}"""
+
+# Open to everyone in Postgres as it comes; some servers revoke that.
+NEEDED_FUNCTIONS: Final = (
+    "pg_catalog.pg_control_system()", "pg_catalog.pg_control_checkpoint()", "pg_catalog.pg_is_in_recovery()",
+    "pg_catalog.pg_current_wal_lsn()", "pg_catalog.pg_current_wal_insert_lsn()", "pg_catalog.pg_walfile_name(pg_lsn)",
+    "pg_catalog.pg_drop_replication_slot(name)",
+)  # fmt: skip
+
+_UNLESS_EXISTS: Final = """\
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = {name}) THEN
+        {create}
+    END IF;
+"""
 
 _SERVICE_RIGHTS: Final = """
 SELECT c.relname::text, needed.what FROM pg_catalog.pg_class c
@@ -51,8 +64,11 @@ WHERE c.relname = ANY(%s::text[] || 'captured'::text) AND (needed.privilege = 'S
 ORDER BY 1, 2"""
 
 
-def check_source(settings: Settings) -> list[Finding]:
-    """Look at everything in the source that a mirror depends on. Raises SourceUnreachable."""
+def check_source(settings: Settings, *, values: bool = False) -> list[Finding]:
+    """Look at everything in the source that a mirror depends on. Raises SourceUnreachable.
+
+    `values` reads tables that lack a CHECK in full, to find values that cannot be mirrored.
+    """
     source = settings.source
     with connect(source.dsn.get_secret_value()) as connection:
         findings = [*_check_server(connection), *_check_role(connection), *check_tables(connection, source)]
@@ -62,39 +78,22 @@ def check_source(settings: Settings) -> list[Finding]:
         findings += _check_service_tables(connection, source)
         findings += _check_publication(connection, source, listed)
         findings += _check_slot(connection, source)
-        return findings
+        return [*findings, *(check_values(connection, source) if values else ())]
 
 
-def fix_source(settings: Settings, findings: Sequence[Finding]) -> None:
-    """Do what SQL can do about the findings: service tables, triggers, publication, replica identity."""
-    source = settings.source
-    subjects = {finding.subject for finding in findings if finding.fix}
-    with connect(source.dsn.get_secret_value()) as connection:
-        try:
-            of_tables = [each for each in findings if each.subject not in (SERVICE_SUBJECT, PUBLICATION_SUBJECT)]
-            # With REPLICA IDENTITY FULL an UPDATE fails while a column is not published: it goes before the publication
-            # leaves one out, and comes after the publication has them all.
-            first = [each for each in of_tables if (each.fix or "").endswith(DEFAULT_IDENTITY)]
-            for finding in first:
-                connection.execute(sql.SQL(finding.fix or ""))
-            listed = tables_with_column_list(connection, source.tables, source.columns)
-            if SERVICE_SUBJECT in subjects:
-                create_service_tables(connection, source.publication, source.tables)
-            if PUBLICATION_SUBJECT in subjects:
-                create_publication(connection, source.publication, source.tables, listed)
-            for finding in of_tables:
-                if finding.fix and finding not in first:
-                    connection.execute(sql.SQL(finding.fix))
-        except psycopg.errors.CheckViolation as error:
-            raise PreflightFailed(
-                f"the source holds values that cannot be mirrored: {error.diag.message_primary}",
-                hint="change them, or leave the table out",
-            ) from None
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise PreflightFailed(
-                f"the role may not fix the source: {error.diag.message_primary}",
-                hint='let a DBA run what "cdc-views check" prints, or give a role that owns the tables',
-            ) from None
+def in_order(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with SQL, in the order in which it is to run.
+
+    The publication needs the service tables. With REPLICA IDENTITY FULL an UPDATE fails while a column is not
+    published: it goes before the publication leaves one out, and comes after the publication has them all.
+    """
+
+    def step(finding: Finding) -> int:
+        if finding.fix is not None and finding.fix.endswith(DEFAULT_IDENTITY):
+            return 0
+        return {SERVICE_SUBJECT: 1, PUBLICATION_SUBJECT: 2}.get(finding.subject, 3)
+
+    return sorted((finding for finding in findings if finding.fix is not None), key=step)
 
 
 def _check_server(connection: Connection) -> Iterator[Finding]:
@@ -137,32 +136,37 @@ def _check_unpinned(connection: Connection) -> Iterator[Finding]:
 
 
 def _check_role(connection: Connection) -> Iterator[Finding]:
-    if _value(connection, _MAY_REPLICATE):
-        return
-    role = connection.info.user
-    yield Finding(
-        "error",
-        f'role "{role}"',
-        "may not replicate",
-        f'run "ALTER ROLE {sql.Identifier(role).as_string(None)} REPLICATION" as a superuser',
-    )
+    subject = f'role "{connection.info.user}"'
+    if not _value(connection, MAY_REPLICATE.format(role="current_user")):
+        fix = f"ALTER ROLE {_role(connection)} REPLICATION;"
+        yield Finding("error", subject, "may not replicate", f"{_run(fix)} as a superuser", fix, by_dba=True)
+    for function in NEEDED_FUNCTIONS:
+        if not _value(connection, "SELECT has_function_privilege(%s, 'EXECUTE')", function):
+            fix = f"GRANT EXECUTE ON FUNCTION {function} TO {_role(connection)};"
+            yield Finding("error", subject, f"may not call {function}", f"{_run(fix)} as a superuser", fix, by_dba=True)
 
 
 def _check_service_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
     problems = [f'table "{table}" is missing' for table in missing_service_tables(connection)]
     if not problems and (found := service_schema_version(connection)) != VERSION:
         problems += [f'schema "{SCHEMA}" is marked "{found}", wanted "{VERSION}"']
-    unwatched = relations_without_truncate_trigger(connection, source.tables)
-    if not problems and not (problems := _missing_rights(connection)):
-        problems += [f'no trigger for TRUNCATE on "{relation}"' for relation in unwatched]
-        problems += [f'DDL of "{name}" is not recorded' for name in _uncaptured(connection, source)]
-    script = service_tables_sql(source.publication, source.tables, connection.info.user, unwatched)
-    remedy = '"cdc-views check --fix" makes them; or a DBA runs the SQL of this finding'
+    is_current = not problems
+    rights = [] if problems else _missing_rights(connection)
+    if not problems and not rights:
+        problems = [f'DDL of "{name}" is not recorded' for name in _uncaptured(connection, source)]
     if problems:
-        yield Finding("error", SERVICE_SUBJECT, "; ".join(problems), remedy, script)
-    elif missing := missing_event_triggers(connection):
+        fix = service_schema_sql(source.publication, source.tables, is_current=is_current)
+        yield Finding("error", SERVICE_SUBJECT, "; ".join(problems), FIX_OR_PRINT, fix)
+    # Before the event triggers, which would record them.
+    for relation in relations_without_truncate_trigger(connection, source.tables):
+        problem = f'no trigger for TRUNCATE on "{relation}"'
+        yield Finding("error", SERVICE_SUBJECT, problem, FIX_OR_PRINT, truncate_trigger_sql(relation))
+    if missing := missing_event_triggers(connection):
         problem = f"no event trigger {_quote_all(missing)}: DDL is only seen by comparing descriptions at each marker"
-        yield Finding("warning", SERVICE_SUBJECT, problem, remedy, script)
+        yield Finding("warning", SERVICE_SUBJECT, problem, FIX_OR_PRINT, event_triggers_sql(missing))
+    if rights:
+        fix = grants_sql(connection.info.user, source.tables)
+        yield Finding("error", SERVICE_SUBJECT, "; ".join(rights), PRINT, fix, by_dba=True)
 
 
 def _uncaptured(connection: Connection, source: SourceSettings) -> list[str]:
@@ -203,19 +207,12 @@ def _check_publication(
         if not publication.generated and connection.info.server_version >= FIRST_GENERATED:
             problems.append("does not publish stored generated columns")
     if problems:
-        yield Finding(
-            "error",
-            PUBLICATION_SUBJECT,
-            "; ".join(problems),
-            '"cdc-views check --fix" sets it; or the owner of the tables runs the SQL of this finding',
-            publication_sql(
-                source.publication,
-                source.tables,
-                connection.info.server_version,
-                exists=publication is not None,
-                listed=listed,
-            ),
-        )
+        version, exists = connection.info.server_version, publication is not None
+        fix = publication_sql(source.publication, source.tables, version, exists=exists, listed=listed)
+        if not exists:
+            name = sql.Literal(source.publication).as_string(None)
+            fix = block(_UNLESS_EXISTS.format(name=name, create=fix.strip()))
+        yield Finding("error", PUBLICATION_SUBJECT, "; ".join(problems), FIX_OR_PRINT, fix)
 
 
 def _columns_of(table: TableName, listed: Mapping[TableName, SourceTable]) -> frozenset[str] | None:
@@ -236,6 +233,14 @@ def _check_slot(connection: Connection, source: SourceSettings) -> Iterator[Find
     if slot.plugin != "pgoutput" or slot.database != connection.info.dbname:
         problem = f'is of plugin "{slot.plugin}" in database "{slot.database}", wanted "pgoutput" in this one'
         yield Finding("error", subject, problem, "give another name in source.slot")
+
+
+def _role(connection: Connection) -> str:
+    return sql.Identifier(connection.info.user).as_string(None)
+
+
+def _run(fix: str) -> str:
+    return f'run "{fix.removesuffix(";")}"'
 
 
 def _quote_all(names: Sequence[str]) -> str:

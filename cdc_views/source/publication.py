@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from psycopg import sql
 
-from cdc_views.errors import PreflightFailed
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
-from cdc_views.source.service_tables import SERVICE_TABLES, identifier
+from cdc_views.source.service_tables import SERVICE_TABLES, identifier, transaction
 
 # No truncate: a compacted topic takes no record without a key, and the trigger tells us of it.
 _OPTIONS: Final = "publish = 'insert, update, delete', publish_via_partition_root = true"
@@ -77,30 +76,10 @@ def publication_sql(
     options = sql.SQL(_OPTIONS if server_version < FIRST_GENERATED else f"{_OPTIONS}, {_GENERATED}")
     published = sql.SQL(", ").join(_published(table, listed) for table in (*tables, *SERVICE_TABLES))
     if not exists:
-        create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});")
+        create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});\n")
         return create.format(sql.Identifier(name), published, options).as_string(None)
-    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1}; ALTER PUBLICATION {0} SET ({2});")
-    return alter.format(sql.Identifier(name), published, options).as_string(None)
-
-
-def create_publication(
-    connection: Connection, name: str, tables: Iterable[TableName], listed: Mapping[TableName, SourceTable] = _WHOLE
-) -> None:
-    """Create the publication, or set an existing one to exactly these tables; `listed` are those with a column list.
-
-    Raises PreflightFailed for a column list with which Postgres would refuse every UPDATE and DELETE of its table.
-    """
-    for table in listed.values():
-        if table.replica_identity == "full":
-            raise PreflightFailed(
-                f'table "{table.name}" has replica identity "full", wanted "default" before some of its columns are '
-                "published",
-                hint="Postgres refuses updates of a table whose replica identity has columns that are not published",
-            )
-    exists = read_publication(connection, name) is not None
-    statement = publication_sql(name, tables, connection.info.server_version, exists=exists, listed=listed)
-    with connection.transaction():
-        connection.execute(sql.SQL(statement))
+    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1};\nALTER PUBLICATION {0} SET ({2});")
+    return transaction(alter.format(sql.Identifier(name), published, options))
 
 
 def _published(table: TableName, listed: Mapping[TableName, SourceTable]) -> sql.Composable:

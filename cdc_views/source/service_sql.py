@@ -231,6 +231,12 @@ ALTER EVENT TRIGGER cdc_views_rewrite ENABLE ALWAYS;
 """,
 }
 
+# A managed service has no superuser: the markers' fingerprints then show what event triggers would have recorded.
+EVENT_TRIGGERS_REFUSED: Final = """\
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE WARNING 'no event triggers (%): changes of tables are seen at the next marker', SQLERRM;
+"""
+
 TRUNCATE_TRIGGER: Final = """
 CREATE OR REPLACE TRIGGER cdc_views_truncate AFTER TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION cdc_views.record_truncate();
@@ -266,4 +272,5 @@ GRANTS: Final = """
 GRANT USAGE ON SCHEMA cdc_views TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA cdc_views TO {role};
 GRANT INSERT, UPDATE ON cdc_views.heartbeat TO {role};
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA cdc_views TO {role};
 """

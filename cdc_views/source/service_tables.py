@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, LiteralString
 
-import psycopg
 from psycopg import sql
 
 from cdc_views.names import TableName
@@ -20,7 +19,7 @@ from cdc_views.service_schema import SCHEMA, SERVICE_TABLES
 from cdc_views.source import service_sql
 from cdc_views.source.connection import Connection
 
-__all__ = ["SERVICE_TABLES", "create_service_tables", "service_tables_sql"]
+__all__ = ["SERVICE_TABLES"]
 
 TRUNCATE_TRIGGER: Final = "cdc_views_truncate"
 START_OF_CAPTURE: Final = "START OF CAPTURE"
@@ -42,49 +41,57 @@ def identifier(table: TableName) -> sql.Identifier:
     return sql.Identifier(table.schema, table.table)
 
 
-def create_service_tables(connection: Connection, publication: str, tables: Iterable[TableName]) -> bool:
-    """Create, in one transaction, whatever is missing of the service schema and its triggers.
+def service_schema_sql(publication: str, tables: Iterable[TableName], *, is_current: bool = False) -> str:
+    """Give the SQL of one transaction that creates the service schema and captures the tables of a project.
 
-    Rows of other projects, which have other publications, stay as they are. Returns False if the role may not create
-    event triggers, and all the rest was created: changes are then seen at the next marker, less exactly.
+    Rows of other projects, which have other publications, stay as they are. `is_current` says that the schema is there
+    in this version: functions that are created again count as changed.
     """
     captured = list(tables)
-    with connection.transaction():
-        if service_schema_version(connection) != service_sql.VERSION:
-            for part in (service_sql.TABLES, service_sql.FUNCTIONS, service_sql.MARK_VERSION):
-                connection.execute(_text(part))
-        connection.execute(_forget(captured, publication))
-        for table in captured:
-            connection.execute(_capture(table, publication))
-        for relation in relations_without_truncate_trigger(connection, captured):
-            connection.execute(_truncate_trigger(relation))
-        return _create_event_triggers(connection)
+    created = () if is_current else (service_sql.TABLES, service_sql.FUNCTIONS, service_sql.MARK_VERSION)
+    parts = [*map(_text, created), _forget(captured, publication)]
+    return transaction(sql.Composed([*parts, *(_capture(table, publication) for table in captured)]))
 
 
-def service_tables_sql(
-    publication: str,
-    tables: Iterable[TableName],
-    role: str | None = None,
-    unwatched: Iterable[TableName] | None = None,
-) -> str:
-    """Print what create_service_tables does, for a DBA; `role` is given what the connector needs.
+def truncate_trigger_sql(table: TableName) -> str:
+    """Give the SQL that has a TRUNCATE of the table recorded."""
+    return transaction(sql.SQL(service_sql.TRUNCATE_TRIGGER).format(table=identifier(table)))
 
-    `unwatched` are the tables and partitions that need a trigger for TRUNCATE, `tables` if it is not given.
-    """
-    captured = list(tables)
-    parts: list[sql.Composable] = [
-        _text(part) for part in (service_sql.TABLES, service_sql.FUNCTIONS, service_sql.MARK_VERSION)
-    ]
-    parts += [_forget(captured, publication)]
-    parts += [_capture(table, publication) for table in captured]
-    parts += [_truncate_trigger(relation) for relation in (captured if unwatched is None else unwatched)]
-    parts += [_text(statement) for statement in service_sql.EVENT_TRIGGERS.values()]
-    if role:
-        name = sql.Identifier(role)
-        parts.append(sql.SQL(service_sql.GRANTS).format(role=name))
-        grant = sql.SQL("GRANT SELECT ON {table} TO {role};\n")
-        parts += [grant.format(table=identifier(table), role=name) for table in captured]
-    return "BEGIN;\n" + sql.Composed(parts).as_string(None) + "COMMIT;\n"
+
+def event_triggers_sql(names: Iterable[str]) -> str:
+    """Give the SQL that creates our event triggers, or warns where that is not allowed."""
+    creating = "".join(f"DROP EVENT TRIGGER IF EXISTS {name};{service_sql.EVENT_TRIGGERS[name]}" for name in names)
+    return block(f"{creating}{service_sql.EVENT_TRIGGERS_REFUSED}")
+
+
+def grants_sql(role: str, tables: Iterable[TableName]) -> str:
+    """Give the SQL that lets the role of connector and engine use the service schema and read the tables."""
+    return sql.SQL(service_sql.GRANTS).format(role=sql.Identifier(role)).as_string(None) + "".join(
+        select_sql(role, table) for table in tables
+    )
+
+
+def select_sql(role: str, table: TableName) -> str:
+    """Give the SQL that lets a role read a table."""
+    grants = "GRANT USAGE ON SCHEMA {schema} TO {role};\nGRANT SELECT ON {table} TO {role};\n"
+    return (
+        sql.SQL(grants)
+        .format(schema=sql.Identifier(table.schema), table=identifier(table), role=sql.Identifier(role))
+        .as_string(None)
+    )
+
+
+def transaction(statements: sql.Composable) -> str:
+    """Give the SQL of these statements as one transaction."""
+    return f"BEGIN;\n{statements.as_string(None).strip()}\nCOMMIT;\n"
+
+
+def block(body: str) -> str:
+    """Give the SQL that runs this body of PL/pgSQL; names in it may hold anything, also what ends a quotation."""
+    tag = "$cdc_views$"
+    while tag in body:
+        tag = f"{tag[:-1]}_$"
+    return f"DO {tag}\nBEGIN\n{body.strip(chr(10))}\nEND {tag};\n"
 
 
 def service_schema_version(connection: Connection) -> str | None:
@@ -136,17 +143,6 @@ def quoted(table: TableName) -> str:
     return identifier(table).as_string(None)
 
 
-def _create_event_triggers(connection: Connection) -> bool:
-    for name in missing_event_triggers(connection):
-        try:
-            with connection.transaction():
-                connection.execute(sql.SQL("DROP EVENT TRIGGER IF EXISTS {}").format(sql.Identifier(name)))
-                connection.execute(service_sql.EVENT_TRIGGERS[name])
-        except psycopg.errors.InsufficientPrivilege:
-            return False
-    return True
-
-
 def _capture(table: TableName, publication: str) -> sql.Composed:
     return sql.SQL(service_sql.CAPTURE + service_sql.FORMER_IDENTITY).format(
         relation=sql.Literal(quoted(table)),
@@ -162,10 +158,6 @@ def _forget(tables: Sequence[TableName], publication: str) -> sql.Composed:
         schemas=sql.Literal([table.schema for table in tables]),
         names=sql.Literal([table.table for table in tables]),
     )
-
-
-def _truncate_trigger(table: TableName) -> sql.Composed:
-    return sql.SQL(service_sql.TRUNCATE_TRIGGER).format(table=identifier(table))
 
 
 def _text(statement: LiteralString) -> sql.SQL:

@@ -13,7 +13,7 @@ from cdc_views.errors import UnknownTable
 from cdc_views.findings import Finding
 from cdc_views.names import TableName
 from cdc_views.service_schema import SCHEMA
-from cdc_views.source.catalog import SourceTable, read_tables
+from cdc_views.source.catalog import Column, SourceTable, read_tables
 from cdc_views.source.connection import Connection
 from cdc_views.source.publication import FIRST_COLUMN_LISTS, FIRST_GENERATED
 from cdc_views.source.refusals import (
@@ -25,7 +25,7 @@ from cdc_views.source.refusals import (
     key_refusal,
     refusal,
 )
-from cdc_views.source.service_tables import quoted
+from cdc_views.source.service_tables import block, quoted, select_sql
 
 _FACTS_SQL: Final = """
 SELECT c.relkind::text, c.relpersistence::text, has_schema_privilege(n.oid, 'USAGE')
@@ -79,6 +79,18 @@ WHERE (n.nspname, r.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[])) O
 
 _IDENTITIES: Final = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 DEFAULT_IDENTITY: Final = "REPLICA IDENTITY DEFAULT;"
+# The table is scanned while others write to it, and updates of its rows do not fail if there are such values.
+_GUARD_SQL: Final = """BEGIN;
+ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {constraint};
+ALTER TABLE {table} ADD CONSTRAINT {constraint} CHECK ({check}) NOT VALID;
+COMMIT;
+"""
+_VALIDATE_SQL: Final = """\
+    ALTER TABLE {table} VALIDATE CONSTRAINT {constraint};
+EXCEPTION WHEN check_violation THEN
+    ALTER TABLE {table} DROP CONSTRAINT {constraint};
+    RAISE WARNING 'the source holds values that cannot be mirrored: %', SQLERRM;
+"""
 
 _KINDS: Final = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence"}
 
@@ -123,7 +135,7 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
     if name.schema == SCHEMA:
         yield Finding("error", subject, "is a service table", "leave it out of source.tables")
         return
-    yield from _check_facts(subject, name, facts)
+    yield from _check_facts(subject, name, facts, connection.info.user)
     try:
         table = read_tables(connection, [name], source.columns)[name]
     except UnknownTable:  # dropped a moment ago
@@ -139,14 +151,17 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
             yield from _check_identity(table, holder, source)
 
 
-def _check_facts(subject: str, name: TableName, facts: _Facts) -> Iterator[Finding]:
+def _check_facts(subject: str, name: TableName, facts: _Facts, role: str) -> Iterator[Finding]:
     if not facts.readable:
-        yield Finding("error", subject, "the role may not read it", f'run "GRANT SELECT ON {quoted(name)} TO <role>"')
+        fix = select_sql(role, name)
+        remedy = f'run "{fix.strip().replace(chr(10), " ")}" as its owner'
+        yield Finding("error", subject, "the role may not read it", remedy, fix, by_dba=True)
     if facts.persistence != "p":
         yield Finding("error", subject, "is not logged", f'run "ALTER TABLE {quoted(name)} SET LOGGED"')
     if facts.row_security:
-        remedy = "give the role BYPASSRLS"
-        yield Finding("error", subject, "row security hides rows of it from the role's snapshot", remedy)
+        fix = f"ALTER ROLE {sql.Identifier(role).as_string(None)} BYPASSRLS;"
+        problem = "row security hides rows of it from the role's snapshot"
+        yield Finding("error", subject, problem, f'run "{fix.removesuffix(";")}" as a superuser', fix, by_dba=True)
     if facts.inherited:
         remedy = "mirror the inheriting tables themselves, or make it a partitioned table"
         yield Finding("error", subject, "has inheriting tables, whose changes come under other names", remedy)
@@ -182,21 +197,48 @@ def _check_columns(
         if column.name in table.key and (reason := key_refusal(column)):
             remedy = "make another unique column the primary key"
             yield Finding("error", subject, f'key column "{column.name}" {reason}', remedy)
-        constraint = f"cdc_views_{column.attnum}"
-        if (found := guard(column, server_version)) and constraint not in checks:
-            problem, condition = found
-            check = condition.format(column=sql.Identifier(column.name).as_string(None))
-            fix = f"ALTER TABLE {quoted(table.name)} ADD CONSTRAINT {constraint} CHECK ({check})"
-            remedy = f'keep them out: run "{fix}"'
-            yield Finding("error", subject, f'column "{column.name}": {problem}', remedy, f"{fix};")
-    names = {column.name for column in (*table.columns, *table.excluded)}
+        if found := _missing_guard(column, checks, server_version):
+            problem, constraint, check = found
+            names = {"table": quoted(table.name), "constraint": constraint}
+            fix = _GUARD_SQL.format(check=check, **names) + block(_VALIDATE_SQL.format(**names))
+            remedy = (
+                f'keep them out: run "ALTER TABLE {quoted(table.name)} ADD CONSTRAINT {constraint} CHECK ({check})"'
+            )
+            yield Finding("error", subject, f'column "{column.name}": {problem}', remedy, fix)
+    present = {column.name for column in (*table.columns, *table.excluded)}
     for setting, name in source.columns.of_table(table.name):
-        if name.column not in names:
+        if name.column not in present:
             problem = f'has no column "{name.column}", which {setting} names'
             yield Finding("error", subject, problem, f"correct {setting}; names are case-sensitive")
         elif name.column in table.key and name in source.exclude_columns:
             problem = f'key column "{name.column}" cannot be excluded'
             yield Finding("error", subject, problem, "take it out of source.exclude_columns")
+
+
+def check_values(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
+    """Look for values that a missing CHECK would have kept out; reads the tables that lack one in full."""
+    for name in source.tables:
+        row = connection.execute(_FACTS_SQL, (False, name.schema, name.table)).fetchone()
+        if row is None or not (facts := _Facts(*row)).readable or facts.kind not in "rp":
+            continue
+        for column in read_tables(connection, [name], source.columns)[name].columns:
+            found = _missing_guard(column, facts.checks, connection.info.server_version)
+            if found is None:
+                continue
+            query = f"SELECT EXISTS (SELECT FROM {quoted(name)} WHERE NOT ({found[2]}))"
+            if connection.execute(sql.SQL(query)).fetchone() == (True,):
+                problem = f'column "{column.name}" holds values that cannot be mirrored: {found[0]}'
+                yield Finding("error", f'table "{name}"', problem, "change them, or leave the table out")
+
+
+def _missing_guard(column: Column, checks: Collection[str], server_version: int) -> tuple[str, str, str] | None:
+    """What goes wrong without the CHECK that a column lacks, the name of the CHECK, and its condition."""
+    constraint = f"cdc_views_{column.attnum}"
+    found = guard(column, server_version)
+    if found is None or constraint in checks:
+        return None
+    problem, condition = found
+    return problem, constraint, condition.format(column=sql.Identifier(column.name).as_string(None))
 
 
 def _check_identity(table: SourceTable, holder: _Holder, source: SourceSettings) -> Iterator[Finding]:

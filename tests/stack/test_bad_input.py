@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from cdc_views.errors import NothingPublished
+from cdc_views.source.catalog import read_identity
 from cdc_views.source.connection import connect
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.fixes import fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.stack.pins import pins
+from cdc_views.store.control import ControlLog
 from tests.fix_disk import SmallDisk
 from tests.fix_project import ACCOUNTS, BALANCES, Project, assert_refused, files_below
 from tests.waiting import wait_for
@@ -89,13 +93,81 @@ def test_run_by_a_role_without_rights_is_refused(prepared: Project, poor_dsn: st
     assert "poor-secret" not in shown
 
 
+def written(project: Project) -> list[tuple[object, ...]]:
+    """What `check --fix` writes to a source."""
+    return project.database.execute(
+        "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname = 'cdc_views'), (SELECT count(*) FROM pg_publication),"
+        " (SELECT array_agg(relreplident) FROM pg_class WHERE relname = 'accounts'),"
+        " (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_constraint),"
+        " (SELECT count(*) FROM pg_event_trigger)"
+    )
+
+
 def test_check_fix_by_a_role_without_rights_is_refused(project: Project) -> None:
-    role = f"{project.database.name}_poor"
+    role, before = f"{project.database.name}_poor", written(project)
     project.database.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'poor-secret'")
     project.configure(project.database.as_role(role, "poor-secret"))
-    shown = assert_refused(project, "PreflightFailed", 2, "let a DBA run", "check", "--fix")
+    shown = assert_refused(project, "PreflightFailed", 2, "REPLICATION", "check", "--fix")
     project.database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
-    assert "may not fix the source" in shown
+    assert "may not replicate" in shown
+    assert written(project) == before
+
+
+def add_virtual_column(project: Project) -> None:
+    project.database.execute("ALTER TABLE accounts ADD twice numeric GENERATED ALWAYS AS (balance * 2) VIRTUAL")
+
+
+def add_infinite_interval(project: Project) -> None:
+    project.database.execute("ALTER TABLE accounts ADD span interval DEFAULT 'infinity'")
+
+
+def break_view(project: Project) -> None:
+    project.view(BALANCES.replace("FROM accounts", "FROM acounts"))
+
+
+def put_file_in_the_way(project: Project) -> None:
+    project.warehouse.write_text("")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (add_virtual_column, "generated columns that Postgres does not publish"),
+        (add_infinite_interval, 'column "span" holds values that cannot be mirrored'),
+        (break_view, "balances.sql:3:6"),
+        (put_file_in_the_way, "is not a folder"),
+    ],
+)
+def test_check_fix_writes_nothing_while_something_else_is_wrong(
+    project: Project, spoil: Callable[[Project], None], problem: str
+) -> None:
+    project.database.execute("ALTER TABLE accounts REPLICA IDENTITY DEFAULT", "ALTER TABLE accounts ADD note text")
+    spoil(project)
+    before = written(project)
+    shown = assert_refused(project, "PreflightFailed", 2, "nothing was written", "check", "--fix")
+    assert problem in shown
+    assert written(project) == before
+    if spoil is not add_infinite_interval:  # which only --fix reads tables for
+        assert problem in project.run("check").stdout
+
+
+@pytest.mark.parametrize("setting", ["log.connect_url=http://127.0.0.1:1", "log.bootstrap_servers=127.0.0.1:1"])
+def test_check_fix_without_kafka_or_connect_writes_nothing(project: Project, setting: str) -> None:
+    before = written(project)
+    assert_refused(project, "PreflightFailed", 2, "nothing was written", "--set", setting, "check", "--fix")
+    assert written(project) == before
+
+
+def test_check_fix_of_a_table_in_use_ends_soon_and_names_it(project: Project) -> None:
+    project.database.execute("ALTER TABLE accounts ADD note text", "ALTER TABLE accounts REPLICA IDENTITY DEFAULT")
+    with project.database.connect() as other, other.transaction():
+        other.execute("SELECT FROM accounts")
+        done = project.run("check", "--fix")
+    assert done.returncode == 2, done.stderr
+    assert 'PreflightFailed: table "public.accounts": replica identity' in done.stderr
+    assert "not locked within 5 s" in done.stderr
+    assert "fixed: service tables: " in done.stderr
+    assert project.run("check", "--fix").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -114,6 +186,21 @@ def test_run_with_a_typo_in_a_view_is_refused_before_anything_is_made(
     prepared.view(BALANCES.replace(right, wrong))
     shown = assert_refused(prepared, error, 2, "", "run")
     assert f"{error}: {prepared.folder}/views/balances.sql:{place}" in shown
+
+
+def test_run_without_a_folder_for_its_warehouse_is_refused_before_anything_is_made(prepared: Project) -> None:
+    put_file_in_the_way(prepared)
+    assert "is not a folder" in assert_refused(prepared, "PreflightFailed", 2, "", "run")
+
+
+def test_run_of_a_table_that_its_warehouse_lacks_is_refused_before_anything_is_made(prepared: Project) -> None:
+    with prepared.database.connect() as connection:
+        facts = asdict(read_identity(connection)) | {"slot": prepared.capture.settings.source.slot}
+    detail = {"source": {**facts, "topics": {}, "tables": {}}}
+    ControlLog.open(prepared.warehouse, "another engine").take_over("generation", detail)
+    shown = assert_refused(prepared, "BadConfig", 2, "", "run")
+    assert 'table "public.accounts" was not in this project when its warehouse was made' in shown
+    assert "nothing was written" in assert_refused(prepared, "PreflightFailed", 2, "", "check", "--fix")
 
 
 def test_run_with_an_unknown_column_in_a_view_is_refused_by_spark(prepared: Project) -> None:

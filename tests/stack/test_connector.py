@@ -29,8 +29,9 @@ from cdc_views.log.preflight import check_log, require_slot_matches
 from cdc_views.log.ranges import read_range
 from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics
+from cdc_views.source.fixes import fix_source
 from cdc_views.source.position import wal_end
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
 from tests.fix_kafka import Capture, CaptureOf

@@ -14,12 +14,13 @@ from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
 from cdc_views.names import TableName
 from cdc_views.rendering import CONNECTORS, OURS
+from cdc_views.service_schema import SERVICE_TABLES
 from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
 from cdc_views.source.connection import connect
+from cdc_views.source.fixes import fix_source
 from cdc_views.source.marker import Marker
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.source.publication import publication_sql
-from cdc_views.source.service_tables import SERVICE_TABLES, service_tables_sql
 from cdc_views.source.slot import drop_slot, read_slot
 from tests.char_cases import ALIKE, DIFFERENT, ROWS
 from tests.fix_postgres import HOSTILE, Database, database_dsn
@@ -65,13 +66,6 @@ def test_fix_leaves_nothing_to_complain_of(prepared: Database) -> None:
 def test_fix_twice_changes_nothing(prepared: Database) -> None:
     fix_source(settings(prepared.dsn), check_source(settings(prepared.dsn)))
     assert recorded(prepared) == []
-
-
-def test_sql_for_a_dba_does_what_fix_does(database: Database) -> None:
-    database.execute("CREATE TABLE orders (id int PRIMARY KEY)", "CREATE PUBLICATION cdc_views")
-    with database.connect() as connection:
-        connection.execute(service_tables_sql("cdc_views", [ORDERS], "postgres"))
-    assert [e for e in errors(check_source(settings(database.dsn))) if "publication" not in e] == []
 
 
 @pytest.mark.parametrize(

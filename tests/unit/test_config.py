@@ -93,6 +93,29 @@ def test_lists_of_names_are_split_outside_of_quotes(project: Path, monkeypatch: 
     )
 
 
+@pytest.mark.parametrize("uri", ["s3://bucket/lake", "file:///lake", "s3a:/bucket/lake", "s3://key:hunter2@minio/lake"])
+@pytest.mark.parametrize("setting", ["warehouse", "views"])
+def test_folder_with_a_scheme_is_refused_wherever_it_comes_from(
+    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, uri: str
+) -> None:
+    monkeypatch.setenv("PLACE", uri)
+    loads = [load_settings, load_warehouse] if setting == "warehouse" else [load_settings]
+    for load in loads:
+        for value in (uri, "${env:PLACE}"):
+            with pytest.raises(BadConfig, match=f"{setting}: wanted a local folder, found a URI") as error:
+                load(project, {setting: value})
+            assert "hunter2" not in str(error.value)
+            (project / FILE_NAME).write_text(f"{MINIMAL}\n{setting}: {value}\n")
+            with pytest.raises(BadConfig, match=f"{setting}: wanted a local folder"):
+                load(project)
+            (project / FILE_NAME).write_text(MINIMAL)
+
+
+def test_folder_with_a_colon_in_its_name_is_no_uri(project: Path) -> None:
+    assert load_warehouse(project, {"warehouse": "a:b"}) == project / "a:b"
+    assert load_settings(project, {"warehouse": "./a:/b"}).warehouse == project / "a:" / "b"
+
+
 def test_text_columns_are_read_with_their_tables(project: Path) -> None:
     settings = load_settings(project, {"source.text_columns": "orders.at, sales.orders.total"})
     assert [str(column) for column in settings.source.text_columns] == ["public.orders.at", "sales.orders.total"]

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import BadConfig, SourceUnreachable
-from cdc_views.log.connector import TEMPLATE, connector_config, version_of
+from cdc_views.log.connector import connector_config, template_file, version_of
 from cdc_views.log.placeholder import new_placeholder
 from cdc_views.names import ColumnName, TableName
 
@@ -27,8 +27,9 @@ def settings(dsn: str = "postgresql://app:secret@db.test:6432/shop", *tables: st
 
 
 def test_readme_explains_every_setting_once() -> None:
-    explained = re.findall(r"^\| `([^`]+)` \|", (TEMPLATE.parent / "README.md").read_text(), re.MULTILINE)
-    assert explained == list(json.loads(TEMPLATE.read_text()))
+    readme = Path(__file__).parents[2] / "connectors" / "README.md"
+    explained = re.findall(r"^\| `([^`]+)` \|", readme.read_text(), re.MULTILINE)
+    assert explained == list(json.loads(template_file().read_text()))
 
 
 def test_config_of_a_dsn_has_its_parts() -> None:

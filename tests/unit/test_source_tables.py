@@ -11,7 +11,7 @@ from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
 from cdc_views.source.connection import connect, describe_dsn
 from cdc_views.source.publication import publication_sql
-from cdc_views.source.service_tables import service_tables_sql
+from cdc_views.source.service_tables import grants_sql, service_schema_sql
 
 ID = Column("id", 1, "int4", -1, None, not_null=True, toastable=False)
 NOTE = Column("note", 2, "text", -1, None, not_null=False, toastable=True)
@@ -47,9 +47,9 @@ def test_fingerprint_stays_where_decoding_does(other: SourceTable) -> None:
 
 
 def test_printed_sql_quotes_names() -> None:
-    script = service_tables_sql("pub", [TableName("My", 'odd"table')], "a role")
-    assert '"My"."odd""table"' in script
-    assert 'TO "a role"' in script
+    table = TableName("My", 'odd"table')
+    assert '"My"."odd""table"' in service_schema_sql("pub", [table])
+    assert 'GRANT SELECT ON "My"."odd""table" TO "a role"' in grants_sql("a role", [table])
 
 
 def test_publication_has_the_service_tables_too() -> None:
