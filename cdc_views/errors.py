@@ -57,6 +57,8 @@ CdcViewsError
 ├── NothingPublished          there is no epoch to read yet
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
+│   ├── KeyNotUnique          two rows of a view have the key that was derived for it
+│   └── ColumnsDiffer         the columns of a view's result are not those that were declared
 ├── TableUnavailable          a published version that cannot be read
 ├── FaultNotReached           a test's crash that did not happen
 ├── UnequalRows               the test harness: a view that does not equal its SQL; shows the rows
@@ -347,6 +349,18 @@ class UnknownView(BadInput):
 
 class ViewFailed(CdcViewsError):
     """A view whose query failed; the error says since when."""
+
+
+class KeyNotUnique(ViewFailed):
+    """Two rows of a view have the same values in `key`, the columns that were proven to identify a row."""
+
+    def __init__(self, message: str, *, hint: str | None = None, key: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.key = key
+
+
+class ColumnsDiffer(ViewFailed):
+    """The columns of a view's result, or their types, are not those of its table."""
 
 
 class TableUnavailable(CdcViewsError):

@@ -34,7 +34,7 @@ from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import QuarantineRequest, Request, Requests
 from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
 from cdc_views.engine.tables import Place, Tables, where_published
-from cdc_views.engine.view_tables import declare_views
+from cdc_views.engine.view_tables import VIEWS, declare_views, texts_of, unchanged_views
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, CdcViewsError, UnknownEvent
 from cdc_views.log.log import Log
@@ -161,13 +161,15 @@ class Engine:
         self._tables.lost_rows = LostRows(self._source)
         self._tables.parks = settings.log.on_bad_event == "park"
         quarantine.declare(self._tables)
-        declare_views(self._spark, self._tables, [view for level in declared.levels for view in level])
-        self._views = ViewRunner(self._spark, declared.levels)
+        views = [view for level in declared.levels for view in level]
+        running = unchanged_views(known, control.last_published, views)
+        failures = declare_views(self._spark, self._tables, views, running)
+        self._views = ViewRunner(self._spark, declared.levels, failures)
         self._control = control
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         with control.writing():
-            take_over(control, self._tables, {"source": facts, PLACEHOLDER: placeholder})
+            take_over(control, self._tables, {"source": facts, PLACEHOLDER: placeholder, VIEWS: texts_of(views)})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
             self._tables.standing_in = frozenset(self._request.tables)
