@@ -14,6 +14,7 @@ CdcViewsError
 │   │   └── NotSelfContained  the table's log alone does not say what the table holds
 │   ├── UnknownTable
 │   ├── UnknownEvent          a place in the log whose event is not in quarantine
+│   ├── BadRequest            a request to the running engine that it cannot read
 │   ├── BadTable              a statement that the test harness cannot make a table of
 │   ├── BadChange             a change that the tables of the test harness refuse, as Postgres would
 │   │   ├── BadValue          a value that is none of its column's type, or does not fit it
@@ -54,6 +55,8 @@ CdcViewsError
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
 │   └── WarehouseUnusable     the operating system refuses a file: `path`, `errno`
 │       └── DiskFull          no space left, or none of the quota
+├── MirrorFailed              an unexpected error while the changes of one table were decoded or committed
+├── RequestFailed             an unexpected error while the running engine served a request
 ├── NothingPublished          there is no epoch to read yet
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
@@ -144,6 +147,10 @@ class UnknownTable(BadInput):
 
 class UnknownEvent(BadInput):
     """A place in the log whose event is not in quarantine."""
+
+
+class BadRequest(BadInput):
+    """A request to the running engine that it cannot read, as that of another version."""
 
 
 class BadTable(BadInput):
@@ -335,6 +342,14 @@ class WarehouseUnusable(StoreError):
 
 class DiskFull(WarehouseUnusable):
     """No space left where a table is written."""
+
+
+class MirrorFailed(CdcViewsError):
+    """An unexpected error while the changes of one table were decoded or committed; names the table."""
+
+
+class RequestFailed(CdcViewsError):
+    """An unexpected error while the engine served a request: the engine must start again, and can."""
 
 
 class NothingPublished(CdcViewsError):

@@ -21,7 +21,7 @@ from cdc_views.engine.patience import AWAY, Patience
 from cdc_views.engine.preflight import require_ready
 from cdc_views.engine.read_ahead import ReadAhead
 from cdc_views.engine.target import current_target
-from cdc_views.errors import NothingPublished, SnapshotInterrupted
+from cdc_views.errors import NothingPublished, RequestFailed, SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import estimated_rows
@@ -98,6 +98,8 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
             ):
                 _say("engine: running")
                 return engine.run(once=once, until=until, on_epoch=on_epoch)
+        except RequestFailed as error:
+            _say(f"RequestFailed: {error.message}; the engine starts again")
         except AWAY as error:
             patience.wait(error)
             is_captured = False
