@@ -38,6 +38,10 @@ two-writers:
 crash-pairs:
     CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
 
+# What takes too long for each change: 2,000 random histories of views
+nightly:
+    CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/spark/test_random_histories.py
+
 # A Debezium of before 3.7 beside ours, to see that a test can fail which it has to fail
 old-debezium:
     CDC_VIEWS_OLD_DEBEZIUM=1 ./scripts/test tests/stack/test_copy.py
