@@ -42,6 +42,12 @@ two-writers:
 crash-pairs:
     CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
 
+# What takes too long for each change: 2,000 random histories of views
+nightly:
+    CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/spark/test_random_histories.py
+    CDC_VIEWS_RESET_STOPS=all ./scripts/test tests/stack/test_reset.py
+    CDC_VIEWS_DDL_HISTORIES=100 ./scripts/test tests/stack/test_random_ddl.py
+
 # A Debezium of before 3.7 beside ours, to see that a test can fail which it has to fail
 old-debezium:
     CDC_VIEWS_OLD_DEBEZIUM=1 ./scripts/test tests/stack/test_copy.py
@@ -49,7 +55,3 @@ old-debezium:
 # An hour of faults at random under load, every published version compared with Postgres
 soak *options:
     .venv/bin/python -m bench.soak {{options}}
-
-# Tests that are too long for every change: a reset after each lasting stop, instead of some
-nightly:
-    CDC_VIEWS_RESET_STOPS=all ./scripts/test tests/stack/test_reset.py

@@ -14,6 +14,7 @@ CdcViewsError
 │   │   └── NotSelfContained  the table's log alone does not say what the table holds
 │   ├── UnknownTable
 │   ├── UnknownEvent          a place in the log whose event is not in quarantine
+│   ├── BadRequest            a request to the running engine that it cannot read
 │   ├── BadTable              a statement that the test harness cannot make a table of
 │   ├── BadChange             a change that the tables of the test harness refuse, as Postgres would
 │   │   ├── BadValue          a value that is none of its column's type, or does not fit it
@@ -55,9 +56,13 @@ CdcViewsError
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
 │   └── WarehouseUnusable     the operating system refuses a file: `path`, `errno`
 │       └── DiskFull          no space left, or none of the quota
+├── MirrorFailed              an unexpected error while the changes of one table were decoded or committed
+├── RequestFailed             an unexpected error while the running engine served a request
 ├── NothingPublished          there is no epoch to read yet
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
+│   ├── KeyNotUnique          two rows of a view have the key that was derived for it
+│   └── ColumnsDiffer         the columns of a view's result are not those that were declared
 ├── TableUnavailable          a published version that cannot be read
 ├── FaultNotReached           a test's crash that did not happen
 ├── UnequalRows               the test harness: a view that does not equal its SQL; shows the rows
@@ -146,6 +151,10 @@ class UnknownTable(BadInput):
 
 class UnknownEvent(BadInput):
     """A place in the log whose event is not in quarantine."""
+
+
+class BadRequest(BadInput):
+    """A request to the running engine that it cannot read, as that of another version."""
 
 
 class BadTable(BadInput):
@@ -343,6 +352,14 @@ class DiskFull(WarehouseUnusable):
     """No space left where a table is written."""
 
 
+class MirrorFailed(CdcViewsError):
+    """An unexpected error while the changes of one table were decoded or committed; names the table."""
+
+
+class RequestFailed(CdcViewsError):
+    """An unexpected error while the engine served a request: the engine must start again, and can."""
+
+
 class NothingPublished(CdcViewsError):
     """There is no epoch to read yet."""
 
@@ -355,6 +372,18 @@ class UnknownView(BadInput):
 
 class ViewFailed(CdcViewsError):
     """A view whose query failed; the error says since when."""
+
+
+class KeyNotUnique(ViewFailed):
+    """Two rows of a view have the same values in `key`, the columns that were proven to identify a row."""
+
+    def __init__(self, message: str, *, hint: str | None = None, key: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.key = key
+
+
+class ColumnsDiffer(ViewFailed):
+    """The columns of a view's result, or their types, are not those of its table."""
 
 
 class TableUnavailable(CdcViewsError):

@@ -13,6 +13,7 @@ import click
 from cdc_views import __version__
 from cdc_views.config import Settings, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
+from cdc_views.unexpected import described
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.
 COMMANDS: Final = (
@@ -44,10 +45,16 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except CdcViewsError as error:
             self._fail(ctx, error)
-        except OSError as error:
-            if (unusable := self._unusable(ctx, error)) is None:
-                raise
-            self._fail(ctx, unusable)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise  # they are click's
+        except Exception as error:
+            if isinstance(error, OSError) and (unusable := self._unusable(ctx, error)) is not None:
+                self._fail(ctx, unusable)
+            if ctx.params["debug"]:
+                traceback.print_exc()
+            click.echo(f"unexpected error: {described(error)}", err=True)
+            click.echo("hint: a bug of cdc_views; run the command with --debug for the traceback to report", err=True)
+            ctx.exit(CdcViewsError.exit_status)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
@@ -69,7 +76,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("-C", "project", type=click.Path(path_type=Path), default=Path(), help="Folder of the project.")
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting, as in source.slot=mine.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, envvar="CDC_VIEWS_DEBUG", help="Show the traceback of an error.")
 @click.version_option(__version__, prog_name="cdc-views")
 @click.pass_context
 def main(ctx: click.Context, project: Path, overrides: tuple[str, ...], debug: bool) -> None:

@@ -22,6 +22,7 @@ from cdc_views.engine.patience import AWAY, Patience
 from cdc_views.engine.preflight import require_known_tables, require_ready
 from cdc_views.engine.read_ahead import ReadAhead
 from cdc_views.engine.target import current_target
+from cdc_views.errors import RequestFailed
 from cdc_views.lsn import Lsn
 from cdc_views.replay.reset import continue_reset
 from cdc_views.source.catalog import estimated_rows
@@ -88,6 +89,8 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
             ):
                 say("engine: running")
                 return engine.run(once=once, until=until, on_epoch=on_epoch)
+        except RequestFailed as error:
+            say(f"RequestFailed: {error.message}; the engine starts again")
         except AWAY as error:
             patience.wait(error)
             is_captured = False

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cdc_views.capture.fold import UNAPPLICABLE, Fold, Key, Stored
 from cdc_views.capture.sift import Sifted, sift
+from cdc_views.engine.mirror_errors import naming_table
 from cdc_views.engine.quarantine import NAME as QUARANTINE
 from cdc_views.engine.quarantine import Counts, Entry, Past, Step, past_of
 from cdc_views.engine.tables import Tables
@@ -64,7 +65,8 @@ def read_deltas(log: CutLog, intent: Intent, tables: Tables) -> Deltas:
     for name, found in records.items():
         past = _past(name, entries, intent, tables)
         if found or not past.is_clear:
-            deltas[name] = _delta(name, [*past.records, *found], past, step, intent, tables)
+            with naming_table(name):
+                deltas[name] = _delta(name, [*past.records, *found], past, step, intent, tables)
     deltas |= {name: _bulk_delta(name, log, intent, tables) for name in bulk}
     return Deltas(deltas, step, Counts.of(_entries_after(step, entries, intent, tables)))
 

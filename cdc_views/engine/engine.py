@@ -32,12 +32,12 @@ from cdc_views.engine.generation import (
 from cdc_views.engine.lost_rows import LostRows
 from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.recovery import recover, take_over
-from cdc_views.engine.requests import QuarantineRequest, Request, Requests
+from cdc_views.engine.requests import QuarantineRequest, Request, Requests, refusing
 from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
 from cdc_views.engine.tables import REBUILT, Place, Tables, where_published
-from cdc_views.engine.view_tables import declare_views
+from cdc_views.engine.view_tables import VIEWS, declare_views, texts_of, unchanged_views
 from cdc_views.engine.views import ViewRunner
-from cdc_views.errors import BadReplay, CdcViewsError, UnknownEvent
+from cdc_views.errors import BadReplay, UnknownEvent
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
 from cdc_views.log.placeholder import read_placeholder
@@ -56,23 +56,6 @@ from cdc_views.store.warehouse import Warehouse
 IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing happens
 
 OnEpoch = Callable[[ControlRecord], None]
-
-
-class _Refused(Exception):
-    """A request that cannot be done, and of which nothing was done."""
-
-    def __init__(self, error: CdcViewsError) -> None:
-        super().__init__(error)
-        self.error = error
-
-
-@contextmanager
-def _refusing(kind: type[CdcViewsError]) -> Iterator[None]:
-    """Around what raises these errors only before anything was done."""
-    try:
-        yield
-    except kind as error:
-        raise _Refused(error) from error
 
 
 class Engine:
@@ -165,14 +148,16 @@ class Engine:
         self._tables.lost_rows = LostRows(self._source)
         self._tables.parks = settings.log.on_bad_event == "park"
         quarantine.declare(self._tables)
-        declare_views(self._spark, self._tables, [view for level in declared.levels for view in level])
-        self._views = ViewRunner(self._spark, declared.levels)
+        views = [view for level in declared.levels for view in level]
+        running = unchanged_views(known, control.last_published, views)
+        failures = declare_views(self._spark, self._tables, views, running)
+        self._views = ViewRunner(self._spark, declared.levels, failures)
         self._control = control
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         with control.writing():
-            number = 1 if reset is None else reset.capture.number
-            take_over(control, self._tables, {SOURCE: facts, CAPTURE: number, PLACEHOLDER: placeholder})
+            detail = {SOURCE: facts, PLACEHOLDER: placeholder, VIEWS: texts_of(views)}
+            take_over(control, self._tables, {**detail, CAPTURE: 1 if reset is None else reset.capture.number})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
             self._tables.standing_in = frozenset(self._request.tables)
@@ -185,7 +170,8 @@ class Engine:
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
         """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`.
 
-        Raises Fenced once another engine has taken over, whatever comes of that first; DiskFull.
+        Raises Fenced once another engine has taken over, whatever comes of that first; DiskFull; RequestFailed where a
+        new engine is to be made, which goes on.
         """
         with self._writing():
             self._run(once, until, on_epoch)
@@ -244,25 +230,19 @@ class Engine:
 
     def _serve_requests(self, on_epoch: OnEpoch) -> None:
         while (request := self._requests.take()) is not None:
-            try:
+            with self._requests.answering(request), touching(self._settings.warehouse):
                 if find_swap(self._control.records, request.id) is None:
                     record = self._serve(request)
                     if record.published_at is not None:
                         on_epoch(record)
-                self._requests.answer(request)
-            except _Refused as refused:
-                self._requests.answer(request, refused.error)
-            except CdcViewsError as error:
-                self._requests.answer(request, error)
-                raise  # an epoch that has failed is the end of the engine too
 
     def _serve(self, request: Request) -> ControlRecord:
         if isinstance(request, QuarantineRequest):
-            with _refusing(UnknownEvent):
+            with refusing(UnknownEvent):
                 return self._amend(request)
-        with _refusing(CdcViewsError):
+        with refusing(Exception):  # a plan changes nothing
             swap = plan_swap(self._log, self._tables, self._control, request)
-        with _refusing(BadReplay):
+        with refusing(BadReplay):
             return self._publish_swap(request, swap)
 
     def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cdc_views import faults
 from cdc_views.engine.deltas import MirrorDelta
+from cdc_views.engine.mirror_errors import naming_table
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.tables import Tables
 
@@ -26,7 +27,8 @@ def commit_mirrors(tables: Tables, deltas: Mapping[str, MirrorDelta], intent: In
     def commit(name: str) -> int:
         changes = deltas[name].changes
         assert changes is not None
-        version = tables.warehouse.commit(tables.specs[name], tables.version(name), changes, intent.stamp)
+        with naming_table(name):
+            version = tables.warehouse.commit(tables.specs[name], tables.version(name), changes, intent.stamp)
         faults.point("mirrors.after_first_commit")
         return version
 

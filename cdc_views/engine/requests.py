@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -18,13 +18,37 @@ import orjson
 
 from cdc_views import errors
 from cdc_views.engine.swap import SwapRequest
+from cdc_views.errors import BadInput, BadRequest, CdcViewsError, RequestFailed
 from cdc_views.log.record import Place
+from cdc_views.unexpected import described
 
 _FOLDER: Final = ".requests"
 _PUT: Final = ".json"
 _TAKEN: Final = ".taken"
 _ANSWER: Final = ".answer"
 _POLL_S: Final = 0.1
+
+
+_OTHER_VERSION: Final = "is the engine of another version than this command? restart it"
+
+
+class Refused(Exception):
+    """A request that cannot be done, and of which nothing was done."""
+
+    def __init__(self, error: CdcViewsError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@contextmanager
+def refusing(kind: type[Exception]) -> Iterator[None]:
+    """Around what raises these errors only before anything was done."""
+    try:
+        yield
+    except kind as error:
+        raise Refused(
+            error if isinstance(error, CdcViewsError) else RequestFailed(f"unexpected error: {described(error)}")
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -99,9 +123,13 @@ class Requests:
         """The next request, which nobody else gets any more."""
         for file in sorted(self._folder.glob(f"*{_PUT}")):
             taken = file.with_suffix(_TAKEN)
-            with suppress(FileNotFoundError):  # withdrawn
+            try:
                 file.rename(taken)
                 return parse_request(taken.read_bytes())
+            except FileNotFoundError:  # withdrawn
+                continue
+            except (ValueError, LookupError, TypeError, AttributeError):
+                self._answer(file.stem, BadRequest("the running engine cannot read the request", hint=_OTHER_VERSION))
         return None
 
     def forget(self) -> None:
@@ -112,9 +140,35 @@ class Requests:
 
     def answer(self, request: Request, error: errors.CdcViewsError | None = None) -> None:
         """Say what became of a request that was taken."""
+        self._answer(request.id, error)
+
+    @contextmanager
+    def answering(self, request: Request) -> Iterator[None]:
+        """Serve a request in the block: whoever asked gets an answer, whatever the block raises.
+
+        Refused ends with the answer. Raises RequestFailed for an error of the request that may have left the engine
+        between two states, and every error that would have stopped the engine without the request, too.
+        """
+        try:
+            yield
+        except Refused as refused:
+            self.answer(request, refused.error)
+        except CdcViewsError as error:
+            self.answer(request, error)
+            if isinstance(error, BadInput):
+                raise RequestFailed(f"request {request.id}: {error.message}", hint=error.hint) from error
+            raise
+        except Exception as error:
+            failed = RequestFailed(f"request {request.id}: unexpected error: {described(error)}")
+            self.answer(request, failed)
+            raise failed from error
+        else:
+            self.answer(request)
+
+    def _answer(self, request: str, error: errors.CdcViewsError | None) -> None:
         answer = Answer() if error is None else Answer(type(error).__name__, error.message, error.hint)
-        self._write(self._file(request.id, _ANSWER), orjson.dumps(answer))
-        self._file(request.id, _TAKEN).unlink(missing_ok=True)
+        self._write(self._file(request, _ANSWER), orjson.dumps(answer))
+        self._file(request, _TAKEN).unlink(missing_ok=True)
 
     def _is_pending(self, request: str) -> bool:
         return any(self._file(request, kind).exists() for kind in (_PUT, _TAKEN, _ANSWER))

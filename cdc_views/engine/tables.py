@@ -118,10 +118,10 @@ class Tables:
 
     def add(self, spec: TableSpec) -> None:
         """Know this table; it is created if it does not exist."""
+        placed = replace(spec, path=self._place(spec.name, spec.path))
+        self._versions[spec.name] = self.warehouse.create(placed)  # raises before the table is known
         self._defined[spec.name] = spec.path
-        spec = replace(spec, path=self._place(spec.name, spec.path))
-        self.specs[spec.name] = spec
-        self._versions[spec.name] = self.warehouse.create(spec)
+        self.specs[spec.name] = placed
 
     def replace(self, paths: Mapping[str, str]) -> None:
         """Let the tables at these paths, which are there, take the place of those of the same names."""

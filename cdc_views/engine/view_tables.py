@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -15,10 +17,16 @@ from cdc_views.engine.determinism import check_determinism
 from cdc_views.engine.relations import VIEW_FOLDER, Relations
 from cdc_views.engine.strategies.full import HASH, NUMBER
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.views import first_line
-from cdc_views.errors import BadView, UnsupportedView
+from cdc_views.engine.view_failures import failure_of, first_line
+from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.control import ControlRecord, TableVersion
+from cdc_views.store.spark import require_alive
 from cdc_views.store.warehouse import TableSpec
+from cdc_views.views.nesting import nested_too_deeply
+
+VIEWS: Final = "views"  # in the detail of a takeover: the hash of each view's text
+NO_VIEWS: Final[Mapping[str, TableVersion]] = MappingProxyType({})
 
 # Types that Delta cannot hold, that need a table feature some reader lacks, or that have no equality.
 REFUSED: Final = {
@@ -35,21 +43,67 @@ REFUSED: Final = {
 _NOT_IN_NAMES: Final = frozenset(" ,;{}()\n\t=")
 
 
-def declare_views(spark: SparkSession, tables: Tables, views: Iterable[CompiledView]) -> None:
-    """Make the table of every view known to `tables`, parents before children.
+def texts_of(views: Iterable[CompiledView]) -> dict[str, str]:
+    """The hash of each view's text, for the detail of a takeover under VIEWS."""
+    return {view.definition.name: view.definition.text_hash for view in views}
 
-    Raises BadView where Spark does not understand the query, UnsupportedView for a column type that
-    cannot be published.
+
+def unchanged_views(
+    takeover: ControlRecord | None, published: ControlRecord | None, views: Iterable[CompiledView]
+) -> dict[str, TableVersion]:
+    """The views that an earlier engine has run with the same text, and where they are published."""
+    if takeover is None or published is None:
+        return {}
+    texts = takeover.detail.get(VIEWS, {})
+    names = [name for name, text in texts_of(views).items() if texts.get(name) == text]
+    return {name: published.tables[name] for name in names if name in published.tables}
+
+
+def declare_views(
+    spark: SparkSession, tables: Tables, views: Iterable[CompiledView], running: Mapping[str, TableVersion] = NO_VIEWS
+) -> dict[str, str]:
+    """Make the table of every view known to `tables`, parents before children; returns the views that have failed.
+
+    `running` are the views that the last engine ran with the same text, and where they are published. One of them that
+    Spark no longer understands, since a table that it reads has other columns, or Spark is another one, has failed, and
+    keeps its table. Of others raises BadView where Spark does not understand the query, UnsupportedView for a column
+    that cannot be published.
     """
-    shapes = Relations(spark, tables.warehouse)
+    shapes, failures = Relations(spark, tables.warehouse), dict[str, str]()
     for view in views:
-        declare_view(shapes, tables, view)
+        name = view.definition.name
+        try:
+            _require_parents(view, failures)
+            declare_view(shapes, tables, view)
+        except BadView as error:
+            if name not in running:
+                raise
+            failures[name] = error.message
+            tables.add(_published_spec(view, tables, running[name]))
     shapes.forget()
+    return failures
+
+
+def _require_parents(view: CompiledView, failures: Collection[str]) -> None:
+    for source in view.inputs:
+        if source in failures:
+            raise BadView(f'{view.definition.place()}: reads view "{source}", which has failed')
+
+
+def _published_spec(view: CompiledView, tables: Tables, published: TableVersion) -> TableSpec:
+    """The table of a view as it is published, whatever the view's SELECT gives now."""
+    schema = tables.warehouse.rows_schema(published.path, published.version)
+    key = view.key if view.key is not None else (HASH, NUMBER)
+    return TableSpec(view.definition.name, published.path, schema, key, view.definition.layout)
 
 
 def declare_view(shapes: Relations, tables: Tables, view: CompiledView) -> None:
     """Make the table of one view known, whose inputs are; `shapes` may serve many. Raises like `declare_views`."""
-    tables.add(_spec(shapes, tables, view))
+    spec = _spec(shapes, tables, view)
+    try:
+        tables.add(spec)
+    except UnsupportedType as error:
+        raise UnsupportedView(f"{view.definition.place()}: {error.message}", hint=error.hint) from None
 
 
 def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
@@ -60,6 +114,11 @@ def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
         raise BadView(
             f"{_place(view, error, relations)}: {first_line(error)}", hint="the language of views is Spark SQL"
         ) from None
+    except (PySparkException, Py4JJavaError) as error:
+        require_alive(shapes.session, error)
+        if "StackOverflowError" in str(error):
+            raise nested_too_deeply(view.definition) from None
+        raise BadView(f"{view.definition.place()}: {failure_of(error, view)}") from None
     check_determinism(frame, view, relations)
     schema = frame.schema
     _check(view, schema)
@@ -70,7 +129,7 @@ def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
         arrow = arrow.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
     arrow = pa.schema([field.with_nullable(True) for field in arrow])
     name = view.definition.name
-    return TableSpec(name, view_path(view), arrow, key, "plain" if view.definition.layout == "plain" else "vectors")
+    return TableSpec(name, view_path(view), arrow, key, view.definition.layout)
 
 
 def view_path(view: CompiledView) -> str:

@@ -1,8 +1,8 @@
 """Step 5: bring every view whose inputs changed to the epoch; children after parents.
 
-A view whose query fails does not stop the rest: it is tried once more, then published as failed
-with its last good version, and the views above it with it. It is tried again when its inputs change,
-and by the next engine.
+Whatever a view raises in its query, its comparison with the stored rows or its commit fails that view alone. It is
+tried once more, then published as failed with its last good version, and the views above it with it. It is tried
+again when its inputs change, and by the next engine.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import faults, metrics
@@ -21,10 +21,13 @@ from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.quarantine import NAME as QUARANTINE
 from cdc_views.engine.relations import Relations
 from cdc_views.engine.strategies import STRATEGIES, Recompute
+from cdc_views.engine.strategies.guards import Bound
 from cdc_views.engine.tables import Tables
+from cdc_views.engine.view_failures import FATAL, failure_of, require_space
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.commit import naming_disk_errors
+from cdc_views.store.disk import touching
 from cdc_views.store.spark import require_alive
 from cdc_views.store.spark_work import job_group
 
@@ -54,9 +57,16 @@ class ViewWork:
 class ViewRunner:
     """Maintains the views, level by level of their graph. `work` is that of the last epoch, by view."""
 
-    def __init__(self, spark: SparkSession, levels: Sequence[Sequence[CompiledView]]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        levels: Sequence[Sequence[CompiledView]],
+        failures: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`failures` has the views that cannot be run at all, and why."""
         self._spark = spark
         self._levels = levels
+        self._failures = failures
         self._relations: Relations | None = None
         self._has_begun = False
         self.work: dict[str, ViewWork] = {}
@@ -72,6 +82,8 @@ class ViewRunner:
         published = tables.published.tables if tables.published is not None else ()
         dropped = {name for name in published if "." not in name and name != QUARANTINE} - names
         again = not self._has_begun and any(tables.is_failed(name) for name in names)
+        if not all(tables.is_failed(name) for name in self._failures):
+            return False
         return not dropped and not again and all(tables.is_published(name) for name in names)
 
     def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
@@ -80,7 +92,9 @@ class ViewRunner:
         Returns the result of every view that was touched, or that has failed and still stands so.
         """
         self._relations = self._relations or Relations(self._spark, tables.warehouse)
-        epoch = _EpochOfViews(self._relations, tables, intent, dict(commits), tries_failed=not self._has_begun)
+        epoch = _EpochOfViews(
+            self._relations, tables, intent, dict(commits), self._failures, tries_failed=not self._has_begun
+        )
         try:
             for level in self._levels:
                 due = [view for view in level if epoch.is_due(view)]
@@ -98,8 +112,16 @@ class _EpochOfViews:
     """The views' part of one epoch; `changed` are the tables that have a new version in it."""
 
     def __init__(
-        self, relations: Relations, tables: Tables, intent: Intent, changed: dict[str, int], *, tries_failed: bool
+        self,
+        relations: Relations,
+        tables: Tables,
+        intent: Intent,
+        changed: dict[str, int],
+        failures: Mapping[str, str],
+        *,
+        tries_failed: bool,
     ) -> None:
+        self._failures = failures
         self._tries_failed = tries_failed
         self._relations = relations
         self._tables = tables
@@ -116,6 +138,8 @@ class _EpochOfViews:
         name = view.definition.name
         if name in self._intent.done:
             return False
+        if name in self._failures and not self._tables.is_failed(name):
+            return True
         moved = any(source in self._changed or source in self.results for source in view.inputs)
         return moved or not self._tables.is_published(name) or (self._tries_failed and self._tables.is_failed(name))
 
@@ -128,24 +152,36 @@ class _EpochOfViews:
                 self.results[name] = ViewResult(self._tables.version(name), "failed", self._tables.failure(name))
 
     def bring(self, view: CompiledView) -> ViewResult:
-        base = self._tables.version(view.definition.name)
-        folder = Path(self._tables.specs[view.definition.name].path)
+        name = view.definition.name
+        base = self._tables.version(name)
+        if name in self._failures:
+            return ViewResult(base, "failed", self._failures[name])
         for source in view.inputs:
             if source in self.results and self.results[source].status == "failed":
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
-        with job_group(self._relations.session, f"view {view.definition.name}") as group:
-            work = self.work[view.definition.name] = ViewWork(Work(), group)
-            for attempt in range(1, TRIES + 1):
-                try:
-                    with metrics.counting(work.driver), naming_disk_errors(folder):
-                        version = self._recompute_and_commit(view, base)
-                    faults.point("views.after_first_commit")
-                    return ViewResult(version, "live")
-                except PySparkException as error:
-                    require_alive(self._relations.session, error)  # a query is not to blame for a JVM that ends
-                    if attempt == TRIES:
-                        return ViewResult(base, "failed", first_line(error))
-        raise AssertionError("unreachable")
+        for _ in range(TRIES):
+            result = self._try(view, base)
+            if result.status == "live":
+                faults.point("views.after_first_commit")
+                break
+        return result
+
+    def _try(self, view: CompiledView, base: int) -> ViewResult:
+        spec, session = self._tables.specs[view.definition.name], self._relations.session
+        folder = Path(spec.path)
+        with job_group(session, f"view {spec.name}") as group:
+            work = self.work[spec.name] = ViewWork(Work(), group)
+            try:
+                with metrics.counting(work.driver), naming_disk_errors(folder), touching(folder):
+                    return ViewResult(self._recompute_and_commit(view, base), "live")
+            except FATAL:
+                raise
+            except Exception as error:
+                require_alive(session, error)  # a query is not to blame for a JVM that ends
+                require_space(error, folder)
+                if self._tables.warehouse.latest_version(spec.path) != base:
+                    raise  # the commit is in the log: recovery goes on from there
+                return ViewResult(base, "failed", failure_of(error, view))
 
     def _recompute_and_commit(self, view: CompiledView, base: int) -> int:
         tables, name = self._tables, view.definition.name
@@ -154,7 +190,8 @@ class _EpochOfViews:
                   for source in view.inputs}  # fmt: skip
         with self._relations.reading(inputs) as relations:
             stored = self._stored(view, base, session)
-            changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored))
+            most = Bound(tables.warehouse.driver_rows, tables.warehouse.driver_bytes)
+            changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored, most))
             return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
 
     def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
@@ -171,8 +208,3 @@ class _EpochOfViews:
             return None
         ways.took("diff", name, "spark")
         return tables.warehouse.frame(tables.specs[name].path, base, session)
-
-
-def first_line(error: PySparkException) -> str:
-    """What Spark says is wrong, without the plan and the stack that it prints below."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

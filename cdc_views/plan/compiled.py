@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass
+from importlib.metadata import version
 from typing import Final, Literal
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from cdc_views.plan.rows import Rows
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
+from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 
 Strategy = Literal["FULL"]
@@ -42,6 +44,35 @@ class Replacement:
     end: int
     source: str | None
     after: str
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """What decides the rows and the columns of a view's table; a view of another identity has another table.
+
+    `engine` is the version of Spark, whose analyser gives the columns their types. What sqlglot proves of the query is
+    in `key`. `tokens` are the text without layout and comments.
+    """
+
+    form: str
+    engine: str
+    columns: tuple[str, ...] | None
+    kind: str
+    options: tuple[tuple[str, str], ...]
+    tokens: tuple[tuple[str, str], ...]
+    inputs: tuple[str, ...]
+    key: tuple[str, ...] | None
+    shapes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    completions: tuple[Completion, ...]
+
+    def fingerprint(self) -> str:
+        """The name of the view's folder."""
+        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:16]
+
+
+def engine_version() -> str:
+    """The version of Spark that runs the views."""
+    return version("pyspark")
 
 
 @dataclass(frozen=True)
@@ -105,7 +136,18 @@ def compile_view(
     `schemas` has the columns of inputs and their types in the source's catalog, `keys` the keys of
     inputs; both may leave inputs out, of which less can then be proven.
     """
-    query, inputs = graph.query(definition.name), graph.inputs(definition.name)
+    with naming_deep_nesting(definition):
+        return _compiled(graph.query(definition.name), graph, schemas, keys)
+
+
+def _compiled(
+    query: ParsedQuery,
+    graph: ViewGraph,
+    schemas: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, tuple[str, ...]],
+) -> CompiledView:
+    definition = query.definition
+    inputs = graph.inputs(definition.name)
     known = frozenset(column.lower() for source in inputs for column in schemas.get(source, ()))
     check_support(query, known)
     orders = OrderCompletion(query)
@@ -115,14 +157,26 @@ def compile_view(
     rows = rows if columns is None else rows.renamed(columns)
     key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
     reason = "the whole query is run and compared with the stored rows: incremental strategies are not built yet"
-    shapes = {source: sorted(schemas.get(source, {}).items()) for source in inputs}
+    shapes = tuple((source, tuple(sorted(schemas.get(source, {}).items()))) for source in inputs)
+    identity = _Identity(
+        form=_FORM,
+        engine=engine_version(),
+        columns=columns,
+        kind=definition.kind,
+        options=tuple(sorted(definition.options.items())),
+        tokens=tuple((token.token_type.name, token.text) for token in query.tokens),
+        inputs=inputs,
+        key=key,
+        shapes=shapes,
+        completions=completions,
+    )
     return CompiledView(
         definition=definition,
         inputs=inputs,
         key=key,
         strategy="FULL",
         reason=reason,
-        fingerprint=_fingerprint(query, columns, inputs, key, (shapes, completions) if completions else shapes),
+        fingerprint=identity.fingerprint(),
         key_reason=rows.reason,
         replacements=_replacements(query, graph, completions),
         columns=columns,
@@ -186,18 +240,3 @@ def _schema_prefixes(query: ParsedQuery) -> Iterator[Replacement]:
             schema, table = parts[:2]
             if (schema.name.lower(), table.name.lower()) in unaliased:
                 yield Replacement(schema.meta["start"], table.meta["start"], None, "")
-
-
-def _fingerprint(
-    query: ParsedQuery,
-    columns: Sequence[str] | None,
-    inputs: Sequence[str],
-    key: Sequence[str] | None,
-    shapes: object,
-) -> str:
-    """Of what the view says, its layout and comments apart, and of what it reads."""
-    definition = query.definition
-    tokens = [(token.token_type.name, token.text) for token in query.tokens]
-    options = sorted(definition.options.items())
-    facts = (_FORM, columns, definition.kind, options, tokens, tuple(inputs), key, shapes)
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

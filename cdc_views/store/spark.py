@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import pyspark
 from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
@@ -100,6 +101,8 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
             failure = jvm.failure(error)
             _forget_jvm()
             raise failure from error
+    # It prints every error of a query on stderr, with the values of rows that the message quotes.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     # They would print tracebacks when the JVM ends; whoever uses the session learns of that anyway.
     logging.getLogger().addFilter(_is_not_of_py4j)
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
@@ -285,6 +288,8 @@ def _configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, 
     }
     if settings.spark_master.startswith("local"):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        # A task that lacks memory would end the JVM, the driver's here; so only its job fails.
+        conf["spark.executor.killOnFatalError.depth"] = "0"
     else:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
     return conf | further

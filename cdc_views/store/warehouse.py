@@ -319,6 +319,10 @@ class Warehouse:
         schema = pa.schema([spec.schema.field(name) for name in columns or spec.schema.names])
         return read_table(self._root, spec.path, version, columns).cast(schema)
 
+    def rows_schema(self, path: str, version: int) -> pa.Schema:
+        """The columns of a version of a table, as its spec has them."""
+        return pa.schema(DeltaTable(str(self._root / path), version=version).schema().to_arrow())
+
     def is_empty(self, path: str) -> bool:
         """Whether the newest version has no file."""
         return not DeltaTable(str(self._root / path)).file_uris()
@@ -331,8 +335,17 @@ class Warehouse:
         with table.lock:  # views of one level may read the same table
             if not table.catch_up() or table.state.stored_rows is None:
                 return False
-            most = self._settings
-            return table.state.stored_rows <= most.driver_rows and table.state.stored_bytes <= most.driver_mb << 20
+            return table.state.stored_rows <= self.driver_rows and table.state.stored_bytes <= self.driver_bytes
+
+    @property
+    def driver_rows(self) -> int:
+        """Rows of a table, or of a view's result, that the driver may hold."""
+        return self._settings.driver_rows
+
+    @property
+    def driver_bytes(self) -> int:
+        """The same in bytes: of a table those of its files, of a result those of its values."""
+        return self._settings.driver_mb << 20
 
     @property
     def task_rows(self) -> int:

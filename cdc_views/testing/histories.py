@@ -34,6 +34,17 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "varchar(5)": ("a", "b", "Ab"),
     "char(3)": ("a", "ab", "abc"),
     "boolean": (True, False),
+    "real": (0.5, -3.25),
+    "numeric": ("1.0", "1.00", "-0.5"),
+    "numeric(38,0)": (Decimal(10**37), Decimal(-1)),
+    "time": ("09:00:00", "23:59:59.999999"),
+    "timetz": ("09:00:00+00",),
+    "interval": ("1 day", "1 mon"),
+    "json": ('{"a":1}', "null"),
+    "inet": ("10.0.0.1", "::1"),
+    "citext": ("A", "a"),
+    "text[]": ([], ["a", None], ["", "a,b"]),
+    "date[]": ([date(2026, 1, 1)], []),
     "date": (date(2026, 1, 1), date(1969, 12, 31)),
     "timestamp": (datetime(2026, 1, 1, 12, 0, 0, 123456, UTC), datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),
     "timestamptz": (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 7, 1, 0, 0, 0, 1, UTC)),
@@ -42,8 +53,14 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "jsonb": ("{}", '{"a": [1, null]}'),
     "uuid": ("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"),
 }
-JOIN_TYPES: Final = ("bigint", "text", "char(3)", "date", "numeric(12,2)", "timestamptz", "boolean")
-GROUP_TYPES: Final = ("integer", "text", "boolean", "date", "timestamp", "double precision")
+JOIN_TYPES: Final = (
+    *("bigint", "smallint", "text", "varchar(5)", "char(3)", "date", "numeric(12,2)"),
+    *("timestamp", "timestamptz", "boolean"),
+)
+GROUP_TYPES: Final = (
+    *("integer", "bigint", "text", "varchar(5)", "boolean", "date", "timestamp", "timestamptz", "numeric(12,2)"),
+    "double precision",
+)
 NUMBER_TYPES: Final = ("smallint", "integer", "numeric(12,2)", "double precision")
 KEY_TYPES: Final = ("bigint", "integer", "text")
 TABLES: Final = ("l", "r")
@@ -125,6 +142,7 @@ class _Model:
         self._draw = draw
         self._steps: Sequence[Callable[[str], list[Change]]] = (
             self._insert, self._insert, self._update, self._change_key, self._delete, self._replace, self._join,
+            self._clear, self._copy,
         )  # fmt: skip
 
     def transaction(self) -> Transaction:
@@ -181,6 +199,17 @@ class _Model:
         """One join value, new in both tables."""
         value = self._value("j")
         return [change for each in TABLES for change in self._insert_row(each, self._row(each) | {"j": value})]
+
+    def _clear(self, table: str) -> list[Change]:
+        """Every row deleted, so that the table is empty."""
+        return [change for _ in list(self.rows[table]) for change in self._delete(table)]
+
+    def _copy(self, table: str) -> list[Change]:
+        """A row equal to another one but for its key: a duplicate, and a tie in every order."""
+        row = self._some(table)
+        if row is None:
+            return []
+        return self._insert_row(table, {**row, **{name: self._row(table)[name] for name in self.schema.key_of(table)}})
 
     def _some(self, table: str) -> Row | None:
         return self._draw(st.sampled_from(list(self.rows[table].values()))) if self.rows[table] else None

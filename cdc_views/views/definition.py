@@ -6,12 +6,13 @@ runs that text, so its meaning is Spark's.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, Literal, NoReturn
 
 from sqlglot import Token, TokenType
 
@@ -50,9 +51,15 @@ class ViewDefinition:
         return place(self.file, self.sql, offset, self.first_line, self.first_column)
 
     @property
-    def layout(self) -> str:
+    def layout(self) -> Literal["vectors", "plain"]:
         """What becomes of deleted rows in the view's table: `vectors`, or `plain` where nothing hides them."""
-        return self.options.get("layout", COMMON_OPTIONS["layout"][0])
+        return "plain" if self.options.get("layout", COMMON_OPTIONS["layout"][0]) == "plain" else "vectors"
+
+    @property
+    def text_hash(self) -> str:
+        """Of all that the file says but the name of the view."""
+        facts = (self.columns, self.kind, sorted(self.options.items()), self.sql)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     @property
     def name_place(self) -> str:

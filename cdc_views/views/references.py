@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError
 
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.views.definition import ViewDefinition
+from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.postgres_forms import refuse_postgres_forms
 from cdc_views.views.text import tokens_of
 
@@ -51,7 +52,8 @@ def parse_query(definition: ViewDefinition) -> ParsedQuery:
     tokens = tokens_of(sql, definition.file, definition.first_line, definition.first_column)
     refuse_postgres_forms(definition, tokens)
     try:
-        tree = sqlglot.parse_one(sql, dialect="spark")
+        with naming_deep_nesting(definition):
+            tree = sqlglot.parse_one(sql, dialect="spark")
     except ParseError as error:
         raise _syntax_error(definition, error) from None
     if not isinstance(tree, exp.Query):

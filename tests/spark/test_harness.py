@@ -216,7 +216,15 @@ def test_view_that_cannot_be_kept_is_refused_at_once(h: ViewHarness) -> None:
         h.create_view("CREATE MATERIALIZED VIEW v AS SELECT 1 AS one FROM nowhere")
     with pytest.raises(BadView, match="form"):
         h.create_view("SELECT 1")
+    with pytest.raises(BadView, match=r'odd\.sql:1:\d+: .*column "a b" has a character'):
+        h.create_view("CREATE MATERIALIZED VIEW odd AS SELECT id AS `a b` FROM orders")
+    for deep in ("(" * 2500 + "id" + " + 1)" * 2500, "id" + " + 1" * 20_000):
+        with pytest.raises(BadView, match=r"deep\.sql:1:\d+: .*too (deeply|complex)"):
+            h.create_view(f"CREATE MATERIALIZED VIEW deep AS SELECT {deep} AS d FROM orders")
     assert h.views == []
+    h.apply(FIRST)  # goes on as if they had never been asked for
+    h.create_view(TOTALS)
+    assert len(h.rows("totals")) == 2
 
 
 def test_view_is_dropped_and_declared_again(h: ViewHarness) -> None:

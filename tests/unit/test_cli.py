@@ -7,6 +7,7 @@ import importlib
 import inspect
 import io
 import json
+import re
 import shlex
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -390,3 +391,21 @@ def test_debug_shows_the_traceback_and_the_error(project: Path) -> None:
     assert "Traceback (most recent call last)" in debug.stderr
     assert debug.stderr.splitlines()[-2:] == plain.stderr.splitlines()[-2:]
     assert debug.exit_code == plain.exit_code == 3
+
+
+@pytest.mark.parametrize("debug", [None, "--debug", "CDC_VIEWS_DEBUG"])
+def test_unexpected_error_is_a_line_and_a_hint(
+    project: Path, monkeypatch: pytest.MonkeyPatch, debug: str | None
+) -> None:
+    def unexpected(*_: object) -> None:
+        raise ValueError("secret")
+
+    monkeypatch.setattr("cdc_views.cli.main.load_warehouse", unexpected)
+    if debug == "CDC_VIEWS_DEBUG":
+        monkeypatch.setenv(debug, "1")
+    result = CliRunner().invoke(main, [*([debug] if debug == "--debug" else []), "-C", str(project), "epochs"])
+    assert result.exit_code == 1
+    *trace, line, hint = result.stderr.splitlines()
+    assert re.fullmatch(r"unexpected error: ValueError in cli/main\.py, line \d+", line)
+    assert "--debug" in hint
+    assert ("secret" in "".join(trace)) is (debug is not None)

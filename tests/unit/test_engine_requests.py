@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from cdc_views.engine.requests import Answer, QuarantineRequest, Request, Requests, parse_request
+from cdc_views.engine.mirror_errors import naming_table
+from cdc_views.engine.requests import Answer, QuarantineRequest, Refused, Request, Requests, parse_request, refusing
 from cdc_views.engine.swap import Standby, SwapRequest
-from cdc_views.errors import LogGap
+from cdc_views.errors import (
+    BadReplay,
+    BadRequest,
+    CdcViewsError,
+    DiskFull,
+    DriverLost,
+    Fenced,
+    LogGap,
+    MirrorFailed,
+    RequestFailed,
+    UnknownView,
+)
 from cdc_views.log.record import Place
 from tests.waiting import wait_for
 
@@ -68,3 +82,79 @@ def test_answer_without_an_error_raises_nothing() -> None:
 def test_request_of_the_quarantine_is_read_as_it_was_written(place: Place | None) -> None:
     request = QuarantineRequest("ab12", "retry", place)
     assert parse_request(request.text()) == request
+
+
+# ---- a request that fails is answered, and ends the engine only with what would have ended it anyway
+
+
+def outcome(tmp_path: Path, error: Exception) -> tuple[Answer | None, Exception | None]:
+    """The answer to a request in whose block an error is raised, and the error that goes on to the engine."""
+    requests, raised = Requests(tmp_path), None
+    (tmp_path / ".requests").mkdir()
+    (tmp_path / ".requests" / "ab12.json").write_text(REQUEST.text())
+    request = requests.take()
+    assert request is not None
+    try:
+        with requests.answering(request):
+            raise error
+    except CdcViewsError as found:
+        raised = found
+    assert not list((tmp_path / ".requests").glob("*.taken"))
+    return requests._answer_of(request.id), raised
+
+
+def test_request_that_is_refused_is_answered(tmp_path: Path) -> None:
+    assert outcome(tmp_path, Refused(BadReplay("no", hint="other"))) == (Answer("BadReplay", "no", "other"), None)
+
+
+@pytest.mark.parametrize("error", [LogGap("too late"), Fenced("another"), DriverLost("gone"), DiskFull("full")])
+def test_error_that_ends_the_engine_is_answered_and_raised(tmp_path: Path, error: CdcViewsError) -> None:
+    assert outcome(tmp_path, error) == (Answer(type(error).__name__, error.message), error)
+
+
+@pytest.mark.parametrize(
+    ("error", "named", "message"),
+    [
+        (ValueError("secret"), "RequestFailed", r"request ab12: unexpected error: ValueError"),
+        (pa.ArrowInvalid("secret"), "RequestFailed", r"request ab12: unexpected error: pyarrow\.ArrowInvalid"),
+        (UnknownView("no view"), "UnknownView", "no view"),
+    ],
+)
+def test_error_of_the_request_is_answered_and_starts_the_engine_again(
+    tmp_path: Path, error: Exception, named: str, message: str
+) -> None:
+    answer, raised = outcome(tmp_path, error)
+    assert answer is not None
+    assert answer.error == named
+    assert re.match(message, answer.message)
+    assert isinstance(raised, RequestFailed)
+    assert "secret" not in answer.message + raised.message
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"id": "x"}', '{"id": "x", "kind": "other", "tables": 3}',
+                                  '{"id": "x", "kind": "retry", "place": [1]}'])  # fmt: skip
+def test_request_that_cannot_be_read_is_answered(tmp_path: Path, text: str) -> None:
+    requests = Requests(tmp_path)
+    (tmp_path / ".requests").mkdir()
+    (tmp_path / ".requests" / "aa.json").write_text(text)
+    (tmp_path / ".requests" / "ab12.json").write_text(REQUEST.text())
+    assert requests.take() == REQUEST
+    answer = requests._answer_of("aa")
+    assert answer is not None
+    with pytest.raises(BadRequest, match="cannot read the request"):
+        answer.raise_error()
+
+
+@pytest.mark.parametrize("error", [KeyError("secret"), LogGap("too late")])
+def test_error_of_a_plan_refuses_the_request(error: Exception) -> None:
+    with pytest.raises(Refused) as refused, refusing(Exception):
+        raise error
+    assert type(refused.value.error) is (LogGap if isinstance(error, LogGap) else RequestFailed)
+
+
+def test_unexpected_error_of_a_mirror_names_the_table() -> None:
+    unexpected = r'table "public\.t": unexpected error: pyarrow\.ArrowInvalid'
+    with pytest.raises(MirrorFailed, match=unexpected), naming_table("public.t"):
+        pa.array(["secret"]).cast(pa.int64())
+    with pytest.raises(LogGap), naming_table("public.t"):
+        raise LogGap("too late")

@@ -8,6 +8,7 @@ import pytest
 
 from cdc_views.errors import UnsupportedView
 from cdc_views.names import TableName
+from cdc_views.plan import compiled as plan_compiled
 from cdc_views.plan.compiled import compile_view
 from cdc_views.plan.explain import explain
 from cdc_views.views.definition import parse_view, read_views
@@ -34,6 +35,12 @@ def test_fingerprint_of_another_layout_is_the_same(text: str) -> None:
 )
 def test_fingerprint_of_another_meaning_differs(text: str) -> None:
     assert compiled(text).fingerprint != compiled(PLAIN).fingerprint
+
+
+def test_fingerprint_of_another_spark_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled(PLAIN).fingerprint
+    monkeypatch.setattr(plan_compiled, "engine_version", lambda: "5.0.0")
+    assert compiled(PLAIN).fingerprint != before
 
 
 def test_fingerprint_of_another_text_in_quotes_differs() -> None:

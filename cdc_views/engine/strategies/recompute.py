@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc_views.engine.strategies.guards import Bound
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.warehouse import Changes, TableSpec
 
@@ -18,7 +19,8 @@ class Recompute:
 
     `relations` maps each input to the temporary view of `session` that holds it at the epoch's
     version. `stored` are the view's rows so far: an Arrow table where view and inputs are small enough
-    for the driver; else a DataFrame, or None for a view that was never built.
+    for the driver; else a DataFrame, or None for a view that was never built. `most` is how much of a result the
+    driver takes.
     """
 
     view: CompiledView
@@ -26,6 +28,7 @@ class Recompute:
     session: SparkSession
     relations: Mapping[str, str]
     stored: pa.Table | DataFrame | None
+    most: Bound
 
 
 Strategy = Callable[[Recompute], Changes | None]
