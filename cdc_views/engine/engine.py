@@ -149,7 +149,7 @@ class Engine:
         self._tables.parks = settings.log.on_bad_event == "park"
         quarantine.declare(self._tables)
         views = [view for level in declared.levels for view in level]
-        running = unchanged_views(known, control.last_published, views)
+        running = unchanged_views(known, published, views)
         failures = declare_views(self._spark, self._tables, views, running)
         self._views = ViewRunner(self._spark, declared.levels, failures)
         self._control = control

@@ -15,7 +15,7 @@ import orjson
 from confluent_kafka import KafkaException, Producer
 
 from cdc_views.config import LogSettings
-from cdc_views.errors import LogDiscontinuity, NotRunning
+from cdc_views.errors import RESET, LogDiscontinuity, NotRunning
 from cdc_views.log.notifications import notification_partition, told
 from cdc_views.log.ranges import read_piece
 from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets, unreachable
@@ -25,7 +25,6 @@ _PREFIX: Final = "__cdc_views_unavailable_"
 _SECRET_BYTES: Final = 16
 _KEY: Final = b"cdc_views"
 _FIELD: Final = "unavailable_value_placeholder"
-_RESET: Final = "start with an empty warehouse, a new slot and new topics"
 
 
 def new_placeholder() -> str:
@@ -43,7 +42,7 @@ def settle_placeholder(settings: LogSettings, known: str | None) -> str:
             raise LogDiscontinuity(
                 f'topic "{notification_partition(settings).topic}" has notifications and no placeholder: the log was '
                 "written with Debezium's own, which anybody can write into a row",
-                hint=f"the log is of an earlier version of cdc_views; {_RESET}",
+                hint=f"the log is of an earlier version of cdc_views; {RESET}",
             )
         _write(settings, known or new_placeholder())
         found = _read(settings)  # of two that write at once, the first record counts
@@ -60,7 +59,7 @@ def _same(settings: LogSettings, found: str | None, known: str | None) -> str:
         state = "no placeholder" if found is None else "another placeholder than the warehouse was made with"
         raise LogDiscontinuity(
             f'topic "{notification_partition(settings).topic}" has {state}',
-            hint=f'"cdc-views run" fills a topic that was deleted; else the topics are of another log: {_RESET}',
+            hint=f'"cdc-views run" fills a topic that was deleted; else the topics are of another log: {RESET}',
         )
     return found
 

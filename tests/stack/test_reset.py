@@ -49,6 +49,7 @@ from cdc_views.errors import (
 )
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config
+from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import TopicPartition
 from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.topics import (
@@ -366,7 +367,7 @@ def delete_unread_records(world: World) -> None:
 def take_the_snapshot_twice(world: World) -> None:
     connector, worker = world.settings.log.connector, Connect(world.settings.log.connect_url)
     worker.delete_connector(connector)
-    worker.put_connector(connector, connector_config(world.settings))
+    worker.put_connector(connector, connector_config(world.settings, read_placeholder(world.settings.log)))
     wait_for(world.has_begun_a_second_snapshot, 60)
 
 
