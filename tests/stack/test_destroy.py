@@ -13,8 +13,9 @@ from cdc_views.cli.main import main
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed
 from cdc_views.source.connection import connect
+from cdc_views.source.fixes import fix_source
 from cdc_views.source.marker import Marker
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.source.removal import remove_from_source
 from tests.fix_postgres import Database
 from tests.fix_project import Project

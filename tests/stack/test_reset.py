@@ -65,7 +65,8 @@ from cdc_views.log.topics import (
 from cdc_views.names import TableName
 from cdc_views.replay.quarantine import listed
 from cdc_views.replay.reset import remove_left, reset
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.fixes import fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.control import ControlRecord, read_control
