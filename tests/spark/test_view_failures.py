@@ -312,7 +312,7 @@ def test_bounded_result_ends_the_query_beyond_its_size(spark: SparkSession, sql:
 
 def of_key(monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...]) -> None:
     """Let a wrong key be derived for each view of the columns v and s that is declared from now on."""
-    monkeypatch.setattr(compiled, "derive_key", lambda tree, rows_of: Rows(("v", "s"), {}, key, "wrong"))
+    monkeypatch.setattr(compiled, "derive_key", lambda *_: Rows(("v", "s"), {}, key, "wrong"))
 
 
 @pytest.mark.parametrize(("key", "named"), [(("v",), '("v") is not unique'), ((), "more than one row")])
