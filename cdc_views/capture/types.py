@@ -104,7 +104,7 @@ class ColumnType:
             return UnsupportedType(
                 f'table "{self.table}": column "{self.column}" holds {error}, which source.decimal_columns gives it',
                 hint="change the value at the source, or give the column more digits in source.decimal_columns and "
-                "begin with an empty warehouse",
+                f"{RESET}",
             )
         return UnsupportedType(
             f'table "{self.table}": column "{self.column}" holds {error}, which has no exact form in Delta',
