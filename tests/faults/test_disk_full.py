@@ -78,7 +78,7 @@ def test_upkeep_of_a_table_on_a_full_disk_leaves_its_versions(small_disk: SmallD
     for do in (lambda: upkeep.compact(upkeep.files_due(), stamp), upkeep.checkpoint):
         for pages in range(2):
             small_disk.fill(pages)
-            with pytest.raises(DiskFull, match="no space left on the device of table"):
+            with pytest.raises(DiskFull, match=r"no space left on the device of .*public/accounts"):
                 do()
             assert_right(root, ledger, 8)
     small_disk.free()
@@ -97,7 +97,7 @@ def test_compaction_of_the_control_log_on_a_full_disk_leaves_every_record(small_
     assert upkeep.is_compaction_due()
     for pages in range(3):
         small_disk.fill(pages)
-        with pytest.raises(DiskFull, match="no space left on the device of table"):
+        with pytest.raises(DiskFull, match=r"no space left on the device of .*_epochs"):
             upkeep.compact(Needed({}, 1))
         assert read_control(root) == before
     small_disk.free()
