@@ -14,7 +14,8 @@ from cdc_views.log.stops import Judge
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.captured import CapturedReader
-from cdc_views.source.preflight import check_source, fix_source
+from cdc_views.source.fixes import fix_source
+from cdc_views.source.preflight import check_source
 from cdc_views.source.service_sql import EVENT_TRIGGERS
 from cdc_views.stack.local import LocalStack
 from tests.fix_postgres import Database, new_database
