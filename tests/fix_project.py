@@ -171,6 +171,7 @@ def files_below(folder: Path) -> dict[str, tuple[int, int]]:
 
 def assert_refused(project: Project, error: str, status: int, hint: str, *arguments: str, **environment: str) -> str:
     """The command ends with this error, hint and status, and the world is as it was; returns stderr."""
+    wait_for(lambda: not project.processes(), 60)  # an earlier command's JVM may still be ending
     before = project.world()
     done = project.run(*arguments, **environment)
     assert done.returncode == status, done.stderr

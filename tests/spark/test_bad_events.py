@@ -23,7 +23,7 @@ TABLES = [
     "CREATE TABLE t (id bigint PRIMARY KEY, n double precision, body text)",
     "CREATE TABLE other (id bigint PRIMARY KEY, n int)",
 ]
-TOTAL = "CREATE MATERIALIZED VIEW total (rows, n) AS SELECT count(*), sum(n) FROM t"
+TOTAL = "CREATE MATERIALIZED VIEW total (rows, n) AS SELECT count(*), sum(CAST(n AS DECIMAL(12,2))) FROM t"
 LONG, LONGER = "l" * (TOAST_BYTES + 1), "m" * (TOAST_BYTES + 1)
 
 Start = Callable[[str], ViewHarness]
