@@ -87,7 +87,7 @@ def check(spark: SparkSession) -> Callable[[str], None]:
         ("SELECT g, `first`(id) AS a FROM t GROUP BY g", "2:11: first() takes any row of its group"),
         ("SELECT g, `any_value`(id) AS a FROM t GROUP BY g", "any_value() takes any row of its group"),
         ("SELECT g, `mode`(id) AS a FROM t GROUP BY g", "mode() takes any row of its group"),
-        ("SELECT id, `last`(n) OVER (PARTITION BY g) AS a FROM t", "last() over a ROWS frame depends on the order of rows"),
+        ("SELECT id, `last`(n) OVER (PARTITION BY g) AS a FROM t", "last() over a ROWS frame depends on the order"),
         ("SELECT g, system.builtin.max_by(n, id) AS a FROM t GROUP BY g", "max_by() takes any of the rows that tie"),
         ("SELECT g, `collect_list`(id) AS a FROM t GROUP BY g", "collect_list() depends on the order"),
         ("SELECT g, `array_agg`(id) AS a FROM t GROUP BY g", "array_agg() depends on the order"),
