@@ -131,3 +131,16 @@ def not_logical(enterable_folder: Path) -> Iterator[str]:
     server.start()
     yield server.dsn
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_alone(enterable_folder: Path) -> Iterator[Connection]:
+    """A connection to a Postgres without Kafka and Connect, for tests that only ask it for answers."""
+    port = free_port()
+    state = enterable_folder / f"postgres-{port}"
+    state.mkdir()
+    server = Postgres(state, port, durable=False)
+    server.start()
+    with connect(server.dsn) as connection:
+        yield connection
+    server.stop()

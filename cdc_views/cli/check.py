@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import click
 
+from cdc_views.cli.analysis import view_findings
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
+from cdc_views.config import Settings
 from cdc_views.engine.captures import current_settings
+from cdc_views.engine.declared import declare
 from cdc_views.engine.preflight import findings, fix
+from cdc_views.errors import BadView
 from cdc_views.findings import Finding
+from cdc_views.source.connection import connect
 from cdc_views.source.dba_script import dba_script
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
+
+
+SEVERITIES = ("error", "warning", "info")
+
+
+def _of_views(settings: Settings) -> list[Finding]:
+    try:
+        with connect(settings.source.dsn.get_secret_value()) as connection:
+            declared = declare(settings, connection)
+    except BadView as error:
+        return [Finding("error", f'folder "{settings.views}"', error.message, error.hint or "see docs/views.md")]
+    return view_findings(settings.engine, declared)
 
 
 @click.command()
@@ -24,7 +41,7 @@ COLUMNS = ("severity", "subject", "problem", "remedy")
 def check(
     ctx: click.Context, project: Project, fixing: bool, printing: bool, role: str | None, form: str | None
 ) -> None:
-    """Look at everything that a run needs, and say what is missing and how to get it.
+    """Look at everything that a run needs, and at the views: what is missing or refused, and how to write it.
 
     Example: cdc-views check --fix
     """
@@ -39,6 +56,8 @@ def check(
     if fixing:
         fix(settings, _report)
     found = findings(settings)
+    if not any(finding.severity == "error" for finding in found):
+        found = sorted([*found, *_of_views(settings)], key=lambda finding: SEVERITIES.index(finding.severity))
     columns = (*COLUMNS, "fix") if form == "json" else COLUMNS
     rows = [{column: getattr(finding, column) for column in columns} for finding in found]
     print_rows(rows, columns, form)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from cdc_views.cli.analysis import analyse
 from cdc_views.cli.main import Project
 from cdc_views.engine.declared import declare
-from cdc_views.errors import UnknownView
+from cdc_views.errors import BadView, UnknownView
 from cdc_views.plan.explain import explain as explained
 from cdc_views.source.connection import connect
 
@@ -15,7 +16,7 @@ from cdc_views.source.connection import connect
 @click.argument("view")
 @click.pass_obj
 def explain(project: Project, view: str) -> None:
-    """Say how a view is kept: its strategy and why, its key, what it reads, the SQL that runs.
+    """Say how a view is kept: strategy, key, inputs, the SQL that runs, and where Postgres would answer otherwise.
 
     Example: cdc-views explain order_totals
     """
@@ -25,4 +26,9 @@ def explain(project: Project, view: str) -> None:
     views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
     if view not in views:
         raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))
-    click.echo("\n".join(explained(views[view]).lines()))
+    analysed = next((found for compiled, found in analyse(settings.engine, declared) if compiled is views[view]), None)
+    if analysed is None:
+        raise BadView(f'view "{view}" reads a view that is refused', hint='"cdc-views check" says which, and why')
+    if isinstance(analysed, BadView):
+        raise analysed
+    click.echo("\n".join(explained(views[view], analysed.notes).lines()))

@@ -14,13 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_views import metrics
 from cdc_views.engine.strategies.full import HASH, NUMBER
 from cdc_views.metrics import Work
-from cdc_views.store.commit import frame_of
-from cdc_views.store.warehouse import TableSpec, Warehouse
+from cdc_views.store.warehouse import Warehouse
 
 _Version = tuple[str, int]  # path and version
-_SHAPE = -1
 
 VIEW_FOLDER: Final = "views/"  # the folder of the views' tables
+
+
+def is_hidden(path: str, column: str) -> bool:
+    """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN see a view's own columns only."""
+    return path.startswith(VIEW_FOLDER) and column in (HASH, NUMBER)
 
 
 @dataclass
@@ -59,15 +62,6 @@ class Relations:
             for version in begun:
                 self._end(version)
 
-    def shape_of(self, spec: TableSpec) -> str:
-        """A temporary view with the columns of a table and no rows, to analyse queries with."""
-        version = spec.path, _SHAPE
-        with self._lock_of(version):
-            if version not in self._made:
-                empty = frame_of(self.session, spec.schema.empty_table())
-                self._made[version] = _Relation(self._named(empty, spec.path), Work())
-            return self._made[version].name
-
     def forget(self) -> None:
         """Let go of everything; nobody may be reading."""
         for relation in self._made.values():
@@ -99,8 +93,7 @@ class Relations:
         with self._lock:
             self._last_name += 1
             name = f"_cv_input_{self._last_name}"
-        if path.startswith(VIEW_FOLDER):  # `SELECT *` and NATURAL JOIN see the view's own columns only
-            frame = frame.drop(HASH, NUMBER)
+        frame = frame.drop(*(column for column in frame.columns if is_hidden(path, column)))
         frame.createOrReplaceTempView(name)
         return name
 

@@ -11,6 +11,7 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.bulk import BulkReader
 from cdc_views.engine.quarantine import Quarantine
 from cdc_views.engine.relations import VIEW_FOLDER
+from cdc_views.engine.text_columns import TextColumns, text_columns
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.metrics import UpkeepDone
@@ -84,7 +85,8 @@ class Tables:
     is what readers see. `standing_in` are tables that may have rows though no epoch was published with them at
     their path: the next one is. `bulk` reads what a first cut leaves out. `parks` says that bad events go into the
     `quarantine` (None: there is none) and stop nothing. `lost_rows` looks for rows that the log does not tell of.
-    `upkeep_done` is what upkeep did since the last published record.
+    `upkeep_done` is what upkeep did since the last published record. `text_columns` are the columns of each table
+    that are text here and not in Postgres.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Tables:
         self.generation = generation
         self.sources = {str(source.name): source for source in sources}
         self.specs: dict[str, TableSpec] = {}
+        self.text_columns: dict[str, TextColumns] = {}
         self.offsets: Offsets = {}
         self.position: Lsn | None = None
         self.committed_at: datetime | None = None
@@ -114,7 +117,9 @@ class Tables:
         self._versions: dict[str, int] = {}
         self._defined: dict[str, str] = {}
         for source in self.sources.values():
-            self.add(mirror_spec(source, generation))
+            spec = mirror_spec(source, generation)
+            self.add(spec)
+            self.text_columns[spec.name] = text_columns(source, spec.schema)
 
     def add(self, spec: TableSpec) -> None:
         """Know this table; it is created if it does not exist."""

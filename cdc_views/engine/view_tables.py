@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -14,12 +15,18 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_views.engine.determinism import check_determinism
-from cdc_views.engine.relations import VIEW_FOLDER, Relations
+from cdc_views.engine.dialect_notes import notes
+from cdc_views.engine.plan_tree import AnalysedPlan
+from cdc_views.engine.relations import VIEW_FOLDER
+from cdc_views.engine.shapes import Shapes
 from cdc_views.engine.strategies.full import HASH, NUMBER
-from cdc_views.engine.tables import Tables
+from cdc_views.engine.tables import Tables, mirror_spec
+from cdc_views.engine.text_columns import TextColumns, require_text_columns_as_meant, text_columns
 from cdc_views.engine.view_failures import failure_of, first_line
 from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.dialect import Note
+from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import ControlRecord, TableVersion
 from cdc_views.store.spark import require_alive
 from cdc_views.store.warehouse import TableSpec
@@ -69,7 +76,7 @@ def declare_views(
     keeps its table. Of others raises BadView where Spark does not understand the query, UnsupportedView for a column
     that cannot be published.
     """
-    shapes, failures = Relations(spark, tables.warehouse), dict[str, str]()
+    shapes, failures = Shapes(spark), dict[str, str]()
     for view in views:
         name = view.definition.name
         try:
@@ -97,19 +104,67 @@ def _published_spec(view: CompiledView, tables: Tables, published: TableVersion)
     return TableSpec(view.definition.name, published.path, schema, key, view.definition.layout)
 
 
-def declare_view(shapes: Relations, tables: Tables, view: CompiledView) -> None:
+def declare_view(shapes: Shapes, tables: Tables, view: CompiledView) -> None:
     """Make the table of one view known, whose inputs are; `shapes` may serve many. Raises like `declare_views`."""
-    spec = _spec(shapes, tables, view)
+    analysed = analyse_view(shapes, tables.specs, tables.text_columns, view)
     try:
-        tables.add(spec)
+        tables.add(analysed.spec)
     except UnsupportedType as error:
         raise UnsupportedView(f"{view.definition.place()}: {error.message}", hint=error.hint) from None
+    tables.text_columns[analysed.spec.name] = analysed.text_columns
 
 
-def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
-    relations = {source: shapes.shape_of(tables.specs[source]) for source in view.inputs}
+def analyse_views(
+    spark: SparkSession, sources: Iterable[SourceTable], views: Iterable[CompiledView]
+) -> Iterator[tuple[CompiledView, AnalysedView | BadView]]:
+    """Analyse views, parents before children, where there is no warehouse; views above a bad one are skipped."""
+    specs: dict[str, TableSpec] = {}
+    texts: dict[str, TextColumns] = {}
+    for source in sources:
+        spec = mirror_spec(source, "")
+        texts[spec.name] = text_columns(source, spec.schema)
+        nullable = {column.name: not column.not_null for column in source.columns}
+        schema = pa.schema([field.with_nullable(nullable[field.name]) for field in spec.schema])
+        specs[spec.name] = replace(spec, schema=schema)
+    shapes = Shapes(spark)
+    for view in views:
+        if not specs.keys() >= set(view.inputs):
+            continue
+        try:
+            analysed = analyse_view(shapes, specs, texts, view, with_notes=True)
+        except BadView as error:
+            yield view, error
+            continue
+        specs[analysed.spec.name], texts[analysed.spec.name] = analysed.spec, analysed.text_columns
+        yield view, analysed
+    shapes.forget()
+
+
+@dataclass(frozen=True)
+class AnalysedView:
+    """A view as Spark's analyser sees it: its table, its columns that are text only here.
+
+    `notes` says where Postgres would answer otherwise.
+    """
+
+    spec: TableSpec
+    text_columns: TextColumns
+    notes: tuple[Note, ...] = ()
+
+
+def analyse_view(
+    shapes: Shapes,
+    specs: Mapping[str, TableSpec],
+    text_columns: Mapping[str, TextColumns],
+    view: CompiledView,
+    *,
+    with_notes: bool = False,
+) -> AnalysedView:
+    """Analyse a view, whose inputs are in `specs` and `text_columns`. Raises like `declare_views`."""
+    relations = {source: shapes.of(specs[source]) for source in view.inputs}
     try:
         frame = shapes.session.sql(view.query(relations))
+        plan = AnalysedPlan(frame)
     except (AnalysisException, ParseException) as error:
         raise BadView(
             f"{_place(view, error, relations)}: {first_line(error)}", hint="the language of views is Spark SQL"
@@ -119,9 +174,19 @@ def _spec(shapes: Relations, tables: Tables, view: CompiledView) -> TableSpec:
         if "StackOverflowError" in str(error):
             raise nested_too_deeply(view.definition) from None
         raise BadView(f"{view.definition.place()}: {failure_of(error, view)}") from None
-    check_determinism(frame, view, relations)
     schema = frame.schema
     _check(view, schema)
+    try:
+        texts = require_text_columns_as_meant(view, plan, relations, text_columns)
+    except RecursionError:
+        raise nested_too_deeply(view.definition) from None
+    check_determinism(frame, view, relations)
+    named = {schema.names[number]: tag for number, tag in texts.items()}
+    found = notes(view, plan, relations) if with_notes else ()
+    return AnalysedView(_spec(view, schema), named, tuple(found))
+
+
+def _spec(view: CompiledView, schema: T.StructType) -> TableSpec:
     arrow = to_arrow_schema(schema, timezone="UTC")
     key = view.key
     if key is None:

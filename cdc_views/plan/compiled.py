@@ -98,31 +98,46 @@ class CompiledView:
 
     def query(self, relations: Mapping[str, str]) -> str:
         """The view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
-        text = "".join(text for text, _ in self._pieces(relations))
-        if self.columns is None:
-            return text
-        names = ", ".join(map(_quoted, self.columns))
-        # The line break ends a comment with which the text may end.
-        return f"{_RENAMED}{text}\n) AS _cv_view({names})"
+        return "".join(text for text, _ in self._pieces(relations))
 
     def offset_of(self, position: int, relations: Mapping[str, str]) -> int:
         """The offset in the view's own text of a position in `query(relations)`."""
-        rest = position - (0 if self.columns is None else len(_RENAMED))
-        for text, start in self._pieces(relations):
-            if rest < len(text):
-                is_verbatim = self.definition.sql.startswith(text, start)
-                return max(0, start + (rest if is_verbatim else 0))
-            rest -= len(text)
+        for text, (begin, end) in self._pieces(relations):
+            if position < len(text):
+                return begin + (position if self.definition.sql[begin:end] == text else 0)
+            position -= len(text)
         return len(self.definition.sql)
 
-    def _pieces(self, relations: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-        """The parts of the query, each with the offset in the view's text at which it stands."""
-        position = 0
+    def fragment(self, relations: Mapping[str, str], span: tuple[int, int] | None) -> tuple[str, str]:
+        """`file:line:column` and the text, as written, of a part of `query(relations)`; of the SELECT without one.
+
+        The text is empty where nothing of the part is written in the view.
+        """
+        sql = self.definition.sql
+        first, last = span if span is not None else (0, len(self.query(relations)))
+        start, end, at = len(sql), 0, 0
+        for text, (begin, stop) in self._pieces(relations):
+            is_kept = sql[begin:stop] == text
+            if begin < stop and first < at + len(text) and at < last:
+                start = min(start, begin + max(0, first - at) if is_kept else begin)
+                end = max(end, begin + min(len(text), last - at) if is_kept else stop)
+            at += len(text)
+        return self.definition.place(start), sql[start:end]
+
+    def _pieces(self, relations: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, int]]]:
+        """The parts of the query, each with the part of the view's text that it stands for."""
+        sql, position = self.definition.sql, 0
+        if self.columns is not None:
+            yield _RENAMED, (0, 0)
         for piece in self.replacements:
-            yield self.definition.sql[position : piece.start], position
-            yield (relations[piece.source] if piece.source else "") + piece.after, piece.start
+            yield sql[position : piece.start], (position, piece.start)
+            yield (relations[piece.source] if piece.source else "") + piece.after, (piece.start, piece.end)
             position = piece.end
-        yield self.definition.sql[position:], position
+        yield sql[position:], (position, len(sql))
+        if self.columns is not None:
+            names = ", ".join(map(_quoted, self.columns))
+            # The line break ends a comment with which the text may end.
+            yield f"\n) AS _cv_view({names})", (len(sql), len(sql))
 
 
 def compile_view(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.dialect import Note
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,10 @@ class Explanation:
     key_reason: str
     inputs: tuple[str, ...]
     sql: str
+    notes: tuple[Note, ...] = ()
 
     def lines(self) -> list[str]:
-        """The explanation as text, a fact a line, the SQL last."""
+        """The explanation as text, a fact a line, the SQL and what Postgres answers otherwise last."""
         key = "none" if self.key is None else f"({', '.join(self.key)})"
         return [
             f"view: {self.view}",
@@ -32,11 +34,13 @@ class Explanation:
             f"inputs: {', '.join(self.inputs) or 'none'}",
             "sql:",
             *(f"  {line}".rstrip() for line in self.sql.splitlines()),
+            *(["differences from Postgres:"] if self.notes else []),
+            *(line for note in self.notes for line in (f"  {note.problem()}", f"    {note.difference.write}")),
         ]
 
 
-def explain(compiled: CompiledView) -> Explanation:
-    """Explain a compiled view."""
+def explain(compiled: CompiledView, notes: tuple[Note, ...] = ()) -> Explanation:
+    """Explain a compiled view; `notes` says where Postgres would answer otherwise."""
     return Explanation(
         view=compiled.definition.name,
         strategy=compiled.strategy,
@@ -45,4 +49,5 @@ def explain(compiled: CompiledView) -> Explanation:
         key_reason=compiled.key_reason,
         inputs=compiled.inputs,
         sql=compiled.query({source: source for source in compiled.inputs}),
+        notes=notes,
     )

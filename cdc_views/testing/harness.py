@@ -32,8 +32,10 @@ from cdc_views.engine.maintenance import Maintenance
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.relations import Relations
+from cdc_views.engine.shapes import Shapes
 from cdc_views.engine.strategies.full import own_columns
 from cdc_views.engine.tables import Tables
+from cdc_views.engine.text_columns import TextColumns
 from cdc_views.engine.view_tables import declare_view
 from cdc_views.engine.views import ViewRunner, ViewWork
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
@@ -98,6 +100,7 @@ class _View:
     compiled: CompiledView
     spec: TableSpec
     level: int
+    text_columns: TextColumns
 
 
 class ViewHarness:
@@ -174,7 +177,9 @@ class ViewHarness:
         )
         declare_view(self._shapes, self._tables, compiled)
         level = max((parents[name].level + 1 for name in compiled.inputs if name in parents), default=0)
-        self._views[definition.name] = _View(compiled, self._tables.specs[definition.name], level)
+        self._views[definition.name] = _View(
+            compiled, self._tables.specs[definition.name], level, self._tables.text_columns[definition.name]
+        )
         self._runner = ViewRunner(self._spark, self._levels())
         return explain(compiled)
 
@@ -363,7 +368,8 @@ class ViewHarness:
         quarantine.declare(self._tables)
         for view in self._views.values():
             self._tables.add(view.spec)
-        self._shapes = Relations(self._spark, self._tables.warehouse)
+            self._tables.text_columns[view.spec.name] = view.text_columns
+        self._shapes = Shapes(self._spark)
         self._scratch = Relations(self._spark, self._tables.warehouse)
         for name, value in INTERPRETED.items():
             self._scratch.session.conf.set(name, value)

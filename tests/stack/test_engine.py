@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -121,6 +122,22 @@ def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project)
     records = read_control(ready.warehouse)
     assert [record.epoch for record in records if record.kind == "publish"].count(intent.epoch) == 1
     ready.assert_equal_to_postgres()
+
+
+def test_check_and_explain_say_what_postgres_answers_otherwise(ready: Project) -> None:
+    ready.database.execute("ALTER TABLE accounts ADD COLUMN worth numeric")
+    ready.view("CREATE MATERIALIZED VIEW balances AS SELECT id / 2 AS half, id, worth FROM accounts")
+    ready.view("CREATE MATERIALIZED VIEW most AS SELECT max(worth) AS most FROM accounts", "most")
+    difference = '"id / 2": Spark gives a fraction for integers; Postgres gives a whole number'
+    explained = ready.run("explain", "balances")
+    assert explained.returncode == 0, explained.stderr
+    assert f"views/balances.sql:1:45: {difference}\n    write div\n" in explained.stdout
+    checked = ready.run("check", "--json")
+    lines = [json.loads(line) for line in checked.stdout.splitlines()]
+    found = {(line["severity"], line["problem"].partition(": ")[2]) for line in lines}
+    assert (checked.returncode, ("info", difference) in found) == (2, True), checked.stdout + checked.stderr
+    [refused] = [problem for severity, problem in found if severity == "error"]
+    assert refused.startswith('column "worth" of "public.accounts" is numeric in Postgres and text here')
 
 
 def test_run_over_an_empty_table_publishes_it_and_what_comes(ready: Project) -> None:

@@ -10,6 +10,7 @@ from cdc_views.errors import UnsupportedView
 from cdc_views.names import TableName
 from cdc_views.plan import compiled as plan_compiled
 from cdc_views.plan.compiled import compile_view
+from cdc_views.plan.dialect import DIFFERENCES, Note
 from cdc_views.plan.explain import explain
 from cdc_views.views.definition import parse_view, read_views
 from cdc_views.views.graph import ViewGraph
@@ -99,6 +100,26 @@ def test_explain_shows_strategy_key_inputs_and_sql() -> None:
         "sql:",
         "  SELECT id FROM public.orders AS orders",
     ]
+
+
+def test_explain_shows_where_postgres_answers_otherwise_last() -> None:
+    note = Note("v.sql:2:8", "7 / 2", DIFFERENCES["integer division"])
+    assert explain(compiled(PLAIN), (note,)).lines()[-3:] == [
+        "differences from Postgres:",
+        '  v.sql:2:8: "7 / 2": Spark gives a fraction for integers; Postgres gives a whole number',
+        "    write div",
+    ]
+
+
+def test_fragment_is_the_text_as_written_where_inputs_are_replaced() -> None:
+    view = compiled("CREATE MATERIALIZED VIEW v (a) AS\nSELECT max(id)\nFROM orders WHERE id > 1")
+    relations = {"public.orders": "_cv_input_1"}
+    at = view.query(relations).index("max(id)"), view.query(relations).index(" AS orders") - len("_cv_input_1")
+    assert view.fragment(relations, (at[0], at[0] + 7)) == ("v.sql:2:8", "max(id)")
+    assert view.fragment(relations, (at[0], at[1] + 3)) == ("v.sql:2:8", "max(id)\nFROM orders")
+    end = view.query(relations).index("id > 1")
+    assert view.fragment(relations, (end, end + 6)) == ("v.sql:3:19", "id > 1")
+    assert view.fragment(relations, None) == ("v.sql:2:1", "SELECT max(id)\nFROM orders WHERE id > 1")
 
 
 def test_compile_view_of_each_demo_view_finds_its_key() -> None:

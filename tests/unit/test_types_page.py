@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from cdc_views.source.catalog import Column
 from cdc_views.source.refusals import has_placeholder
 from tests.stack.type_cases import CASES, LARGE, MARKED, REFUSALS, REFUSED_KEYS, STOPS, Stop
+from tests.unit.generated_page import compare_or_write, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def stop_name(stop: Stop) -> str:
@@ -49,17 +41,7 @@ def parts() -> dict[str, str]:
 
 
 def test_tables_of_the_page_are_those_of_the_cases() -> None:
-    page = made = PAGE.read_text(encoding="utf-8")
-    for name, text in parts().items():
-        made, times = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda found, text=text: found[1] + text + found[2], made,
-            flags=re.DOTALL,
-        )  # fmt: skip
-        assert times == 1
-    if os.environ.get("CDC_VIEWS_GOLDEN") == "write":
-        PAGE.write_text(made, encoding="utf-8")
-    else:
-        assert page == made
+    compare_or_write(PAGE, parts())
 
 
 def test_a_domain_over_an_array_has_no_mark() -> None:

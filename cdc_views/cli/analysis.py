@@ -1,0 +1,55 @@
+"""What Spark's analyser says of the views: needed by commands that run nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from cdc_views.config import EngineSettings
+from cdc_views.engine.declared import Declared
+from cdc_views.engine.view_tables import AnalysedView, analyse_views
+from cdc_views.errors import BadView
+from cdc_views.findings import Finding
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.stack.fetch import delta_jars
+from cdc_views.store.spark import start_session
+
+
+@contextmanager
+def _session(settings: EngineSettings) -> Iterator[SparkSession]:
+    running = SparkContext._active_spark_context
+    if running is not None:
+        yield SparkSession(running)
+        return
+    session = start_session(settings.model_copy(update={"spark_master": "local[1]"}), delta_jars())
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def analyse(settings: EngineSettings, declared: Declared) -> list[tuple[CompiledView, AnalysedView | BadView]]:
+    """Analyse all views by a Spark of one thread, which takes some seconds to start; by none if there are no views."""
+    views = [view for level in declared.levels for view in level]
+    if not views:
+        return []
+    with _session(settings) as session:
+        return list(analyse_views(session, declared.sources, views))
+
+
+def view_findings(settings: EngineSettings, declared: Declared) -> list[Finding]:
+    """What is wrong with views, and where Postgres would answer otherwise than they do."""
+    found = []
+    for view, analysed in analyse(settings, declared):
+        subject = f'view "{view.definition.name}"'
+        if isinstance(analysed, BadView):
+            found.append(Finding("error", subject, analysed.message, analysed.hint or "see docs/views.md"))
+        else:
+            found += [
+                Finding("info", subject, note.problem(), f"{note.difference.write}, if Postgres's answer is wanted")
+                for note in analysed.notes
+            ]
+    return found
