@@ -113,8 +113,8 @@ def test_check_fix_by_a_role_without_rights_is_refused(project: Project) -> None
     assert written(project) == before
 
 
-def add_virtual_column(project: Project) -> None:
-    project.database.execute("ALTER TABLE accounts ADD twice numeric GENERATED ALWAYS AS (balance * 2) VIRTUAL")
+def add_refused_column(project: Project) -> None:
+    project.database.execute("ALTER TABLE accounts ADD flags varbit(8)")
 
 
 def add_infinite_interval(project: Project) -> None:
@@ -125,17 +125,12 @@ def break_view(project: Project) -> None:
     project.view(BALANCES.replace("FROM accounts", "FROM acounts"))
 
 
-def put_file_in_the_way(project: Project) -> None:
-    project.warehouse.write_text("")
-
-
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [
-        (add_virtual_column, "generated columns that Postgres does not publish"),
+        (add_refused_column, 'column "flags" has type "varbit"'),
         (add_infinite_interval, 'column "span" holds values that cannot be mirrored'),
         (break_view, "balances.sql:3:6"),
-        (put_file_in_the_way, "is not a folder"),
     ],
 )
 def test_check_fix_writes_nothing_while_something_else_is_wrong(
@@ -188,9 +183,14 @@ def test_run_with_a_typo_in_a_view_is_refused_before_anything_is_made(
     assert f"{error}: {prepared.folder}/views/balances.sql:{place}" in shown
 
 
-def test_run_without_a_folder_for_its_warehouse_is_refused_before_anything_is_made(prepared: Project) -> None:
-    put_file_in_the_way(prepared)
-    assert "is not a folder" in assert_refused(prepared, "PreflightFailed", 2, "", "run")
+@pytest.mark.parametrize("command", [("run",), ("check", "--fix")])
+def test_command_without_a_folder_for_its_warehouse_is_refused_before_anything_is_written(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    before = written(project)
+    project.warehouse.write_text("")
+    assert_refused(project, "WarehouseUnusable", 1, "something else is in its place", *command)
+    assert written(project) == before
 
 
 def test_run_of_a_table_that_its_warehouse_lacks_is_refused_before_anything_is_made(prepared: Project) -> None:
