@@ -18,7 +18,8 @@ import pytest
 import requests
 import yaml
 
-from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED
+from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, load_settings
+from cdc_views.engine.preflight import fix
 from cdc_views.log.topics import admin_client
 from cdc_views.store.control import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
@@ -124,6 +125,12 @@ class Project:
             files_below(self.folder),
             self.processes(),
         )
+
+    def fix(self) -> None:
+        """Do what `cdc-views check --fix` does to the source, in this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PROJECT_DSN", self.dsn)
+            fix(load_settings(self.folder))
 
     def published(self) -> ControlRecord:
         """The last published epoch."""

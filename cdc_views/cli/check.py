@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import click
 
 from cdc_views.cli.analysis import view_findings
@@ -17,8 +19,6 @@ from cdc_views.source.connection import connect
 from cdc_views.source.dba_script import dba_script
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
-
-
 SEVERITIES = ("error", "warning", "info")
 
 
@@ -53,11 +53,12 @@ def check(
     if printing:
         click.echo(dba_script(settings, role), nl=False)
         return
+    of_views = cache(lambda: _of_views(settings))
     if fixing:
-        fix(settings, _report)
+        fix(settings, _report, of_views)
     found = findings(settings)
     if not any(finding.severity == "error" for finding in found):
-        found = sorted([*found, *_of_views(settings)], key=lambda finding: SEVERITIES.index(finding.severity))
+        found = sorted([*found, *of_views()], key=lambda finding: SEVERITIES.index(finding.severity))
     columns = (*COLUMNS, "fix") if form == "json" else COLUMNS
     rows = [{column: getattr(finding, column) for column in columns} for finding in found]
     print_rows(rows, columns, form)

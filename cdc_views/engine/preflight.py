@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -109,13 +109,19 @@ def _check_names(settings: Settings) -> Iterator[Finding]:
                 yield Finding("error", subject, problem, error.hint or "rename the column")
 
 
-def fix(settings: Settings, on_fix: OnFix = lambda finding, failure: None) -> None:
+def fix(
+    settings: Settings,
+    on_fix: OnFix = lambda finding, failure: None,
+    judge_views: Callable[[], Iterable[Finding]] = tuple,
+) -> None:
     """Run the SQL of the findings that have one; `on_fix` is given each.
 
-    Raises PreflightFailed, before anything is written, if one remains that this SQL does not fix.
+    `judge_views` says what is wrong with the views beside what their text alone shows; it is asked if all else is good.
+    Raises PreflightFailed, before anything is written, if a finding remains that this SQL does not fix.
     """
     found = _judge(settings, values=True)
     blocking = [finding for finding in found if finding.blocking]
+    blocking = blocking or [finding for finding in judge_views() if finding.severity == "error"]
     if blocking:
         raise PreflightFailed(summary(blocking), hint=f"{remedies(blocking)}; nothing was written to the source")
     fix_source(settings, found, on_fix)

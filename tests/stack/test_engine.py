@@ -88,8 +88,7 @@ def fence_task(project: Project) -> None:
 @pytest.fixture
 def ready(project: Project) -> Project:
     """What `check --fix` can do is done."""
-    done = project.run("check", "--fix")
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.fix()
     return project
 
 
@@ -98,8 +97,7 @@ def of_either_worker(worker: Connect, tmp_path: Path, database: Database, captur
     """A ready project on a worker that delivers exactly once, and on one that does not."""
     database.execute(*ACCOUNTS)
     with projects(tmp_path, database, capture("public.accounts", **log_settings_for(worker))) as made:
-        done = made.run("check", "--fix")
-        assert done.returncode == 0, done.stdout + done.stderr
+        made.fix()
         yield made
 
 

@@ -33,8 +33,7 @@ LIMIT_S = 120
 @pytest.fixture
 def ready(project: Project) -> Project:
     """Published once."""
-    done = project.run("check", "--fix")
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.fix()
     done = project.run("run", "--until-caught-up")
     assert done.returncode == 0, done.stderr
     return project
@@ -289,7 +288,7 @@ def test_rebuild_of_a_table_whose_log_is_not_enough_is_refused_but_from_a_snapsh
         "ALTER TABLE accounts ALTER holder TYPE text", "ALTER TABLE accounts REPLICA IDENTITY DEFAULT"
     )
     project.configure(toast="lookup")
-    assert project.run("check", "--fix").returncode == 0
+    project.fix()
     assert project.run("run", "--until-caught-up").returncode == 0
     checked = project.run("check", "--json")
     assert "log is not self-contained" in checked.stdout

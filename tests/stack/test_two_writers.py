@@ -30,8 +30,7 @@ STOPPED_AT = ("views.after_first_commit", "epoch.before_publish")
 @pytest.fixture
 def ready(project: Project) -> Project:
     """What `check --fix` can do is done."""
-    done = project.run("check", "--fix")
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.fix()
     return project
 
 
