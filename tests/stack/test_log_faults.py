@@ -364,7 +364,7 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatc
     unwatched.database.execute("DELETE FROM orders")
     ends = end_offsets(admin_client(unwatched.settings), unwatched.first.end)
     unwatched.begin_again()
-    with pytest.raises(LogDiscontinuity, match="a snapshot was taken again"):
+    with pytest.raises(LogDiscontinuity, match=r"a snapshot was taken again|order is \(none"):
         unwatched.next_cut()
     assert end_offsets(admin_client(unwatched.settings), ends) == ends  # nothing of the deletes came
 
