@@ -81,11 +81,10 @@ class CapturedReader:
         versions = self._versions()
         if self._known is not None and self._known[0] == versions:
             return self._known[1]
-        found = self._describe()
-        self._known = (self._versions(), self._describe())  # with the types that it was just seen to use
-        if self._known[1] != found:
-            self._known = None  # something is being changed
-        return found
+        before = self._describe()
+        versions, after = self._versions(), self._describe()  # of the types that it was just seen to use
+        self._known = (versions, after) if after == before else None  # else something is being changed
+        return after
 
     def _versions(self) -> str:
         row: Any = self._connection.execute(_VERSIONS_SQL, self._parameters).fetchone()
