@@ -22,7 +22,7 @@ PARTS: Final = {
                                "stack/test_cut_property.py", "stack/test_copy.py", "stack/test_lost_rows.py",
                                "stack/test_source.py", "stack/test_read_ahead.py"),
     "Two writers": ("stack/test_two_writers.py", "faults/test_two_writers.py", "faults/test_late_writer.py"),
-    "The log": ("stack/test_log_faults.py", "stack/test_random_ddl.py"),
+    "The log": ("stack/test_log_faults.py", "stack/test_random_ddl.py", "stack/test_stopped_tables.py"),
     "Events": ("stack/test_bad_events.py", "spark/test_bad_events.py"),
     "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py", "stack/test_bad_input.py"),
 }  # fmt: skip

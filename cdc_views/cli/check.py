@@ -17,6 +17,7 @@ from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.source.connection import connect
 from cdc_views.source.dba_script import dba_script
+from cdc_views.store.control import read_control
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
 SEVERITIES = ("error", "warning", "info")
@@ -25,7 +26,7 @@ SEVERITIES = ("error", "warning", "info")
 def _of_views(settings: Settings) -> list[Finding]:
     try:
         with connect(settings.source.dsn.get_secret_value()) as connection:
-            declared = declare(settings, connection)
+            declared = declare(settings, connection, read_control(settings.warehouse))
     except BadView as error:
         return [Finding("error", f'folder "{settings.views}"', error.message, error.hint or "see docs/views.md")]
     return view_findings(settings.engine, declared)

@@ -6,10 +6,12 @@ import click
 
 from cdc_views.cli.analysis import analyse
 from cdc_views.cli.main import Project
+from cdc_views.engine.captures import current_settings
 from cdc_views.engine.declared import declare
 from cdc_views.errors import BadView, UnknownView
 from cdc_views.plan.explain import explain as explained
 from cdc_views.source.connection import connect
+from cdc_views.store.control import read_control
 
 
 @click.command()
@@ -20,9 +22,9 @@ def explain(project: Project, view: str) -> None:
 
     Example: cdc-views explain order_totals
     """
-    settings = project.settings()
+    settings = current_settings(project.settings())
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        declared = declare(settings, connection)
+        declared = declare(settings, connection, read_control(settings.warehouse))
     views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
     if view not in views:
         raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))

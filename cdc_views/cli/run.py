@@ -29,7 +29,8 @@ from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control import ControlRecord
+from cdc_views.stopped import stopped_in
+from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.spark import Driver, driver_beside
 
 
@@ -52,7 +53,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     if not current.is_unfinished:  # a reset looks for itself
         require_ready(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        declared = declare(settings, connection)
+        declared = declare(settings, connection, read_control(settings.warehouse))
         require_known_tables(settings, declared)
         expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
@@ -88,7 +89,8 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
                 Engine(settings, driver.session(), on_progress=shown, take_ahead=ahead.take) as engine,
             ):
                 say("engine: running")
-                return engine.run(once=once, until=until, on_epoch=on_epoch)
+                engine.run(once=once, until=until, on_epoch=on_epoch)
+                return engine.require_none_stopped()
         except RequestFailed as error:
             say(f"RequestFailed: {error.message}; the engine starts again")
         except AWAY as error:
@@ -110,6 +112,8 @@ def report(record: ControlRecord) -> None:
     changes = sum(record.detail.get("changes", {}).values())
     spent = ", ".join(f"{stage} {ms} ms" for stage, ms in record.detail.get("stage_ms", {}).items())
     say(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})")
+    for table, stopped in stopped_in(record.detail).items():
+        say(f'table "{table}" is stopped: {stopped.error}: {stopped.message}')
     for table, keys in record.detail.get("parked", {}).items():
         say(f'table "{table}" has {keys} parked keys: see "cdc-views quarantine list"')
     for view, failure in record.detail.get("failures", {}).items():

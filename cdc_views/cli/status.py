@@ -11,6 +11,7 @@ from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.progress import say
 from cdc_views.engine.captures import reset_of
 from cdc_views.serve.published import PublishedEpoch
+from cdc_views.stopped import stopped_in
 from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.lock import holder
 
@@ -29,7 +30,8 @@ COLUMNS = ("table", "status", "version", "path", "failure", "parked", "discarded
 def status(project: Project, published_within: float | None, form: str | None) -> None:
     """Show the engine, the published epoch and every table in it.
 
-    A mirror with parked keys or discarded events does not equal its Postgres table.
+    A mirror with parked keys or discarded events does not equal its Postgres table; one that is stopped equals it as it
+    was.
 
     Example: cdc-views status --json
     """
@@ -40,6 +42,7 @@ def status(project: Project, published_within: float | None, form: str | None) -
     epoch = PublishedEpoch.latest(warehouse)
     click.echo(f"epoch {epoch.record.epoch} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
     failures, parked, discarded = (epoch.record.detail.get(of, {}) for of in ("failures", "parked", "discarded"))
+    failures = failures | {str(table): why.message for table, why in stopped_in(epoch.record.detail).items()}
     rows = [
         {"table": name, "status": t.status, "version": t.version, "path": t.path, "failure": failures.get(name),
          "parked": parked.get(name, 0), "discarded": discarded.get(name, 0)}

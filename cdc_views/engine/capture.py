@@ -9,6 +9,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.broken import remembering
 from cdc_views.engine.captures import SOURCE, known_takeover
 from cdc_views.engine.generation import known_placeholder, require_same_source
+from cdc_views.engine.mirrored import read_mirrored
 from cdc_views.engine.removal import LET_GO_S
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
@@ -18,7 +19,7 @@ from cdc_views.log.preflight import require_same_cluster, require_slot_matches
 from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
 from cdc_views.lsn import Lsn
-from cdc_views.source.catalog import excluded_columns, read_identity, read_tables
+from cdc_views.source.catalog import excluded_columns, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot, read_slot
@@ -78,8 +79,9 @@ def _run_connector(settings: Settings) -> None:
         require_slot_matches(settings.log, _confirmed_flush(connection, settings))
         if read_slot(connection, settings.source.slot) is None:
             record_start_of_capture(connection, settings.source.publication)
-        excluded = excluded_columns(read_tables(connection, settings.source.tables, settings.source.columns).values())
-    placeholder = settle_placeholder(settings.log, known_placeholder(known_takeover(read_control(settings.warehouse))))
+        records = read_control(settings.warehouse)
+        excluded = excluded_columns(read_mirrored(settings, connection, records).sources)
+    placeholder = settle_placeholder(settings.log, known_placeholder(known_takeover(records)))
     worker = Connect(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.

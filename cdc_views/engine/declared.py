@@ -3,41 +3,47 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import psycopg
-
-from cdc_views.capture.types import arrow_schema
 from cdc_views.config import Settings
+from cdc_views.engine.mirrored import read_mirrored
+from cdc_views.errors import CdcViewsError
+from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView, compile_view
-from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity, read_tables
+from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
+from cdc_views.source.connection import Connection
+from cdc_views.stopped import StoppedTable
+from cdc_views.store.control import ControlRecord
 from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What the user declared, checked as far as it can be without Spark."""
+    """What the user declared, checked as far as it can be without Spark; `stopped` and `changed` as in Mirrored."""
 
     sources: list[SourceTable]
     identity: SourceIdentity
     levels: list[list[CompiledView]]
+    stopped: Mapping[TableName, StoppedTable] = field(default_factory=dict)
+    changed: Mapping[TableName, CdcViewsError] = field(default_factory=dict)
 
 
-def declare(settings: Settings, connection: psycopg.Connection) -> Declared:
-    """Read the source's catalog and the view files. Raises BadView, UnknownTable, UnsupportedType."""
+def declare(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Declared:
+    """Read the source's catalog and the view files; `records` of the control log say what mirrors are made of.
+
+    Raises BadView, UnknownTable, UnsupportedType.
+    """
     definitions = read_views(settings.views)
     graph = ViewGraph(definitions, settings.source.tables)
-    found = read_tables(connection, settings.source.tables, settings.source.columns)
-    for table in found.values():
-        arrow_schema(table)  # a type that has no exact form is refused here
+    mirrored = read_mirrored(settings, connection, records)
     compiled: dict[str, CompiledView] = {}
     levels: list[list[CompiledView]] = []
     for level in graph.levels:
-        levels.append([compile_declared(view, graph, found.values(), compiled) for view in level])
+        levels.append([compile_declared(view, graph, mirrored.sources, compiled) for view in level])
         compiled |= {view.definition.name: view for view in levels[-1]}
-    return Declared([found[name] for name in settings.source.tables], read_identity(connection), levels)
+    return Declared(mirrored.sources, read_identity(connection), levels, mirrored.stopped, mirrored.changed)
 
 
 def compile_declared(

@@ -63,6 +63,8 @@ def read_deltas(log: CutLog, intent: Intent, tables: Tables) -> Deltas:
     entries = _entries(intent, tables)
     step, deltas = Step(intent.epoch), dict[str, MirrorDelta]()
     for name, found in records.items():
+        if tables.sources[name].name in intent.cut.stopped:
+            continue
         past = _past(name, entries, intent, tables)
         if found or not past.is_clear:
             with naming_table(name):

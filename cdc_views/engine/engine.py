@@ -31,6 +31,7 @@ from cdc_views.engine.generation import (
 )
 from cdc_views.engine.lost_rows import LostRows
 from cdc_views.engine.maintenance import Maintenance
+from cdc_views.engine.mirrored import TABLES, tables_detail
 from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import QuarantineRequest, Request, Requests, refusing
 from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
@@ -48,7 +49,7 @@ from cdc_views.source.marker import Marker
 from cdc_views.source.position import wal_end
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
-from cdc_views.store.control import ControlLog, ControlRecord
+from cdc_views.store.control import ControlLog, ControlRecord, read_control
 from cdc_views.store.disk import touching
 from cdc_views.store.lock import WarehouseLock
 from cdc_views.store.warehouse import Warehouse
@@ -111,7 +112,7 @@ class Engine:
         self._resources.callback(lock.release)
         require_unbroken(settings.warehouse)
         self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
-        declared = declare(settings, self._source)
+        declared = declare(settings, self._source, read_control(settings.warehouse))
         control = ControlLog.open(settings.warehouse, writer, self._clock)
         known, reset = known_takeover(control.records), reset_of(control.records)
         made_of = known.detail[SOURCE] if known is not None else reset.facts if reset is not None else None
@@ -157,6 +158,7 @@ class Engine:
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         with control.writing():
             detail = {SOURCE: facts, PLACEHOLDER: placeholder, VIEWS: texts_of(views)}
+            detail |= {TABLES: tables_detail(declared.sources)}
             take_over(control, self._tables, {**detail, CAPTURE: 1 if reset is None else reset.capture.number})
         if self._request is not None:
             # Before an open intent is looked at: its tables are those that are to be replaced.
@@ -170,11 +172,17 @@ class Engine:
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
         """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`.
 
-        Raises Fenced once another engine has taken over, whatever comes of that first; DiskFull; RequestFailed where a
-        new engine is to be made, which goes on.
+        Of a table that is stopped no epoch holds everything (`require_none_stopped`). Raises Fenced once another engine
+        has taken over, whatever comes of that first; DiskFull; RequestFailed where a new engine is to be made, which
+        goes on.
         """
         with self._writing():
             self._run(once, until, on_epoch)
+
+    def require_none_stopped(self) -> None:
+        """Raise the error of the first table that is stopped in the last published epoch."""
+        for stopped in self._tables.stopped().values():
+            raise stopped.exception()
 
     def _run(self, once: bool, until: Lsn | None, on_epoch: OnEpoch) -> None:
         recovered = recover(self._log, self._tables, self._views, self._control)
@@ -280,4 +288,5 @@ def open_log(
         published=cut_of(published, {}, read_offsets(published)) if published else None,
         clock=clock,
         slot=slot,
+        changed=declared.changed,
     )

@@ -25,6 +25,7 @@ from cdc_views.log.cut import Cut, CutLog
 from cdc_views.log.record import Offsets, Place, find_place, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
+from cdc_views.stopped import STOPPED, stopped_detail, stopped_in
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.warehouse import Stamp
 
@@ -83,7 +84,8 @@ def run_epoch(
     cut = next_cut(log, tables)  # 1. a position, and offsets that hold all of it
     stages.done("cut")
     faults.point("epoch.after_cut")
-    if tables.published is not None and not log.has_changes(cut) and views.are_built(tables):
+    has_stopped = cut.stopped.keys() != tables.stopped().keys()
+    if tables.published is not None and not log.has_changes(cut) and not has_stopped and views.are_built(tables):
         return move_position(control, cut, tables, idle_interval_s)
     intent = Intent(control.new_epoch(), control.new_attempt(), cut, tables.versions(), quarantine=version_of(tables))
     writing = beside(lambda: _write_down(control, intent, tables))  # 2. from here on a crash repeats exactly this
@@ -157,7 +159,7 @@ def next_cut(log: CutLog, tables: Tables) -> Cut:
     """Everything up to now that no epoch holds. The driver reads tables of whose log not all is to be applied."""
     entries = [] if tables.quarantine is None else tables.quarantine.at(tables.version(NAME))
     sifted = {TableName.parse(entry.table) for entry in entries}
-    return log.cut(tables.offsets, tables.position, tables.committed_at, sifted)
+    return log.cut(tables.offsets, tables.position, tables.committed_at, sifted, tables.stopped())
 
 
 def _stopped(
@@ -284,7 +286,8 @@ def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
     epochs = offsets_by_partition(record.detail.get(LEADER_EPOCHS, {}))
     return Cut(record.position, record.complete_to, record.committed_at, start, end, marker=marker,
                captured=None if captured is None else CapturedSet.model_validate(captured),
-               leader_epochs={each: epoch for each, epoch in epochs.items() if each in end})  # fmt: skip
+               leader_epochs={each: epoch for each, epoch in epochs.items() if each in end},
+               stopped=stopped_in(record.detail))  # fmt: skip
 
 
 def publish(
@@ -298,7 +301,11 @@ def publish(
 ) -> ControlRecord:
     """Make the epoch visible: one record with the version of every table."""
     mirrors, counts = deltas.mirrors, deltas.counts
-    manifest = {name: TableVersion(base.path, base.version, counts.status(name)) for name, base in intent.base.items()}
+    stopped = {str(table) for table in intent.cut.stopped}
+    manifest = {
+        name: TableVersion(base.path, base.version, STOPPED if name in stopped else counts.status(name))
+        for name, base in intent.base.items()
+    }
     for name, version in commits.items():
         manifest[name] = replace(manifest[name], version=version)
     for name, result in results.items():
@@ -338,6 +345,7 @@ def _told(cut: Cut) -> dict[str, Any]:
         MARKER: cut.marker,
         CAPTURED: None if cut.captured is None else cut.captured.model_dump(),
         LEADER_EPOCHS: offsets_by_name(cut.leader_epochs) or None,
+        STOPPED: stopped_detail(cut.stopped) or None,
     }
     return {name: value for name, value in told.items() if value is not None}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from cdc_views.config import Settings
@@ -13,6 +14,7 @@ from cdc_views.engine.capture import confirmed_flush, require_slot
 from cdc_views.engine.captures import known_takeover
 from cdc_views.engine.declared import Declared, declare
 from cdc_views.engine.generation import require_same_source, require_same_tables
+from cdc_views.engine.mirrored import read_mirrored
 from cdc_views.engine.self_contained import check_self_contained
 from cdc_views.errors import (
     RESET,
@@ -28,11 +30,12 @@ from cdc_views.errors import (
 )
 from cdc_views.findings import Finding, remedies, summary
 from cdc_views.log.preflight import check_log
+from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
-from cdc_views.source.connection import connect
+from cdc_views.source.connection import Connection, connect
 from cdc_views.source.fixes import OnFix, fix_source
 from cdc_views.source.preflight import check_source
-from cdc_views.store.control import read_control
+from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.schema import require_column_names
 
 
@@ -41,8 +44,8 @@ def findings(settings: Settings) -> list[Finding]:
     found = _judge(settings)
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
-            tables = read_tables(connection, settings.source.tables, settings.source.columns)
-        found += check_self_contained(settings, list(tables.values()))
+            mirrored = read_mirrored(settings, connection, _records(settings))
+        found += check_self_contained(settings, [each for each in mirrored.sources if each.name not in mirrored.held])
     return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
 
 
@@ -53,12 +56,19 @@ def _judge(settings: Settings, *, values: bool = False) -> list[Finding]:
 
 def _requirements(settings: Settings, *, values: bool = False) -> list[Finding]:
     """What a run needs: all that a start looks at, but for the view files."""
-    return [
-        *check_source(settings, values=values),
-        *_check_names(settings),
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        held = _held(settings, connection)
+        gone = frozenset(name for name in held if not _exists(connection, name))
+    found = [
+        *check_source(settings, held, values=values),
+        *_check_names(settings, held),
         *_check_warehouse(settings.warehouse),
         *check_log(settings, confirmed_flush(settings)),
     ]
+    if held:  # a reset needs all tables, and begins with what "check --fix" leaves
+        of_held = [each for each in check_source(settings, gone) if each not in found]
+        found += [replace(each, severity="warning") for each in of_held]
+    return found
 
 
 def _check_history(settings: Settings) -> Iterator[Finding]:
@@ -84,7 +94,7 @@ def _check_declared(settings: Settings) -> Iterator[Finding]:
     """Look at the view files, and at whether the tables are those that the warehouse was made from."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
         try:
-            declared = declare(settings, connection)
+            declared = declare(settings, connection, _records(settings))
             require_known_tables(settings, declared)
         except UnknownTable:
             return  # check_source has a finding of it
@@ -92,12 +102,43 @@ def _check_declared(settings: Settings) -> Iterator[Finding]:
             yield Finding("error", f'views in "{settings.views}"', error.message, error.hint or "correct the file")
         except (BadConfig, UnsupportedType, SchemaChanged, LogDiscontinuity) as error:
             yield Finding("error", f'tables of "{settings.warehouse}"', error.message, error.hint or "")
+        else:
+            yield from _of_stopped(declared)
 
 
-def _check_names(settings: Settings) -> Iterator[Finding]:
+def _of_stopped(declared: Declared) -> Iterator[Finding]:
+    """Tables that are stopped, or will be by the next epoch; the others go on, so that a start is not refused."""
+    for name, stopped in declared.stopped.items():
+        problem = f"is stopped at position {stopped.position}, with the views that read it: {stopped.message}"
+        yield Finding("warning", f'table "{name}"', problem, stopped.hint or RESET)
+    for name, error in declared.changed.items():
+        yield Finding("warning", f'table "{name}"', f"{error.message}; a run stops it", error.hint or RESET)
+
+
+def _records(settings: Settings) -> list[ControlRecord]:
+    return read_control(settings.warehouse) if settings.warehouse.is_dir() else []
+
+
+def _held(settings: Settings, connection: Connection) -> frozenset[TableName]:
+    """The tables that a start does not ask the catalog for any more."""
+    try:
+        return read_mirrored(settings, connection, _records(settings)).held
+    except (UnknownTable, UnsupportedType):
+        return frozenset()  # check_source has a finding of it
+
+
+def _exists(connection: Connection, name: TableName) -> bool:
+    try:
+        read_tables(connection, [name])
+    except UnknownTable:
+        return False
+    return True
+
+
+def _check_names(settings: Settings, held: Collection[TableName]) -> Iterator[Finding]:
     """Columns whose names a mirror cannot have."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        for name in settings.source.tables:
+        for name in (each for each in settings.source.tables if each not in held):
             try:
                 table = read_tables(connection, [name], settings.source.columns)[name]
                 require_column_names(str(name), [column.name for column in table.columns])
@@ -132,7 +173,7 @@ def require_known_tables(settings: Settings, declared: Declared) -> None:
 
     Raises LogDiscontinuity, SchemaChanged, BadConfig.
     """
-    known = known_takeover(read_control(settings.warehouse)) if settings.warehouse.is_dir() else None
+    known = known_takeover(_records(settings))
     if known is not None:
         require_same_source(known.detail["source"], declared.identity, settings.source.slot)
         require_same_tables(known.detail["source"], declared.sources)
@@ -149,7 +190,7 @@ def require_met(settings: Settings) -> None:
     errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
     if errors:
         with suppress(NotRunning, SourceUnreachable):
-            if settings.warehouse.is_dir() and read_control(settings.warehouse):
+            if _records(settings):
                 require_slot(settings)  # the connector may have moved on by the next start, and nothing would be seen
         raise PreflightFailed(
             summary(errors), hint=f'{remedies(errors)} ("cdc-views check --fix" does what can be done)'

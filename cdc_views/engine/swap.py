@@ -16,7 +16,8 @@ import orjson
 from cdc_views.engine.epoch import Swap, next_cut, read_offsets, run_swap
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewRunner
-from cdc_views.errors import BadReplay, UnknownView
+from cdc_views.errors import RESET, BadReplay, UnknownView
+from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
@@ -92,9 +93,10 @@ def publish_swap(
     """Publish the request's tables.
 
     An error after `tables.standing_in` was set leaves the engine between the two: it must start again. Raises BadReplay
-    before that, if the log can only be read to where a new table is ahead of it.
+    before that, if the log can only be read to where a new table is ahead of it, or a table of it is stopped.
     """
     cut = next_cut(log, tables)
+    _require_none_stopped(request, cut, views)
     for name, standby in request.tables.items():
         if standby.position is not None and cut.complete_to < Lsn.parse(standby.position):
             raise BadReplay(
@@ -104,6 +106,15 @@ def publish_swap(
     tables.replace({name: standby.path for name, standby in request.tables.items()})
     _restore(tables, control, request)
     return run_swap(log, tables, views, control, cut, swap)
+
+
+def _require_none_stopped(request: SwapRequest, cut: Cut, views: ViewRunner) -> None:
+    """What is made of a stopped table, or of its log since then, holds what the table's mirror is not to have."""
+    stopped = {str(table) for table in cut.stopped}
+    without = stopped | views.above(stopped)
+    for name in request.tables:
+        if name in without:
+            raise BadReplay(f'table "{name}" is stopped, or reads one that is', hint=RESET)
 
 
 def require_present(warehouse: Warehouse, request: SwapRequest) -> None:

@@ -15,7 +15,9 @@ from cdc_views.engine.text_columns import TextColumns, text_columns
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.metrics import UpkeepDone
+from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
+from cdc_views.stopped import StoppedTable, stopped_in
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
 from cdc_views.store.rebuilds import SEPARATOR
 from cdc_views.store.warehouse import TableSpec, Warehouse
@@ -180,6 +182,10 @@ class Tables:
         if self.published is None or name not in self.published.tables:
             return False
         return self.published.tables[name].path == self.specs[name].path
+
+    def stopped(self) -> dict[TableName, StoppedTable]:
+        """The tables that the last epoch says are stopped."""
+        return stopped_in(self.published.detail) if self.published is not None else {}
 
     def is_failed(self, name: str) -> bool:
         """Whether the last epoch says that this view's query failed."""

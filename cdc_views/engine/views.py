@@ -7,7 +7,7 @@ again when its inputs change, and by the next engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -76,6 +76,14 @@ class ViewRunner:
         """All views, parents before children."""
         return [view for level in self._levels for view in level]
 
+    def above(self, tables: Collection[str]) -> set[str]:
+        """The views that read one of these tables, directly or not."""
+        found: set[str] = set()
+        for view in self.views:
+            if any(source in tables or source in found for source in view.inputs):
+                found.add(view.definition.name)
+        return found
+
     def are_built(self, tables: Tables) -> bool:
         """Whether the last epoch has every view, in its present definition, and none besides or to be tried again."""
         names = {view.definition.name for view in self.views}
@@ -141,6 +149,8 @@ class _EpochOfViews:
         if name in self._failures and not self._tables.is_failed(name):
             return True
         moved = any(source in self._changed or source in self.results for source in view.inputs)
+        if self._stopped(view) is not None and not self._tables.is_failed(name):
+            return True
         return moved or not self._tables.is_published(name) or (self._tries_failed and self._tables.is_failed(name))
 
     def keep_others(self, level: Sequence[CompiledView]) -> None:
@@ -156,6 +166,8 @@ class _EpochOfViews:
         base = self._tables.version(name)
         if name in self._failures:
             return ViewResult(base, "failed", self._failures[name])
+        if (stopped := self._stopped(view)) is not None:
+            return ViewResult(base, "failed", f'reads table "{stopped}", which is stopped')
         for source in view.inputs:
             if source in self.results and self.results[source].status == "failed":
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
@@ -165,6 +177,11 @@ class _EpochOfViews:
                 faults.point("views.after_first_commit")
                 break
         return result
+
+    def _stopped(self, view: CompiledView) -> str | None:
+        """A mirror that the view reads and that is stopped."""
+        stopped = {str(table) for table in self._intent.cut.stopped}
+        return next((source for source in view.inputs if source in stopped), None)
 
     def _try(self, view: CompiledView, base: int) -> ViewResult:
         spec, session = self._tables.specs[view.definition.name], self._relations.session

@@ -21,6 +21,7 @@ from cdc_views.errors import RESET, LogDiscontinuity, SequenceRegressed
 from cdc_views.log.record import Offsets, Order, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
+from cdc_views.stopped import StoppedTable
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Cut:
     Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
     are tables whose part is too long to be held: whoever needs it reads it in pieces. `marker` is the number of the
     marker that vouches for it, `captured` describes the captured tables at its position. `leader_epochs` are those of
-    the last records before `end`, or later ones, where they are known.
+    the last records before `end`, or later ones, where they are known. Of tables in `stopped` it has no records.
     """
 
     position: Lsn
@@ -42,6 +43,7 @@ class Cut:
     marker: int | None = None
     captured: CapturedSet | None = None
     leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    stopped: Mapping[TableName, StoppedTable] = field(default_factory=dict)
 
 
 class CutLog(Protocol):
@@ -53,8 +55,12 @@ class CutLog(Protocol):
         position: Lsn | None,
         caught_up_at: datetime | None = None,
         held: Collection[TableName] = (),
+        stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
-        """Cut what was committed up to now and is not before `after`, or a first part; `held` are not in its `bulk`."""
+        """Cut what was committed up to now and is not before `after`, or a first part; `held` are not in its `bulk`.
+
+        Tables in `stopped` are left out, and those that are found to have to stop; None raises the error of such a one.
+        """
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""

@@ -41,6 +41,8 @@ class Holding:
         self._may_be_bulk = frozenset(may_be_bulk)
         self.never_bulk: frozenset[TableName] = frozenset()
         """Tables whose events are not all to be applied, so that the next cut has to hold them."""
+        self.unread: frozenset[TableName] = frozenset()
+        """Tables whose events nobody reads, so that none need be held."""
         self._held: dict[TopicPartition, Held] = {}
         self._redeliveries: Redeliveries | None = None  # only without exactly-once
         self._is_all_held = False
@@ -141,14 +143,17 @@ class Holding:
         return frozenset(found)
 
     def _bulk_to_be(self) -> frozenset[TableName]:
-        return frozenset() if self._is_all_held else self._may_be_bulk - self.never_bulk - self.bulk
+        return frozenset() if self._is_all_held else self._allowed_in_bulk() - self.bulk
+
+    def _allowed_in_bulk(self) -> frozenset[TableName]:
+        return (self._may_be_bulk - self.never_bulk) | self.unread
 
     def too_long(self, start: Offsets, end: Offsets) -> frozenset[TableName]:
         """The tables with so much log between these offsets that it is not to be held."""
         offsets: Counter[TableName] = Counter()
         for each, last in end.items():
             offsets[self._tables[each.topic]] += last - start[each]
-        long = {table for table in self._may_be_bulk - self.never_bulk if offsets[table] >= self._settings.bulk_offsets}
+        long = {table for table in self._allowed_in_bulk() if offsets[table] >= self._settings.bulk_offsets}
         # What they take at least is known before they are read.
         sizes = Counter({table: EVENT_BYTES * count for table, count in offsets.items() if table not in long})
         return frozenset(long | self._without(sizes, self._most_bytes) if sizes.total() > self._most_bytes else long)

@@ -35,7 +35,7 @@ from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.starts import Starts
-from cdc_views.log.stops import Judge, Judged
+from cdc_views.log.stops import Judge, Judged, Stop
 from cdc_views.log.topics import (
     Topic,
     admin_client,
@@ -52,6 +52,7 @@ from cdc_views.log.watch import Watch, WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
+from cdc_views.stopped import StoppedTable
 
 _WAIT_S: Final = 0.05
 _BEYOND_LIMIT_S: Final = 30.0
@@ -80,6 +81,7 @@ class Log:
         published: Cut | None = None,
         clock: Clock = SYSTEM_CLOCK,
         slot: WatchedSlot | None = None,
+        changed: Mapping[TableName, CdcViewsError] | None = None,
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
@@ -88,7 +90,8 @@ class Log:
         tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
         those of which a cut does not hold what is long (`Cut.bulk`). `published` is the last published cut: a table may
         have been changed since, or brokers have lost some of it. `clock` tells how old what we read
-        is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it.
+        is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it. `changed` are
+        tables that are no longer what their mirrors were made of: the log is to say when that was done.
         """
         self._settings = settings
         self._clock = clock
@@ -100,6 +103,8 @@ class Log:
         self._mirrored = frozenset(tables)
         self._publication = publication
         self._captured = published.captured if published else None
+        self._changed = dict(changed or {})
+        self._stopped: dict[TableName, StoppedTable] | None = None  # by the cut that is being made
         self._epochs = _epochs_at_end(published) if published else {}
         mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._mirrored]
         self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
@@ -132,8 +137,12 @@ class Log:
         position: Lsn | None,
         caught_up_at: datetime | None = None,
         held: Collection[TableName] = (),
+        stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
         """Cut everything committed up to now, or up to before the first DDL or TRUNCATE.
+
+        The next cut goes on without the table of that: it is in `Cut.stopped`, as those in `stopped` are. Where nobody
+        goes on without a table (None), before the first published cut, and for the last table, it raises.
 
         What the driver may not hold at once (`log.driver_mb`), and Spark cannot read, is cut in several parts.
 
@@ -144,7 +153,8 @@ class Log:
         TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted, CutTooLarge.
         """
         self._taken = None  # the driver holds the events of one cut
-        self._holding.never_bulk = frozenset(held)
+        self._holding.never_bulk, self._holding.unread = frozenset(held), frozenset(stopped or ())
+        self._stopped = None if stopped is None else dict(stopped)
         try:
             return self._cut(after, position, caught_up_at)
         except BaseException:
@@ -177,28 +187,51 @@ class Log:
                 f"the marker is at position {marker.position}, wanted at least the published {position}",
                 hint="the source goes on from an earlier state of itself (a failover or a restore)",
             )
-        judged, judge = self._judged(marker.position)
-        stop = judged.stop
+        while (unexplained := self._unexplained(marker)) is not None:
+            if looks > 1:
+                return self._cut(after, position, caught_up_at, looks - 1)
+            self._leave_out(unexplained, position)
+        stop = self._first_stop(marker, position)
+        if stop is None and (changed := self._changed_since()) is not None:
+            self._leave_out(changed, position)
+            return self._all(after, position, caught_up_at, marker, looks)
         if stop is None:
-            if error := judge.unexplained(judged.captured):
-                if looks > 1:
-                    return self._cut(after, position, caught_up_at, looks - 1)
-                raise error
             return self._take(marker.position, marker.lsn, marker.committed_at, marker, self._barrier.captured)
-        if stop.position is None or (position is not None and stop.position <= position):
-            raise stop.error
         if self._holding.bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
             self._hold(after, position, frozenset(), is_all_held=True)
             return self._cut(after, position, caught_up_at)
-        if self._holding.is_empty_below(stop.position):
-            raise stop.error
+        assert stop.position is not None
+        assert stop.committed_at is not None
         before, _ = self._judged(stop.position)
         return self._take(stop.position, stop.position, stop.committed_at, marker, before.captured)
 
+    def _first_stop(self, marker: ArrivedMarker, position: Lsn | None) -> Stop | None:
+        """The first stop before which there may be something to cut; the tables of earlier ones are left out."""
+        assert marker.position is not None
+        while (stop := self._judged(marker.position)[0].stop) is not None:
+            at = stop.position
+            is_ahead = at is not None and (position is None or at > position)
+            if at is not None and is_ahead and (self._holding.bulk or not self._holding.is_empty_below(at)):
+                return stop
+            self._leave_out(stop, position)
+        return None
+
+    def _leave_out(self, stop: Stop, position: Lsn | None) -> None:
+        """Go on without the table of a stop, or raise its error (see `cut`)."""
+        if self._stopped is None or position is None or self._mirrored <= {*self._stopped, stop.table}:
+            raise stop.error
+        self._stopped[stop.table] = StoppedTable.by(stop.error, max(position, stop.position or position))
+
+    def _changed_since(self) -> Stop | None:
+        """The stop of a table that is no longer what its mirror was made of, and the log does not say why."""
+        left = (table for table in self._changed if table not in (self._stopped or {}))
+        return next((Stop(table, None, None, self._changed[table]) for table in left), None)
+
     def _judged(self, position: Lsn) -> tuple[Judged, Judge]:
         """What DDL and TRUNCATE below a position mean, and who judges that."""
-        judge = Judge(self._publication, self._mirrored, self._captured, self._barrier.captured)
+        tables = self._mirrored - set(self._stopped or ())
+        judge = Judge(self._publication, tables, self._captured, self._barrier.captured)
         return judge.judge(self._holding.of(DDL), self._holding.of(TRUNCATES), position), judge
 
     def _part(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> Cut:
@@ -239,10 +272,11 @@ class Log:
             # What was done to the tables before the marker is known first: all of it, also what is behind the cut.
             wanted = {each for each in behind if self._tables[each.topic] in _SERVICE_TABLES}
             if not wanted:
-                if (error := self._unexplained(marker)) is not None:
+                if (stop := self._unexplained(marker)) is not None:
                     looks -= 1
                     if not looks:
-                        raise error
+                        self._leave_out(stop, position)
+                        looks = 1
                     self._reader.read_only(self._heartbeat)
                     marker = self._await_marker(deadline)
                     continue
@@ -254,24 +288,20 @@ class Log:
             self._read(_WAIT_S)
             self._watch.look()
 
-    def _unexplained(self, marker: ArrivedMarker) -> CdcViewsError | None:
-        """The error of a table that is not as the changes before a marker have left it, if no change is a stop."""
+    def _unexplained(self, marker: ArrivedMarker) -> Stop | None:
+        """The stop of a table that is not as the changes before a marker have left it."""
         assert marker.position is not None
         judged, judge = self._judged(marker.position)
-        return judge.unexplained(judged.captured) if judged.stop is None else None
+        return judge.unexplained(judged)
 
     def _take_part(self, reached: Lsn, position: Lsn, marker: ArrivedMarker) -> Cut:
         self._require_same_topics()
         self._require_kept_as_long()
         assert marker.position is not None
-        stop = self._judged(marker.position)[0].stop
-        if stop is not None and (stop.position is None or stop.position <= position):
-            raise stop.error
+        stop = self._first_stop(marker, position)
         if stop is not None and stop.position is not None and stop.position <= reached:
-            reached = stop.position
-            if self._holding.is_empty_below(reached):
-                raise stop.error
-            at = stop.committed_at
+            assert stop.committed_at is not None
+            reached, at = stop.position, stop.committed_at
         else:
             first = self._holding.first_after(reached)
             assert first.value is not None
@@ -294,13 +324,17 @@ class Log:
         """
         if self._taken is None or self._taken[0] != cut:
             self.require_repeatable(cut)
-            bulk = [name for name, table in self._tables.items() if table in cut.bulk]
-            records = read_range(self._settings, cut, self._settings.marker_timeout_s, leaving_out=bulk)
+            unread = [name for name, table in self._tables.items() if table in cut.bulk or table in cut.stopped]
+            records = read_range(self._settings, cut, self._settings.marker_timeout_s, leaving_out=unread)
             self.require_repeatable(cut)  # compaction may have begun while we were reading
             self._taken = (cut, records)
         for partition, records_of_it in self._taken[1].items():
-            if self._tables[partition.topic] in self._mirrored:
+            if self._is_applied(partition.topic, cut):
                 yield from records_of_it
+
+    def _is_applied(self, topic: str, cut: Cut) -> bool:
+        table = self._tables[topic]
+        return table in self._mirrored and table not in cut.stopped
 
     def record_at(self, place: Place) -> RawRecord | None:
         """Read one record again; None if it was compacted away."""
@@ -311,7 +345,7 @@ class Log:
     def changes_before_starts(self, cut: Cut) -> list[Record]:
         """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
         found = self._starts.changes_before(cut.start, cut.end)
-        return [record for record in found if self._tables[record.topic] in self._mirrored]
+        return [record for record in found if self._is_applied(record.topic, cut)]
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap, OffsetCompacted or LogDiscontinuity if the cut may not be read again as it was."""
@@ -539,7 +573,9 @@ class Log:
         end, records = self._holding.take(position)
         self._watch.forget(position)
         epochs = {each: epoch for each, epoch in self._reader.leader_epochs.items() if each in end}
-        cut = Cut(position, complete_to, committed_at, start, end, bulk, marker.number, captured, epochs)
+        stopped = dict(self._stopped or {})
+        cut = Cut(position, complete_to, committed_at, start, end, bulk - stopped.keys(), marker.number, captured,
+                  epochs, stopped)  # fmt: skip
         self._captured = captured
         self._epochs = _epochs_at_end(cut)
         self._taken = (cut, records)

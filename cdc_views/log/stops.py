@@ -22,23 +22,28 @@ HINT: Final = f"the epoch before it is the last one; {RESET}"
 
 @dataclass(frozen=True)
 class Stop:
-    """A change of a table that cannot be applied: the state at `position` is the last before it.
+    """A change of `table` that cannot be applied: the state at `position` is the last before it.
 
     `position` is None where it is not known since when rows have changed without events: nothing after the last
-    published epoch can be trusted. `error` says what was changed.
+    published epoch can be trusted, and `committed_at` says nothing. `error` says what was changed.
     """
 
+    table: TableName
     position: Lsn | None
-    committed_at: datetime
+    committed_at: datetime | None
     error: CdcViewsError
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the rows of DDL and TRUNCATE below a position mean: the first stop, or the captured set after them."""
+    """What the rows of DDL and TRUNCATE below a position mean: the first stop, and the captured set after them.
+
+    Tables in `stopping` have a stop there, and are in `captured` as they were before it.
+    """
 
     stop: Stop | None
     captured: CapturedSet
+    stopping: frozenset[TableName]
 
 
 class Judge:
@@ -69,23 +74,24 @@ class Judge:
             *(_truncated(record) for record in self._rows(truncates, position) if not _is_read(record)),
         ]
         stop = min(stops, key=lambda stop: stop.position or 0, default=None)
-        return Judged(stop, CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables))
+        captured = CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables)
+        return Judged(stop, captured, frozenset(each.table for each in stops))
 
-    def unexplained(self, captured: CapturedSet) -> CdcViewsError | None:
-        """The error of the first table that is not as the recorded changes have left it.
+    def unexplained(self, judged: Judged) -> Stop | None:
+        """The stop of the first table that is not as the recorded changes have left it.
 
         None if there is none: then `found` is how the tables are known from here on, whatever harmless changes, such
         as a VACUUM FULL, were not recorded.
         """
-        for table in sorted(self._tables):
-            known, found = captured.of(table), self._found.of(table)
+        for table in sorted(self._tables - judged.stopping):
+            known, found = judged.captured.of(table), self._found.of(table)
             if known is None:
                 continue
             if found is None:
-                return _changed(table, "an unrecorded command", "it is gone")
+                return _unrecorded(table, "it is gone")
             differing = next(iter(changes(known, found, vouched=self._vouched)), None)
             if differing is not None:
-                return _changed(table, "an unrecorded command", str(differing))
+                return _unrecorded(table, str(differing))
         return None
 
     def _baseline(self, table: TableName) -> CapturedTable | None:
@@ -183,14 +189,23 @@ def _stop(record: Record, is_dated: bool, problem: str) -> Stop:
     position, place = _position(record)
     row = _row(record)
     error = _changed(_table(row), f'"{row.get("command")}"', f"{problem}, {place}")
-    return Stop(position if is_dated else None, _committed_at(record), error)
+    return Stop(_table(row), position if is_dated else None, _committed_at(record), error)
 
 
 def _truncated(record: Record) -> Stop:
     position, place = _position(record)
     row = _row(record)
     error = TableTruncated(f'table "{_table(row)}" was emptied by "TRUNCATE {row.get("truncated")}" {place}', hint=HINT)
-    return Stop(position, _committed_at(record), error)
+    return Stop(_table(row), position, _committed_at(record), error)
+
+
+def changed_since(table: TableName, problem: str = "its columns, their types or its key are others") -> SchemaChanged:
+    """The error of a table that is no longer what its mirror was made of."""
+    return SchemaChanged(f'table "{table}" was changed since its mirror was made: {problem}', hint=HINT)
+
+
+def _unrecorded(table: TableName, problem: str) -> Stop:
+    return Stop(table, None, None, _changed(table, "an unrecorded command", problem))
 
 
 def _changed(table: TableName, command: str, problem: str) -> SchemaChanged:

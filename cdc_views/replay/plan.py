@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from cdc_views.engine.declared import Declared
 from cdc_views.engine.self_contained import FROM_SNAPSHOT, why_not_self_contained
 from cdc_views.engine.swap import MOST_REPLAYED, published_epoch
-from cdc_views.errors import BadReplay, LogGap, NotSelfContained, UnknownView
+from cdc_views.errors import RESET, BadReplay, LogGap, NotSelfContained, UnknownView
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.names import TableName
@@ -43,7 +43,7 @@ class RebuildPlan:
 
 
 def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin) -> RebuildPlan:
-    """Find out what the named tables and views need; None stands for all. Raises UnknownView."""
+    """Find out what the named tables and views need; None stands for all. Raises UnknownView, BadReplay."""
     sources = {str(source.name): source for source in declared.sources}
     views = {view.definition.name: view for level in declared.levels for view in level}
     wanted: set[str] = set()
@@ -53,6 +53,7 @@ def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin
         wanted.add(name)
         if name in views:
             pending += [source for source in views[name].inputs if source not in wanted]
+    _require_none_stopped(declared, wanted)
     levels = [[view for view in level if view.definition.name in wanted] for level in declared.levels]
     return RebuildPlan(origin, [sources[name] for name in sources if name in wanted], [one for one in levels if one])
 
@@ -80,6 +81,12 @@ def start_offsets(plan: RebuildPlan, log: Log, records: list[ControlRecord]) -> 
     if plan.origin.kind == "offset":
         _move(start, plan.origin, log.begin())
     return start
+
+
+def _require_none_stopped(declared: Declared, wanted: Collection[str]) -> None:
+    for name in (*declared.stopped, *declared.changed):
+        if str(name) in wanted:
+            raise BadReplay(f'table "{name}" is stopped: a change of it cannot be applied', hint=RESET)
 
 
 def _known(name: str, sources: Iterable[str], views: Iterable[str]) -> str:

@@ -108,7 +108,7 @@ def rebuild(
     """
     with ExitStack() as resources, touching(settings.warehouse):
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
-        declared = _with_placeholder(settings, declare(settings, source))
+        declared = _with_placeholder(settings, declare(settings, source, read_control(settings.warehouse)))
         require_no_reset(settings.warehouse)
         base = last_published(settings.warehouse)
         plan = plan_rebuild(declared, names, origin)

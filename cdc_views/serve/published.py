@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from cdc_views.errors import NotRunning, UnknownView, ViewFailed
+from cdc_views.errors import RESET, CdcViewsError, NotRunning, UnknownView, ViewFailed
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
+from cdc_views.stopped import STOPPED, stopped_in
 from cdc_views.store.control import ControlRecord, TableVersion, last_published
 
 
@@ -48,7 +50,7 @@ class PublishedEpoch:
 
     @property
     def unequal(self) -> dict[str, str]:
-        """The mirrors that do not equal their Postgres table, with why: `parked` or `discarded`."""
+        """The mirrors that do not equal their Postgres table, with why: events that are `parked` or `discarded`."""
         return {name: table.status for name, table in self.tables.items() if table.status in ("parked", "discarded")}
 
     @property
@@ -58,13 +60,18 @@ class PublishedEpoch:
         return {name: table for name, table in self.record.tables.items() if not is_own[name]}
 
     def table(self, name: str) -> TableVersion:
-        """Path and version of a mirror (`schema.table`) or view. Raises UnknownView, ViewFailed."""
+        """Path and version of a mirror (`schema.table`) or view.
+
+        Raises UnknownView, ViewFailed, and the error of a table that is stopped: SchemaChanged, TableTruncated.
+        """
         table = self.tables.get(name)
         if table is None:
             raise UnknownView(
                 f'epoch {self.record.epoch} has no table "{name}"',
                 hint="it has " + ", ".join(sorted(self.tables)),
             )
+        if table.status == STOPPED:
+            raise self._stopped(name, table)
         if table.status == "failed":
             failure = self.record.detail.get("failures", {}).get(name, "")
             raise ViewFailed(
@@ -72,3 +79,9 @@ class PublishedEpoch:
                 hint=f"its last good rows are version {table.version} of {table.path}; the next epoch tries again",
             )
         return table
+
+    def _stopped(self, name: str, table: TableVersion) -> CdcViewsError:
+        stopped = stopped_in(self.record.detail)[TableName.parse(name)]
+        error = stopped.exception()
+        rows = f"its last good rows, of position {stopped.position}, are version {table.version} of {table.path}"
+        return type(error)(f'table "{name}" is stopped: {error.message}', hint=f"{rows}; {RESET}")

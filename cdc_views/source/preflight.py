@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from psycopg import sql
@@ -64,19 +64,21 @@ WHERE c.relname = ANY(%s::text[] || 'captured'::text) AND (needed.privilege = 'S
 ORDER BY 1, 2"""
 
 
-def check_source(settings: Settings, *, values: bool = False) -> list[Finding]:
+def check_source(settings: Settings, held: Collection[TableName] = (), *, values: bool = False) -> list[Finding]:
     """Look at everything in the source that a mirror depends on. Raises SourceUnreachable.
 
-    `values` reads tables that lack a CHECK in full, to find values that cannot be mirrored.
+    Tables in `held` are stopped, and may be in any state. `values` reads tables that lack a CHECK in full, to find
+    values that cannot be mirrored.
     """
-    source = settings.source
+    tables = [table for table in settings.source.tables if table not in held]
+    source = settings.source.model_copy(update={"tables": tables})
     with connect(source.dsn.get_secret_value()) as connection:
         findings = [*_check_server(connection), *_check_role(connection), *check_tables(connection, source)]
         if any(finding.severity == "error" and finding.subject.startswith("server") for finding in findings):
             return findings
         listed = tables_with_column_list(connection, source.tables, source.columns)
         findings += _check_service_tables(connection, source)
-        findings += _check_publication(connection, source, listed)
+        findings += _check_publication(connection, source, listed, held)
         findings += _check_slot(connection, source)
         return [*findings, *(check_values(connection, source) if values else ())]
 
@@ -186,33 +188,40 @@ def _missing_rights(connection: Connection) -> list[str]:
 
 
 def _check_publication(
-    connection: Connection, source: SourceSettings, listed: Mapping[TableName, SourceTable]
+    connection: Connection,
+    source: SourceSettings,
+    listed: Mapping[TableName, SourceTable],
+    held: Collection[TableName],
 ) -> Iterator[Finding]:
     publication = read_publication(connection, source.publication)
-    problems = []
+    problems: list[str] = []
+    of_options: list[str] = []
     if publication is None:
         problems.append(f'publication "{source.publication}" does not exist')
     else:
         wanted = {*source.tables, *SERVICE_TABLES}
+        others = set() if held else publication.tables - wanted  # a stopped table may have another name now
         problems += [f'lacks "{table}"' for table in sorted(wanted - publication.tables)]
-        problems += [f'has "{table}", which is not mirrored' for table in sorted(publication.tables - wanted)]
+        problems += [f'has "{table}", which is not mirrored' for table in sorted(others)]
         problems += [f'publishes only part of "{table}"' for table in sorted(publication.filtered)]
         problems += [f'publishes other columns of "{table}" than those that are mirrored'
                      for table in sorted(wanted & publication.tables)
                      if publication.columns.get(table) != _columns_of(table, listed)]  # fmt: skip
         if not publication.complete:
-            problems.append("does not publish inserts, updates and deletes")
+            of_options.append("does not publish inserts, updates and deletes")
         if not publication.via_root:
-            problems.append("publishes partitions under their own names")
+            of_options.append("publishes partitions under their own names")
         if not publication.generated and connection.info.server_version >= FIRST_GENERATED:
-            problems.append("does not publish stored generated columns")
-    if problems:
+            of_options.append("does not publish stored generated columns")
+    if problems or of_options:
         version, exists = connection.info.server_version, publication is not None
-        fix = publication_sql(source.publication, source.tables, version, exists=exists, listed=listed)
+        fix = publication_sql(
+            source.publication, source.tables, version, exists=exists, has_options=not of_options, listed=listed
+        )
         if not exists:
             name = sql.Literal(source.publication).as_string(None)
             fix = block(_UNLESS_EXISTS.format(name=name, create=fix.strip()))
-        yield Finding("error", PUBLICATION_SUBJECT, "; ".join(problems), FIX_OR_PRINT, fix)
+        yield Finding("error", PUBLICATION_SUBJECT, "; ".join([*problems, *of_options]), FIX_OR_PRINT, fix)
 
 
 def _columns_of(table: TableName, listed: Mapping[TableName, SourceTable]) -> frozenset[str] | None:

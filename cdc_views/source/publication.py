@@ -70,15 +70,21 @@ def publication_sql(
     server_version: int,
     *,
     exists: bool,
+    has_options: bool = False,
     listed: Mapping[TableName, SourceTable] = _WHOLE,
 ) -> str:
-    """Give the SQL that makes the publication what it should be; `listed` are tables with a column list."""
+    """Give the SQL that makes the publication what it should be; `listed` are tables with a column list.
+
+    One that `exists` and `has_options` already keeps those: an ALTER of them is a change for every table.
+    """
     options = sql.SQL(_OPTIONS if server_version < FIRST_GENERATED else f"{_OPTIONS}, {_GENERATED}")
     published = sql.SQL(", ").join(_published(table, listed) for table in (*tables, *SERVICE_TABLES))
     if not exists:
         create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH ({});\n")
         return create.format(sql.Identifier(name), published, options).as_string(None)
-    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1};\nALTER PUBLICATION {0} SET ({2});")
+    alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1};")
+    if not has_options:
+        alter = sql.SQL("ALTER PUBLICATION {0} SET TABLE {1};\nALTER PUBLICATION {0} SET ({2});")
     return transaction(alter.format(sql.Identifier(name), published, options))
 
 

@@ -76,7 +76,7 @@ def differences(
     for name in names:
         if name not in tables:
             found.append(Difference(name, "unpublished"))
-        elif tables[name].status == "failed":
+        elif tables[name].status in ("failed", "stopped"):
             found.append(Difference(name, "failed"))
         else:
             readable.append(name)

@@ -23,6 +23,7 @@ from cdc_views.log.record import KeptRecord, Offsets, Order, Place, RawRecord, R
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.stopped import StoppedTable
 from cdc_views.testing.memory_source import Row, RowChange
 from cdc_views.testing.values import written
 
@@ -76,21 +77,28 @@ class MemoryLog:
         return place
 
     def cut(
-        self, after: Offsets, position: Lsn | None, caught_up_at: object = None, held: Collection[TableName] = ()
+        self,
+        after: Offsets,
+        position: Lsn | None,
+        caught_up_at: object = None,
+        held: Collection[TableName] = (),
+        stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
         """Everything that was written."""
         found = [self._held(partition, after[partition], position) for partition in self._partitions]
         ends = {each.partition: each.end(each.prefix(self.end)) for each in found}
-        return Cut(self.end, self.end, self._committed_at, dict(after), ends)
+        return Cut(self.end, self.end, self._committed_at, dict(after), ends, stopped=dict(stopped or {}))
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records."""
-        return any(cut.start[partition] < end for partition, end in cut.end.items())
+        read = (partition for partition in cut.end if self.table_of(partition.topic) not in cut.stopped)
+        return any(cut.start[partition] < cut.end[partition] for partition in read)
 
     def records(self, cut: Cut) -> Iterator[Record]:
         """The records of the cut, partition by partition."""
         for partition, end in cut.end.items():
-            yield from self._read(partition, cut.start[partition], end)
+            if self.table_of(partition.topic) not in cut.stopped:
+                yield from self._read(partition, cut.start[partition], end)
 
     def record_at(self, place: Place) -> RawRecord | None:
         """A record."""

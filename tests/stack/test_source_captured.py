@@ -199,8 +199,8 @@ def judge(database: Database, known: CapturedSet) -> tuple[bool, str | None]:
     found = captured(database)
     judge = Judge("cdc_views", NAMES, known, found)
     judged = judge.judge([rows(database, "ddl")], [rows(database, "truncates")], Lsn(10**9))
-    error = judged.stop.error if judged.stop else judge.unexplained(judged.captured)
-    return bool(judged.stop and judged.stop.position), None if error is None else str(error)
+    stop = judged.stop or judge.unexplained(judged)
+    return stop is not None and stop.position is not None, None if stop is None else str(stop.error)
 
 
 def rows(database: Database, table: str) -> Held:

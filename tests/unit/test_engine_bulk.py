@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from cdc_views.log.cut import Cut
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
+from cdc_views.stopped import StoppedTable
 from cdc_views.store.commit import Written
 from cdc_views.store.control import read_control
 from cdc_views.store.disk import touching
@@ -52,7 +53,12 @@ class LongLog(MemoryLog):
     chance = Random(0)
 
     def cut(
-        self, after: Offsets, position: Lsn | None, caught_up_at: object = None, held: Collection[TableName] = ()
+        self,
+        after: Offsets,
+        position: Lsn | None,
+        caught_up_at: object = None,
+        held: Collection[TableName] = (),
+        stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
         """Everything that was written; none of some tables for the driver."""
         found = super().cut(after, position, caught_up_at)

@@ -129,19 +129,19 @@ def test_stop_while_event_triggers_were_missing_has_no_position() -> None:
 def test_change_that_no_row_explains_is_an_error() -> None:
     by, judged = judge(found=captured(WIDER))
     assert judged.stop is None
-    assert "unrecorded command: column 2" in str(by.unexplained(judged.captured))
+    assert "unrecorded command: column 2" in str(by.unexplained(judged))
 
 
 def test_table_that_is_gone_without_a_row_is_an_error() -> None:
     by, judged = judge(found=captured(None))
-    assert "it is gone" in str(by.unexplained(judged.captured))
+    assert "it is gone" in str(by.unexplained(judged))
 
 
 def test_change_that_a_row_explains_is_none() -> None:
     harmless = TABLE.model_copy(update={"relations": {"10": HEAP.model_copy(update={"altered": "b"})}})
     by, judged = judge(ddl(0, 100, harmless), found=captured(harmless))
     assert judged.captured == captured(harmless)
-    assert by.unexplained(judged.captured) is None
+    assert by.unexplained(judged) is None
 
 
 @pytest.mark.parametrize("row", [{"publication": None}, {"schema_name": 5}, {"table_name": None}])
