@@ -42,6 +42,7 @@ CdcViewsError
 │   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
 │   ├── TopicChanged          another topic id, partition count or setting
 │   ├── SlotChanged           the slot is gone, lost, or advanced beyond what Connect stored
+│   ├── PrintedOtherwise      the connector's session prints values in another form than it is told to
 │   └── RowsLost              the connector has left rows out where it began again
 ├── SchemaChanged             DDL on a captured table
 ├── TableTruncated            TRUNCATE of a captured table
@@ -273,6 +274,10 @@ class TopicChanged(LogError):
 
 class SlotChanged(LogError):
     """The replication slot is gone, lost, or advanced beyond what Connect has stored."""
+
+
+class PrintedOtherwise(LogError):
+    """The connector's session prints values in another form than it is told to: what it has printed is not exact."""
 
 
 class RowsLost(LogError):

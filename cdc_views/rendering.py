@@ -43,6 +43,14 @@ OURS: Final = _SHARED
 CONNECTORS: Final[Mapping[str, str]] = {**_SHARED, "search_path": "pg_catalog"}
 """What the connector's sessions pin. Names that values print (`regclass`) have their schema then."""
 
+_MOMENTS: Final = ("1900-01-01 00:00:00+00", "2026-01-15 12:00:00+00", "2026-07-15 12:00:00+00")
+
+TIMES: Final = "{" + ",".join(f'["{moment}","{moment}"]' for moment in _MOMENTS) + "}"
+"""A tstzmultirange, as a session prints it whose TimeZone is UTC; no other zone has these three offsets."""
+
+FRACTION: Final = 0.1 + 0.2
+"""A double that `extra_float_digits` below 1 rounds."""
+
 
 def options(pinned: Mapping[str, str]) -> str:
     """The settings as the `options` of a connection."""

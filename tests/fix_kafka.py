@@ -92,6 +92,7 @@ class Capture:
         bulk: Collection[TableName] = (),
         *,
         published: Cut | None = None,
+        zoned: Collection[TableName] = (),
         watches_slot: bool = True,
         **log: object,
     ) -> Log:
@@ -108,6 +109,7 @@ class Capture:
         made = Log(
             self.settings.log.model_copy(update=log), self.settings.source.tables, marker,
             publication=self.settings.source.publication, bulk=bulk, published=published, slot=watch,
+            zoned=zoned,
         )  # fmt: skip
         return self._resources.enter_context(closing(made))
 

@@ -174,6 +174,16 @@ def arrow_schema(table: SourceTable) -> pa.Schema:
     return pa.schema([pa.field(name, kind.arrow) for name, kind in column_types(table).items()])
 
 
+def prints_in_zone(table: SourceTable) -> bool:
+    """Whether values of a table may be printed in, or moved through, the time zone of the connector's session.
+
+    Of a type that only Postgres knows, as a composite type, nobody can tell. Debezium moves times in arrays by way of
+    Java's zone.
+    """
+    kinds = {column.element or column.type_name for column in table.columns}
+    return bool(kinds - _ZONELESS) or any(column.element in _TIMES for column in table.columns)
+
+
 def _list_of(decode: Decode | None, json: frozenset[type], element: str) -> Decode:
     def decoded(values: list[Any]) -> list[Any]:
         found = set(map(type, values))
@@ -383,6 +393,12 @@ _CASTS: Final[Mapping[Decode | None, Cast]] = {
     _timestamp: _cast_timestamps,
     _timestamptz: _cast_timestamps_with_zone,
     texts.bpchar: _cast_bpchar,
+}
+
+_TIMES: Final = frozenset({"date", "time", "timetz", "timestamp", "timestamptz"})
+_ZONELESS: Final = _TYPES.keys() | {
+    *("numeric", "bit", "varbit", "int4multirange", "int8multirange", "nummultirange", "datemultirange"),
+    *("tsmultirange", "pg_lsn", "xid", "xid8", "cid", "tid", "tsquery", "jsonpath", "pg_snapshot", "txid_snapshot"),
 }
 
 # What source.text_columns makes of a type: the text that Postgres prints.

@@ -22,7 +22,7 @@ from cdc_views.store.control import FOLDER
 from cdc_views.store.disk import touching
 
 # Others are found again by who looks again, or pass.
-LASTING: Final = (errors.SlotChanged, errors.LogDiscontinuity)
+LASTING: Final = (errors.SlotChanged, errors.LogDiscontinuity, errors.PrintedOtherwise)
 
 _FILE: Final = "_broken.json"
 

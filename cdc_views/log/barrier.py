@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cdc_views.captured import CapturedSet
 from cdc_views.clock import Clock
 from cdc_views.config import LogSettings
 from cdc_views.errors import MarkerTimeout
 from cdc_views.log.at_least_once import HINT, StoredOffsets
-from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker
+from cdc_views.log.markers import ArrivedMarker, MarkerWriter, read_marker, require_pinned
 from cdc_views.log.record import Offsets, Record
+from cdc_views.names import TableName
 
 
 class Barrier:
     """Give it the records of the markers' topic; `passed` says when everything before a marker can be read."""
 
-    def __init__(self, settings: LogSettings, writer: MarkerWriter, clock: Clock) -> None:
+    def __init__(
+        self, settings: LogSettings, writer: MarkerWriter, clock: Clock, zoned: Collection[TableName] = ()
+    ) -> None:
+        """Tables in `zoned` have values that are printed in the time zone of the connector's session."""
+        self._zoned = zoned
         self._settings = settings
         self._writer = writer
         self._clock = clock
@@ -38,7 +45,8 @@ class Barrier:
         self._arrived = None
 
     def take(self, record: Record) -> None:
-        """Take the next record of the markers' topic. Raises BadEvent."""
+        """Take the next record of the markers' topic. Raises BadEvent, PrintedOtherwise."""
+        require_pinned(record, self._zoned)
         self._arrived = read_marker(record, self._writer.writer) or self._arrived
 
     def passed(self) -> ArrivedMarker | None:

@@ -82,6 +82,7 @@ class Log:
         clock: Clock = SYSTEM_CLOCK,
         slot: WatchedSlot | None = None,
         changed: Mapping[TableName, CdcViewsError] | None = None,
+        zoned: Collection[TableName] = (),
     ) -> None:
         """Look at the topics. Raises TopicChanged, NotRunning.
 
@@ -91,7 +92,8 @@ class Log:
         those of which a cut does not hold what is long (`Cut.bulk`). `published` is the last published cut: a table may
         have been changed since, or brokers have lost some of it. `clock` tells how old what we read
         is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it. `changed` are
-        tables that are no longer what their mirrors were made of: the log is to say when that was done.
+        tables that are no longer what their mirrors were made of: the log is to say when that was done. `zoned` have
+        values that are printed in the time zone of the connector's session.
         """
         self._settings = settings
         self._clock = clock
@@ -116,7 +118,7 @@ class Log:
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
         self._starts = Starts(settings, self._admin)
         self._watch = Watch(settings, self._require_same_topics, slot)
-        self._barrier = Barrier(settings, marker, clock)
+        self._barrier = Barrier(settings, marker, clock, zoned)
         self._reader = Reader(settings, batch=batch_of(settings))
 
     def begin(self) -> Offsets:
@@ -149,7 +151,7 @@ class Log:
         `after` and `position` are those of the last published cut, None for the first; so is
         `caught_up_at`, its `committed_at`, which matters to a Log that has not made that cut itself. Tables in `held`
         are never in `Cut.bulk`.
-        Raises MarkerTimeout, ConnectorFailed, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
+        Raises MarkerTimeout, ConnectorFailed, PrintedOtherwise, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
         TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted, CutTooLarge.
         """
         self._taken = None  # the driver holds the events of one cut

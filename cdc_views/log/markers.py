@@ -7,13 +7,20 @@ can be read says that all of it can be.
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from cdc_views.captured import CapturedSet
+from cdc_views.errors import RESET, PrintedOtherwise
 from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
+from cdc_views.rendering import FRACTION, TIMES
+
+_POOLER: Final = "a pooler between Kafka Connect and Postgres must pass the options of connections on"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -48,6 +55,30 @@ def read_marker(record: Record, writer: str) -> ArrivedMarker | None:
         return _marker(record, writer)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise bad_event(record, "is no row of the heartbeat table") from None
+
+
+def require_pinned(record: Record, zoned: Collection[TableName]) -> None:
+    """Look how the connector's session has printed the probes in a heartbeat; snapshot rows are of another session.
+
+    Tables in `zoned` have values that are printed in the session's time zone. Raises PrintedOtherwise, BadEvent.
+    """
+    if record.value is None or record.value.get("op") not in ("c", "u"):
+        return
+    try:
+        row = record.value["after"]
+        times, fraction = b64decode(row["times"], validate=True).decode(), float(row["fraction"])
+    except (KeyError, TypeError, ValueError):
+        raise bad_event(record, "is no row of the heartbeat table") from None
+    if fraction != FRACTION:
+        raise PrintedOtherwise(
+            f"the connector's session prints the number {FRACTION} as {fraction}", hint=f"{_POOLER}; then {RESET}"
+        )
+    if times != TIMES and zoned:
+        raise PrintedOtherwise(
+            f"the connector's session prints times as '{times}', wanted '{TIMES}', and values of table "
+            f'"{min(zoned)}" are printed like these',
+            hint=f"run Kafka Connect's Java with -Duser.timezone=UTC; {_POOLER}; then {RESET}",
+        )
 
 
 def _marker(record: Record, writer: str) -> ArrivedMarker | None:

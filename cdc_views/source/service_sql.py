@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from cdc_views.rendering import FRACTION, TIMES
 from cdc_views.source.catalog import COLUMNS_SQL, KEY_SQL
 
-TABLES: Final = """
+TABLES: Final = f"""
 CREATE SCHEMA IF NOT EXISTS cdc_views;
 
 CREATE TABLE IF NOT EXISTS cdc_views.heartbeat (
     id text PRIMARY KEY, number bigint NOT NULL DEFAULT 0, writer text, system_identifier text,
-    timeline integer, touched_at timestamptz NOT NULL DEFAULT clock_timestamp());
+    timeline integer, touched_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    times tstzmultirange NOT NULL DEFAULT '{TIMES}', fraction double precision NOT NULL DEFAULT {FRACTION!r});
 
 CREATE TABLE IF NOT EXISTS cdc_views.ddl (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, publication text NOT NULL, schema_name text NOT NULL,

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
+from cdc_views.capture.types import prints_in_zone
 from cdc_views.engine.capture import confirmed_flush
 from cdc_views.errors import (
     ConnectorFailed,
@@ -21,6 +22,7 @@ from cdc_views.errors import (
     MarkerTimeout,
     NotRunning,
     OffsetCompacted,
+    PrintedOtherwise,
     SchemaChanged,
     SequenceRegressed,
     SlotChanged,
@@ -43,11 +45,13 @@ from cdc_views.log.topics import (
     topic_name,
 )
 from cdc_views.names import TableName
+from cdc_views.rendering import CONNECTORS, options
 from cdc_views.service_schema import HEARTBEAT
 from cdc_views.source.preflight import check_source
 from cdc_views.source.publication import FIRST_GENERATED, publication_sql
 from cdc_views.source.service_sql import EVENT_TRIGGERS
 from cdc_views.source.slot import Slot, drop_slot, read_slot
+from cdc_views.stack import jvm
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.kafka import Kafka
 from cdc_views.stack.local import LocalStack
@@ -535,3 +539,53 @@ def test_marker_behind_a_transaction_that_nobody_ends_is_told(database: Database
         followed.next_cut()
     producer.abort_transaction(30)
     assert followed.next_cut().position > followed.first.position
+
+
+@pytest.fixture
+def worker_of_berlin(stack: LocalStack, enterable_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect]:
+    """A second worker whose Java has another time zone."""
+    flags = [flag.replace("UTC", "Europe/Berlin") for flag in jvm.FLAGS]
+    assert flags != list(jvm.FLAGS)
+    monkeypatch.setattr(jvm, "FLAGS", flags)
+    with second_worker(stack, enterable_folder, {}) as worker:
+        yield worker
+
+
+@pytest.mark.proves(
+    wrong="Kafka Connect's Java has another time zone than UTC, and a table has composite types or arrays of times",
+    seen="`PrintedOtherwise`, before anything of it is published",
+    do="run Connect with `-Duser.timezone=UTC`, then `cdc-views reset`",
+)
+def test_java_of_another_time_zone_stops_a_cut_of_tables_that_print_it(
+    database: Database, worker_of_berlin: Connect, capture: CaptureOf
+) -> None:
+    database.execute(
+        "CREATE TYPE trip AS (at timestamptz, km int)",
+        "CREATE TABLE trips (id int PRIMARY KEY, trip trip)",
+        "CREATE TABLE points (id int PRIMARY KEY, at timestamptz, during tstzrange)",
+    )
+    captured = capture("public.trips", "public.points", **log_settings_for(worker_of_berlin))
+    captured.start()
+    zoned = [name for name, table in captured.tables().items() if prints_in_zone(table)]
+    assert zoned == [TableName("public", "trips")]
+    log = captured.log()
+    log.cut(log.begin(), None)
+    log = captured.log(zoned=zoned)
+    with pytest.raises(PrintedOtherwise, match=r'times as .*\+0[12].*table "public\.trips"') as raised:
+        log.cut(log.begin(), None)
+    assert "-Duser.timezone=UTC" in str(raised.value.hint)
+
+
+@pytest.mark.proves(
+    wrong="the options of the connector's connections are lost: a pooler, another connector configuration",
+    seen="`PrintedOtherwise`, before anything of it is published, if numbers or times are printed otherwise",
+    do="pass the options on, then `cdc-views reset`",
+)
+def test_connector_without_its_options_stops_the_first_cut(database: Database, capture: CaptureOf) -> None:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    captured = capture("public.orders")
+    captured.start_connector(connector_settings={"driver.options": options({**CONNECTORS, "extra_float_digits": "0"})})
+    wait_snapshot(captured.settings.log, lambda progress: None)
+    log = captured.log()
+    with pytest.raises(PrintedOtherwise, match=r"prints the number 0\.30000000000000004 as 0\.3\n"):
+        log.cut(log.begin(), None)

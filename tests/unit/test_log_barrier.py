@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
+import pytest
+
 from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK
+from cdc_views.errors import BadEvent, PrintedOtherwise
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
+from cdc_views.names import TableName
+from cdc_views.rendering import FRACTION, TIMES
 from tests.unit.log_records import PARTITION, change, log_settings
 
 
@@ -28,9 +35,17 @@ class Writer:
         return CapturedSet(tables={})
 
 
-def marker(number: int, commit: int | None = 500, writer: str = "us") -> Record:
+def printed(times: str) -> str:
+    """A multirange as Debezium writes it."""
+    return b64encode(times.encode()).decode()
+
+
+PROBES = {"times": printed(TIMES), "fraction": FRACTION}
+
+
+def marker(number: int, commit: int | None = 500, writer: str = "us", **probes: object) -> Record:
     """A marker as it comes out of the log."""
-    return change(number, commit, 501, writer=writer, number=number)
+    return change(number, commit, 501, **{"writer": writer, "number": number, **PROBES, **probes})
 
 
 def touched() -> tuple[Barrier, Writer]:
@@ -78,6 +93,23 @@ def test_marker_without_a_position_has_another_one_written() -> None:
     assert barrier.passed() is None
     assert writer.written == 2
     barrier.take(marker(2))
+    assert barrier.passed() is not None
+
+
+def test_probes_that_are_printed_in_another_form_are_told_of_every_writer() -> None:
+    zoned = Barrier(log_settings(), Writer(), SYSTEM_CLOCK, [TableName("public", "trips")])
+    berlin = printed(TIMES.replace("12:00:00+00", "13:00:00+01"))
+    with pytest.raises(PrintedOtherwise, match=r'times as .*13:00:00\+01.*table "public\.trips"'):
+        zoned.take(marker(1, writer="them", times=berlin))
+    with pytest.raises(PrintedOtherwise, match=r"0\.30000000000000004 as 0\.3\n"):
+        touched()[0].take(marker(1, fraction=0.3))
+    with pytest.raises(BadEvent, match="is no row of the heartbeat table"):
+        touched()[0].take(marker(1, times=5))
+
+
+def test_zone_matters_only_to_tables_that_print_times() -> None:
+    barrier, _ = touched()
+    barrier.take(marker(1, times=printed("{}")))
     assert barrier.passed() is not None
 
 
