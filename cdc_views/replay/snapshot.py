@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import arrow_schema
+from cdc_views.capture.unchanged import require_no_placeholder
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.exported import ExportedSnapshot
 
@@ -37,4 +38,6 @@ def _write(snapshot: ExportedSnapshot, table: SourceTable, file: Path) -> None:
     rows = snapshot.rows(table)
     with pq.ParquetWriter(file, arrow_schema(table)) as writer:
         while batch := list(islice(rows, _BATCH_ROWS)):
-            writer.write_table(printed_rows(table, table.columns, batch))
+            printed = printed_rows(table, table.columns, batch)
+            require_no_placeholder(table, printed)
+            writer.write_table(printed)

@@ -1,0 +1,38 @@
+"""Rows that a rebuild reads from Postgres pass the same door as those of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.errors import UnresolvedToast
+from cdc_views.replay.snapshot import snapshot_rows
+from cdc_views.source.catalog import SourceTable
+from cdc_views.source.printing import TextRow
+from tests.unit.capture_records import PLACEHOLDER, table
+
+
+class Snapshot:
+    """A snapshot of one row."""
+
+    def __init__(self, *row: str) -> None:
+        self._row = row
+
+    def rows(self, table: SourceTable) -> Iterator[TextRow]:
+        """The row."""
+        return iter([self._row])
+
+
+def test_row_of_a_snapshot_is_what_postgres_printed(spark: SparkSession) -> None:
+    with snapshot_rows(cast(Any, Snapshot("1", "2", "text")), spark, table()) as rows:
+        assert [tuple(row) for row in rows.collect()] == [(1, 2, "text")]
+
+
+def test_row_of_a_snapshot_that_holds_the_placeholder_is_refused(spark: SparkSession) -> None:
+    row = Snapshot("1", "2", f"not {PLACEHOLDER} again")
+    refused = pytest.raises(UnresolvedToast, match='column "body" would hold the placeholder')
+    with refused, snapshot_rows(cast(Any, row), spark, table()):
+        pass
