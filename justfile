@@ -42,7 +42,7 @@ two-writers:
 crash-pairs:
     CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
 
-# What takes too long for each change: 2,000 random histories of views
+# What takes too long for each change: 2,000 random histories of views, every stop with a reset, 100 histories with DDL
 nightly:
     CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/spark/test_random_histories.py
     CDC_VIEWS_RESET_STOPS=all ./scripts/test tests/stack/test_reset.py
