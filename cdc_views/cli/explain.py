@@ -28,6 +28,8 @@ def explain(project: Project, view: str) -> None:
     views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
     if view not in views:
         raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))
+    if view in declared.refused:
+        raise declared.refused[view]
     analysed = next((found for compiled, found in analyse(settings.engine, declared) if compiled is views[view]), None)
     if analysed is None:
         raise BadView(f'view "{view}" reads a view that is refused', hint='"cdc-views check" says which, and why')

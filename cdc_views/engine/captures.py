@@ -19,6 +19,7 @@ from cdc_views.service_schema import SERVICE_TABLES
 from cdc_views.store.control import PUBLISHING, ControlRecord, last_reset, last_takeover, read_control
 
 SOURCE: Final = "source"  # in the detail of a takeover: what the mirrors were made from (generation.py)
+VIEWS: Final = "views"  # in the detail of a takeover: the hash of each view's text
 CAPTURE: Final = "capture"  # in the detail of a takeover: the number of the capture that the writer reads
 
 _MOST_OF_SLOT: Final = 63

@@ -11,14 +11,15 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.capture.fold import UNAPPLICABLE
+from cdc_views.capture.types import prints_in_zone
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine import quarantine
 from cdc_views.engine.broken import remembering, require_unbroken
 from cdc_views.engine.bulk import BulkReader, OnProgress, TakeAhead, is_looked_up, nothing_ahead
-from cdc_views.engine.captures import CAPTURE, SOURCE, known_takeover, reset_of
-from cdc_views.engine.declared import Declared, declare
+from cdc_views.engine.captures import CAPTURE, SOURCE, VIEWS, known_takeover, reset_of
+from cdc_views.engine.declared import Declared, declare, texts_of
 from cdc_views.engine.epoch import Swap, cut_of, read_offsets, run_epoch, run_retry
 from cdc_views.engine.generation import (
     PLACEHOLDER,
@@ -36,7 +37,7 @@ from cdc_views.engine.recovery import recover, take_over
 from cdc_views.engine.requests import QuarantineRequest, Request, Requests, refusing
 from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
 from cdc_views.engine.tables import REBUILT, Place, Tables, where_published
-from cdc_views.engine.view_tables import VIEWS, declare_views, texts_of, unchanged_views
+from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, UnknownEvent
 from cdc_views.log.log import Log
@@ -150,14 +151,13 @@ class Engine:
         self._tables.parks = settings.log.on_bad_event == "park"
         quarantine.declare(self._tables)
         views = [view for level in declared.levels for view in level]
-        running = unchanged_views(known, published, views)
-        failures = declare_views(self._spark, self._tables, views, running)
+        failures = declare_views(self._spark, self._tables, views, declared.running, declared.refused)
         self._views = ViewRunner(self._spark, declared.levels, failures)
         self._control = control
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
         with control.writing():
-            detail = {SOURCE: facts, PLACEHOLDER: placeholder, VIEWS: texts_of(views)}
+            detail = {SOURCE: facts, PLACEHOLDER: placeholder, VIEWS: texts_of(view.definition for view in views)}
             detail |= {TABLES: tables_detail(declared.sources)}
             take_over(control, self._tables, {**detail, CAPTURE: 1 if reset is None else reset.capture.number})
         if self._request is not None:
@@ -289,4 +289,5 @@ def open_log(
         clock=clock,
         slot=slot,
         changed=declared.changed,
+        zoned=[table.name for table in declared.sources if prints_in_zone(table)],
     )

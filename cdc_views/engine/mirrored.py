@@ -49,7 +49,7 @@ def read_mirrored(settings: Settings, connection: Connection, records: Sequence[
     """
     known = known_takeover(records)
     made = {} if known is None else _tables_of(known)
-    published = _published(records, known)
+    published = published_of(records, known)
     stopped = {} if published is None else stopped_in(published.detail)
     sources: list[SourceTable] = []
     changed: dict[TableName, CdcViewsError] = {}
@@ -83,7 +83,7 @@ def _described(settings: Settings, connection: Connection, name: TableName) -> S
     return table
 
 
-def _published(records: Sequence[ControlRecord], known: ControlRecord | None) -> ControlRecord | None:
+def published_of(records: Sequence[ControlRecord], known: ControlRecord | None) -> ControlRecord | None:
     """The last published record of the takeover's generation."""
     if known is None:
         return None

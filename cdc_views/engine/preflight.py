@@ -104,6 +104,8 @@ def _check_declared(settings: Settings) -> Iterator[Finding]:
             yield Finding("error", f'tables of "{settings.warehouse}"', error.message, error.hint or "")
         else:
             yield from _of_stopped(declared)
+            for name, refusal in declared.refused.items():
+                yield Finding("error", f'view "{name}"', refusal.message, refusal.hint or "correct the file")
 
 
 def _of_stopped(declared: Declared) -> Iterator[Finding]:

@@ -27,13 +27,13 @@ from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control import ControlRecord, TableVersion
+from cdc_views.store.control import TableVersion
 from cdc_views.store.spark import require_alive
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.nesting import nested_too_deeply
 
-VIEWS: Final = "views"  # in the detail of a takeover: the hash of each view's text
 NO_VIEWS: Final[Mapping[str, TableVersion]] = MappingProxyType({})
+NONE_REFUSED: Final[Mapping[str, BadView]] = MappingProxyType({})
 
 # Types that Delta cannot hold, that need a table feature some reader lacks, or that have no equality.
 REFUSED: Final = {
@@ -50,36 +50,26 @@ REFUSED: Final = {
 _NOT_IN_NAMES: Final = frozenset(" ,;{}()\n\t=")
 
 
-def texts_of(views: Iterable[CompiledView]) -> dict[str, str]:
-    """The hash of each view's text, for the detail of a takeover under VIEWS."""
-    return {view.definition.name: view.definition.text_hash for view in views}
-
-
-def unchanged_views(
-    takeover: ControlRecord | None, published: ControlRecord | None, views: Iterable[CompiledView]
-) -> dict[str, TableVersion]:
-    """The views that an earlier engine has run with the same text, and where they are published."""
-    if takeover is None or published is None:
-        return {}
-    texts = takeover.detail.get(VIEWS, {})
-    names = [name for name, text in texts_of(views).items() if texts.get(name) == text]
-    return {name: published.tables[name] for name in names if name in published.tables}
-
-
 def declare_views(
-    spark: SparkSession, tables: Tables, views: Iterable[CompiledView], running: Mapping[str, TableVersion] = NO_VIEWS
+    spark: SparkSession,
+    tables: Tables,
+    views: Iterable[CompiledView],
+    running: Mapping[str, TableVersion] = NO_VIEWS,
+    refused: Mapping[str, BadView] = NONE_REFUSED,
 ) -> dict[str, str]:
     """Make the table of every view known to `tables`, parents before children; returns the views that have failed.
 
     `running` are the views that the last engine ran with the same text, and where they are published. One of them that
     Spark no longer understands, since a table that it reads has other columns, or Spark is another one, has failed, and
-    keeps its table. Of others raises BadView where Spark does not understand the query, UnsupportedView for a column
-    that cannot be published.
+    keeps its table; so have the `refused` ones, which are among them. Of others raises BadView where Spark does not
+    understand the query, UnsupportedView for a column that cannot be published.
     """
     shapes, failures = Shapes(spark), dict[str, str]()
     for view in views:
         name = view.definition.name
         try:
+            if name in refused:
+                raise refused[name]
             _require_parents(view, failures)
             declare_view(shapes, tables, view)
         except BadView as error:
@@ -100,7 +90,8 @@ def _require_parents(view: CompiledView, failures: Collection[str]) -> None:
 def _published_spec(view: CompiledView, tables: Tables, published: TableVersion) -> TableSpec:
     """The table of a view as it is published, whatever the view's SELECT gives now."""
     schema = tables.warehouse.rows_schema(published.path, published.version)
-    key = view.key if view.key is not None else (HASH, NUMBER)
+    # Of one that is refused no key is known, and nothing is committed to it.
+    key = (HASH, NUMBER) if HASH in schema.names else view.key or ()
     return TableSpec(view.definition.name, published.path, schema, key, view.definition.layout)
 
 
@@ -120,6 +111,7 @@ def analyse_views(
     """Analyse views, parents before children, where there is no warehouse; views above a bad one are skipped."""
     specs: dict[str, TableSpec] = {}
     texts: dict[str, TextColumns] = {}
+    views = [view for view in views if not view.is_refused]
     for source in sources:
         spec = mirror_spec(source, "")
         texts[spec.name] = text_columns(source, spec.schema)

@@ -83,7 +83,8 @@ class CompiledView:
     the view has at most one row, and None if no key is proven: rows are then told apart by their content.
     `reason` says why the strategy is what it is, `key_reason` the same of the key. `fingerprint` changes
     whenever the table of the view must be made anew. `columns` are names for all columns of the SELECT: those that
-    the view declares, or Postgres's where one has none; None where the SELECT names them all.
+    the view declares, or Postgres's where one has none; None where the SELECT names them all. One that `is_refused` is
+    not to be run: only its name and its inputs are known.
     """
 
     definition: ViewDefinition
@@ -95,6 +96,7 @@ class CompiledView:
     key_reason: str
     replacements: tuple[Replacement, ...]
     columns: tuple[str, ...] | None
+    is_refused: bool = False
 
     def query(self, relations: Mapping[str, str]) -> str:
         """The view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
@@ -138,6 +140,11 @@ class CompiledView:
             names = ", ".join(map(_quoted, self.columns))
             # The line break ends a comment with which the text may end.
             yield f"\n) AS _cv_view({names})", (len(sql), len(sql))
+
+
+def refused_view(definition: ViewDefinition, inputs: tuple[str, ...]) -> CompiledView:
+    """A view of which only the name and the inputs are known."""
+    return CompiledView(definition, inputs, None, "FULL", "it is refused", "", "", (), None, is_refused=True)
 
 
 def compile_view(

@@ -43,7 +43,7 @@ class RebuildPlan:
 
 
 def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin) -> RebuildPlan:
-    """Find out what the named tables and views need; None stands for all. Raises UnknownView, BadReplay."""
+    """Find out what the named tables and views need; None stands for all. Raises UnknownView, BadReplay, BadView."""
     sources = {str(source.name): source for source in declared.sources}
     views = {view.definition.name: view for level in declared.levels for view in level}
     wanted: set[str] = set()
@@ -54,6 +54,9 @@ def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin
         if name in views:
             pending += [source for source in views[name].inputs if source not in wanted]
     _require_none_stopped(declared, wanted)
+    for name, refusal in declared.refused.items():
+        if name in wanted:
+            raise refusal
     levels = [[view for view in level if view.definition.name in wanted] for level in declared.levels]
     return RebuildPlan(origin, [sources[name] for name in sources if name in wanted], [one for one in levels if one])
 

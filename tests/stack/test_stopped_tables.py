@@ -16,10 +16,12 @@ from cdc_views.engine.engine import Engine
 from cdc_views.engine.initial import Shown
 from cdc_views.engine.preflight import findings, require_ready
 from cdc_views.engine.target import current_target
-from cdc_views.errors import SchemaChanged, TableTruncated, ViewFailed
+from cdc_views.errors import SchemaChanged, TableTruncated, UnsupportedView, ViewFailed
+from cdc_views.plan import compiled
 from cdc_views.replay.reset import reset
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.testing.crash import crash_at
+from cdc_views.views.references import ParsedQuery
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_project import Project
@@ -45,7 +47,8 @@ WHILE_DOWN = {
 UNDATED = {"unseen"}
 POINTS = ("epoch.after_intent", "epoch.after_mirrors", "epoch.before_publish", "epoch.after_publish")
 TABLES = [*WHILE_RUNNING, *WHILE_DOWN, "kept", "last"]
-VIEWS = {f"of_{table}": f"SELECT v % 3 AS rest, sum(v) AS total FROM {table} GROUP BY v % 3" for table in TABLES} | {
+VIEWED = ("widened", "emptied", "dropped", "kept")
+VIEWS = {f"of_{table}": f"SELECT v % 3 AS rest, sum(v) AS total FROM {table} GROUP BY v % 3" for table in VIEWED} | {
     "above_widened": "SELECT rest, total FROM of_widened WHERE total > 0",
     "above_kept": "SELECT rest, total FROM of_kept WHERE total > 0",
     "both": "SELECT kept.id, kept.v + last.v AS v FROM kept JOIN last USING (id)",
@@ -54,7 +57,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class World:
-    """A project of many tables, with a view over each, views over those, and one over two tables that go on."""
+    """A project of many tables, with views over some, views over those, and one over two tables that go on."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:
         self.project = project
@@ -116,8 +119,9 @@ class World:
             ), table
             for view in VIEWS.keys() & {f"of_{table}", f"above_{table}"}:
                 assert tables[view].status == ("failed" if table in self.stopped else "live"), view
-            total = sum(total for _, total in self.project.rows(f"of_{table}"))
-            assert total == sum(v for _, v in self.project.rows(public(table))), table
+            if table in VIEWED:
+                total = sum(total for _, total in self.project.rows(f"of_{table}"))
+                assert total == sum(v for _, v in self.project.rows(public(table))), table
         is_live = not self.stopped.keys() & {"kept", "last"}
         assert tables["both"].status == ("live" if is_live else "failed")
         if is_live:
@@ -212,6 +216,31 @@ def assert_told(world: World) -> None:
     assert {each.severity for each in found} <= {"warning", "info"}, found
     warned = {each.subject for each in found if "is stopped at position" in each.problem}
     assert warned == {f'table "public.{table}"' for table in world.stopped}
+
+
+def test_published_view_that_a_later_version_refuses_has_failed_and_ends_no_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(query: ParsedQuery, known: frozenset[str]) -> None:
+        if query.definition.name == "of_kept":
+            raise UnsupportedView("views/of_kept.sql:1:1: is refused now")
+
+    rows = world.project.rows("of_kept")
+    world.change()
+    with monkeypatch.context() as later:
+        later.setattr(compiled, "check_support", refuse)
+        with world.engine() as engine:
+            world.catch_up(engine)
+        [told] = [each for each in findings(world.settings) if each.severity == "error"]
+        assert (told.subject, told.problem) == ('view "of_kept"', "views/of_kept.sql:1:1: is refused now")
+    published = world.project.published()
+    assert {name for name, table in published.tables.items() if table.status != "live"} == {"of_kept", "above_kept"}
+    assert published.detail["failures"]["of_kept"] == "views/of_kept.sql:1:1: is refused now"
+    assert world.project.rows("of_kept") == rows
+    assert world.project.rows("both") == sorted(world.project.database.execute(VIEWS["both"]))
+    with world.engine() as engine:
+        world.catch_up(engine)
+        world.assert_exact()
 
 
 def test_epoch_that_stops_a_table_is_finished_after_a_crash_and_the_last_table_ends_the_engine(world: World) -> None:
