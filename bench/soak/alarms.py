@@ -1,4 +1,4 @@
-"""Damage to the log itself: nothing of it may be published, and the engine has to say what was found."""
+"""Damage to the log, or to a table: nothing of it may be published, and the engine has to say what was found."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ LET_GO_S: Final = 60.0
 class Damage:
     """`do` returns when the damage is done; `errors` are the names under which it may be told.
 
-    After one of the schema the oracle, which follows no DDL, can be asked no more.
+    With a `table` it stops that table, and the others go on; without one it ends the engine. After one of the schema
+    the oracle, which follows no DDL, can be asked no more.
     """
 
     name: str
     errors: frozenset[str]
     do: Callable[[World], None]
+    table: str | None = None
     is_of_schema: bool = False
 
 
@@ -94,15 +96,16 @@ DAMAGES: Final = (
     Damage("topics_made_anew", frozenset({"TopicChanged"}), _make_topics_anew),
     Damage("slot_dropped", frozenset({"SlotChanged"}), _drop_slot),
     Damage("connector_begun_again", frozenset({"SlotChanged", "LogDiscontinuity", "SequenceRegressed"}), _begin_again),
-    Damage("table_truncated", frozenset({"TableTruncated"}), _truncate),
+    Damage("table_truncated", frozenset({"TableTruncated"}), _truncate, "public.items"),
     *(
-        Damage(name, frozenset({"SchemaChanged"}), _altered(*statements), is_of_schema=True)
-        for name, statements in (
-            ("column_added", ["ALTER TABLE orders ADD COLUMN note text"]),
-            ("values_rewritten", ["ALTER TABLE orders ALTER amount TYPE numeric(8, 2) USING amount * 2"]),
-            ("identity_changed", ["ALTER TABLE notes REPLICA IDENTITY DEFAULT"]),
+        Damage(name, frozenset({"SchemaChanged"}), _altered(*statements), f"public.{table}", is_of_schema=True)
+        for name, table, statements in (
+            ("column_added", "orders", ["ALTER TABLE orders ADD COLUMN note text"]),
+            ("values_rewritten", "orders", ["ALTER TABLE orders ALTER amount TYPE numeric(8, 2) USING amount * 2"]),
+            ("identity_changed", "notes", ["ALTER TABLE notes REPLICA IDENTITY DEFAULT"]),
             (
                 "truncated_without_trigger",
+                "items",
                 ["ALTER TABLE items DISABLE TRIGGER ALL", "TRUNCATE items", "ALTER TABLE items ENABLE TRIGGER ALL"],
             ),
         )

@@ -26,10 +26,12 @@ from cdc_views.engine.capture import forget_capture
 from cdc_views.engine.patience import AWAY
 from cdc_views.engine.preflight import fix
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning, ServiceKilled, WarehouseLocked
+from cdc_views.names import TableName
 from cdc_views.source.connection import connect
 from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.service import Service
+from cdc_views.stopped import stopped_in
 from cdc_views.store.control import ControlRecord, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
 
@@ -178,6 +180,11 @@ class World:
             return last_published(self.warehouse)
         except NothingPublished:
             return None
+
+    def stopped(self) -> dict[TableName, str]:
+        """The tables that are stopped in what readers see, and by which error."""
+        record = self.published()
+        return {} if record is None else {name: why.error for name, why in stopped_in(record.detail).items()}
 
     def clock(self) -> dict[int, int]:
         """By writer: the last of its transactions that is published."""

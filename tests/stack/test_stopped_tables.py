@@ -11,15 +11,20 @@ from pyspark.sql import SparkSession
 from cdc_views.config import Settings, load_settings
 from cdc_views.engine.capture import resume_capture
 from cdc_views.engine.captures import current_settings
+from cdc_views.engine.declared import declare
 from cdc_views.engine.destroy import destroy
 from cdc_views.engine.engine import Engine
 from cdc_views.engine.initial import Shown
 from cdc_views.engine.preflight import findings, require_ready
+from cdc_views.engine.swap import Standby, SwapRequest
 from cdc_views.engine.target import current_target
-from cdc_views.errors import SchemaChanged, TableTruncated, UnsupportedView, ViewFailed
+from cdc_views.errors import BadReplay, SchemaChanged, TableTruncated, UnsupportedView, ViewFailed
 from cdc_views.plan import compiled
+from cdc_views.replay.origin import Origin
+from cdc_views.replay.plan import plan_rebuild
 from cdc_views.replay.reset import reset
 from cdc_views.serve.published import PublishedEpoch
+from cdc_views.store.control import read_control
 from cdc_views.testing.crash import crash_at
 from cdc_views.views.references import ParsedQuery
 from tests.fix_kafka import CaptureOf
@@ -206,7 +211,18 @@ SILENT = Shown(lambda text: None, lambda expected: lambda progress: None, lambda
 
 def assert_told(world: World) -> None:
     """Readers, `check` and a rebuild name the stop."""
+    with world.project.database.connect() as connection:
+        declared = declare(world.settings, connection, read_control(world.project.warehouse))
+    for name in ("public.emptied", "above_widened"):
+        with pytest.raises(BadReplay, match=r'table "public\.\w+" is stopped'):
+            plan_rebuild(declared, [name], Origin("snapshot"))
+    assert plan_rebuild(declared, ["above_kept"], Origin("snapshot")).names == ("public.kept", "of_kept", "above_kept")
     epoch = PublishedEpoch.latest(world.project.warehouse)
+    view = epoch.tables["of_emptied"]
+    request = SwapRequest("again", "swap", {"of_emptied": Standby(view.path, view.version, epoch.record.epoch)})
+    refused = pytest.raises(BadReplay, match='"of_emptied" is stopped, or reads one that is')
+    with Engine(world.settings, world.spark, request=request) as engine, refused:
+        engine.swap()
     with pytest.raises(SchemaChanged, match=r'"public\.widened" is stopped: .*"ALTER TABLE"') as raised:
         epoch.table("public.widened")
     assert "its last good rows, of position" in str(raised.value.hint)
