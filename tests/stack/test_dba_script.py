@@ -94,6 +94,7 @@ class Project:
             begin_capture(self.settings, lambda progress: None, lambda error: None)
         with Engine(self.settings, self.spark) as engine:
             engine.run(until=current_target(self.settings))
+            engine.require_none_stopped()
 
     def rows(self, name: TableName) -> list[tuple[Any, ...]]:
         """The published rows of a mirror."""

@@ -366,11 +366,13 @@ def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
 def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatched: Followed) -> None:
     unwatched.stop_connector()
     unwatched.database.execute("DELETE FROM orders")
-    ends = end_offsets(admin_client(unwatched.settings), unwatched.first.end)
+    # The snapshot has the rows of the service tables again.
+    orders = [each for each in unwatched.first.end if each.topic.endswith(".public.orders")]
+    ends = end_offsets(admin_client(unwatched.settings), orders)
     unwatched.begin_again()
     with pytest.raises(LogDiscontinuity, match=r"a snapshot was taken again|order is \(none"):
         unwatched.next_cut()
-    assert end_offsets(admin_client(unwatched.settings), ends) == ends  # nothing of the deletes came
+    assert end_offsets(admin_client(unwatched.settings), orders) == ends  # nothing of the deletes came
 
 
 @pytest.mark.proves(
