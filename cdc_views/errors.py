@@ -42,7 +42,7 @@ CdcViewsError
 │   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
 │   ├── TopicChanged          another topic id, partition count or setting
 │   ├── SlotChanged           the slot is gone, lost, or advanced beyond what Connect stored
-│   ├── PrintedOtherwise      the connector's session prints values in another form than it is told to
+│   ├── PrintedOtherwise      the connector's session prints values in another form than the pinned one
 │   └── RowsLost              the connector has left rows out where it began again
 ├── SchemaChanged             DDL on a captured table
 ├── TableTruncated            TRUNCATE of a captured table
@@ -277,7 +277,7 @@ class SlotChanged(LogError):
 
 
 class PrintedOtherwise(LogError):
-    """The connector's session prints values in another form than it is told to: what it has printed is not exact."""
+    """The connector's session prints values in another form than the pinned one, so that the log is not exact."""
 
 
 class RowsLost(LogError):

@@ -1,6 +1,6 @@
 """Tables that are stopped: a change of theirs cannot be applied, so that their mirrors stay as they were before it.
 
-An engine goes on without them. Intents and published epochs tell which they are, until a reset makes them anew.
+An engine goes on without them. Intents and published epochs list them, until a reset replaces all tables.
 """
 
 from __future__ import annotations
