@@ -28,8 +28,9 @@ from bench import command
 from bench.picture import line_chart
 from cdc_views.clock import SYSTEM_CLOCK
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.epoch.steps import Intent, run_epoch
-from cdc_views.engine.epoch.tables import Tables
+from cdc_views.engine.epoch.steps import EpochWriter
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.store.control.control_log import FOLDER, ControlLog, ControlRecord
@@ -114,6 +115,7 @@ class Stage:
         self._clock = HandClock()
         self._control = ControlLog.open(root, uuid4().hex, self._clock)
         self._control.take_over("bench")
+        self._writer = EpochWriter(self._log, self._tables, self._views, self._control)
         for rows in base_rows(size):
             self._append(rows)
         self._tables.advance(self._publish())
@@ -125,7 +127,7 @@ class Stage:
         self._clock.sleep(EPOCH_S)
         self._log.write([self._row_change(*change) for change in self.growing.changes(changes)])
         began = time.monotonic()
-        record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s=0)
+        record = self._writer.run(idle_interval_s=0)
         published = time.monotonic()
         self._maintenance.slot()
         ended = time.monotonic()

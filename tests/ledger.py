@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.recovery import recover, take_over
-from cdc_views.engine.epoch.steps import run_epoch
-from cdc_views.engine.epoch.tables import Tables
+from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.input.bulk import BulkReader
+from cdc_views.engine.input.quarantine import Quarantine
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, read_control
@@ -100,6 +101,7 @@ class MirrorEngine:
         self.root, self.ledger = root, ledger
         self.writer = uuid4().hex
         self.bulk: BulkReader | None = None
+        self.parks = False
         self._views = NoViews()
         self._settings = settings
 
@@ -110,18 +112,20 @@ class MirrorEngine:
             self.control = ControlLog.open(self.root, self.writer, ledger.clock)
             warehouse = Warehouse(self.root, cast(SparkSession, None))
             self.tables = Tables(warehouse, "g", ledger.sources)
-            self.tables.bulk = self.bulk
+            self.epochs_writer = EpochWriter(
+                ledger.log, self.tables, self._views, self.control, Quarantine(self.tables, parks=self.parks), self.bulk
+            )
         with self.control.writing(), touching(self.root):
             take_over(self.control, self.tables, {})
             if self.tables.published is None:
                 self.tables.skip(ledger.log.begin())
-            recover(self.ledger.log, self.tables, self._views, self.control)
+            recover(self.epochs_writer)
         self.maintenance = Maintenance(self.root, self.tables, self.control, self._settings)
 
     def epoch(self) -> None:
         """Bring the mirrors to the end of the log."""
         with self.control.writing(), touching(self.root):
-            run_epoch(self.ledger.log, self.tables, self._views, self.control, 0)
+            self.epochs_writer.run(0)
 
     def epochs(self, number: int, *, upkeep: bool = True) -> None:
         """As many transactions and epochs, with upkeep after each."""

@@ -9,7 +9,7 @@ from cdc_views.engine.capture.captures import current_settings
 from cdc_views.replay.rollback import rollback as roll_back
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control.retention import REPLACED
+from cdc_views.store.control.details import PublishedDetail
 
 
 @click.command()
@@ -23,5 +23,5 @@ def rollback(project: Project, name: str) -> None:
     settings = current_settings(project.settings())
     java_command()
     record = roll_back(settings, delta_jars(), name)
-    tables = ", ".join(sorted(record.detail[REPLACED]))
+    tables = ", ".join(sorted(PublishedDetail.read(record).replaced))
     click.echo(f"rolled back in epoch {record.epoch} at {record.position}: {tables}", err=True)

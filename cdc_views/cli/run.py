@@ -16,9 +16,9 @@ from cdc_views.engine.capture.captures import CurrentCapture, current_capture
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.initial import capture_or_resume
 from cdc_views.engine.capture.preflight import require_known_tables, require_ready
+from cdc_views.engine.capture.read_ahead import ReadAhead
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.input.bulk import warm_up
-from cdc_views.engine.input.read_ahead import ReadAhead
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import require_no_reset
-from cdc_views.engine.input.quarantine import NAME, Entry, entry_of
+from cdc_views.engine.input.quarantine_entries import NAME, Entry, entry_of
 from cdc_views.engine.service.requests import QuarantineRequest
 from cdc_views.engine.spark.session import session_for
 from cdc_views.log.record import Place

@@ -20,13 +20,13 @@ from cdc_views import faults
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
-from cdc_views.engine.capture.captures import SOURCE, known_takeover, require_no_reset
+from cdc_views.engine.capture.captures import facts_of, known_takeover, require_no_reset
 from cdc_views.engine.capture.declared import Declared, declare
 from cdc_views.engine.capture.generation import known_placeholder, require_same_tables
-from cdc_views.engine.epoch.parallel import in_parallel
-from cdc_views.engine.epoch.steps import cut_of, read_offsets
-from cdc_views.engine.epoch.swap import Standby, SwapRequest, find_swap, published_epoch
+from cdc_views.engine.epoch.records import cut_of, read_offsets
+from cdc_views.engine.epoch.swap import SwapRequest, find_swap, published_epoch
 from cdc_views.engine.input.bulk import BulkReader, OnProgress
+from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.service.engine import open_log
 from cdc_views.engine.service.lock import holder
 from cdc_views.engine.spark.session import session_for
@@ -47,6 +47,7 @@ from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
+from cdc_views.store.control.details import Standby
 from cdc_views.store.reading import require_readable
 from cdc_views.store.storage.disk import touching
 from cdc_views.store.warehouse import Warehouse
@@ -338,7 +339,7 @@ def _with_placeholder(settings: Settings, declared: Declared) -> Declared:
 def _open_log(settings: Settings, declared: Declared) -> Log:
     known = known_takeover(read_control(settings.warehouse))
     assert known is not None
-    require_same_tables(known.detail[SOURCE], declared.sources)
+    require_same_tables(facts_of(known), declared.sources)
     return open_log(settings, declared, _NoMarker(), known)
 
 

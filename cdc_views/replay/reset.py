@@ -26,8 +26,8 @@ from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.generation import generation_facts, require_same_source, require_same_tables
 from cdc_views.engine.capture.initial import Shown, capture_or_resume
 from cdc_views.engine.capture.preflight import require_met
+from cdc_views.engine.capture.read_ahead import ReadAhead
 from cdc_views.engine.capture.removal import Removal, remove_capture
-from cdc_views.engine.input.read_ahead import ReadAhead
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.lock import WarehouseLock, only_reset, require_no_engine
 from cdc_views.errors import (

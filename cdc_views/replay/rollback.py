@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import require_no_reset
-from cdc_views.engine.epoch.swap import Standby, SwapRequest, read_standbys
-from cdc_views.engine.epoch.tables import REBUILT
+from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.spark.session import session_for
+from cdc_views.engine.tables import REBUILT
 from cdc_views.errors import BadReplay
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control.control_log import ControlRecord, known_attempts, read_control
-from cdc_views.store.control.retention import REPLACED
+from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, known_attempts, read_control
+from cdc_views.store.control.details import PublishedDetail, Standby
 from cdc_views.store.storage.copying import copy_table
 from cdc_views.store.warehouse import Warehouse
 
@@ -30,8 +30,8 @@ def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlReco
     require_no_reset(settings.warehouse)
     swapped = _last_swap(read_control(settings.warehouse), name)
     with session_for(settings.engine, jars) as spark:
-        tables = read_standbys(swapped.detail[REPLACED])
-        request = SwapRequest(uuid4().hex[:8], "rollback", _clean(settings.warehouse, spark, tables))
+        replaced = PublishedDetail.read(swapped).replaced
+        request = SwapRequest(uuid4().hex[:8], "rollback", _clean(settings.warehouse, spark, replaced))
         return exchange(settings, lambda: spark, request)
 
 
@@ -40,7 +40,7 @@ def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
     for record in reversed(records):
         if record.generation != generation:
             continue  # a reset has replaced it
-        replaced = record.detail.get(REPLACED, {})
+        replaced = PublishedDetail.read(record).replaced if record.kind in PUBLISHING else {}
         if name in replaced or f"public.{name}" in replaced:
             return record
     raise BadReplay(
@@ -48,7 +48,7 @@ def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
     )
 
 
-def _clean(root: Path, spark: SparkSession, tables: dict[str, Standby]) -> dict[str, Standby]:
+def _clean(root: Path, spark: SparkSession, tables: Mapping[str, Standby]) -> dict[str, Standby]:
     """The tables, those that somebody else has written to replaced by copies of the published version."""
     warehouse, records = Warehouse(root, spark), read_control(root)
     ours = known_attempts(records)

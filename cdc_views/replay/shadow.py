@@ -13,10 +13,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.epoch.mirrors import commit_mirrors
-from cdc_views.engine.epoch.steps import Intent, cut_of, read_offsets
-from cdc_views.engine.epoch.tables import REBUILT, Tables
+from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.input.bulk import BulkReader
-from cdc_views.engine.input.deltas import read_deltas
+from cdc_views.engine.input.deltas import Input
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.tables import REBUILT, Tables
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import ViewFailed
@@ -56,10 +57,12 @@ class Shadows:
         bulk: BulkReader,
     ) -> None:
         self.plan = plan
-        self.tables = Tables(warehouse, generation, plan.sources, place=lambda name, path: f"{path}{REBUILT}{rebuild}")
+        self.tables = Tables(
+            warehouse, generation, plan.sources, find_path=lambda name, path: f"{path}{REBUILT}{rebuild}"
+        )
         # They have rows though no epoch was published with them: a change of them is no first build.
         self.tables.standing_in = frozenset(self.tables.sources)
-        self.tables.bulk = bulk
+        self._bulk = bulk
         declare_views(spark, self.tables, plan.views)
         self._views = ViewRunner(spark, plan.levels)
 
@@ -105,7 +108,7 @@ class Shadows:
         cut = replace(cut, bulk=log.too_long(cut.start, cut.end))
         self.tables.stand_at({name: self.standing(name)})
         intent = Intent(to.epoch, to.attempt, cut, self.tables.versions())
-        deltas = read_deltas(log, intent, self.tables)
+        deltas = Input(log, self.tables, bulk=self._bulk).deltas(intent)
         deltas.require_none_refused()
         commits = commit_mirrors(self.tables, deltas.mirrors, intent)
         if not commits:

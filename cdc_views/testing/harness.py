@@ -26,14 +26,15 @@ from cdc_views import faults
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import INTERPRETED, LogSettings, UpkeepSettings
 from cdc_views.engine.capture.declared import compile_declared
-from cdc_views.engine.epoch.parallel import in_parallel
 from cdc_views.engine.epoch.recovery import recover, take_over
-from cdc_views.engine.epoch.steps import run_epoch, run_retry
-from cdc_views.engine.epoch.tables import Tables
-from cdc_views.engine.input import quarantine
+from cdc_views.engine.epoch.steps import EpochWriter
+from cdc_views.engine.input.quarantine import Quarantine
+from cdc_views.engine.intent import Retry
+from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import spark_work
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
-from cdc_views.engine.views.declare import declare_view
+from cdc_views.engine.views.declare import declare_view, mirrored_text_columns
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.shapes import Shapes
@@ -175,12 +176,12 @@ class ViewHarness:
         compiled = compile_declared(
             definition, graph, [table.source for table in self._declared], _compiled(parents.values())
         )
-        declare_view(self._shapes, self._tables, compiled)
+        declare_view(self._shapes, self._tables, self._text_columns, compiled)
         level = max((parents[name].level + 1 for name in compiled.inputs if name in parents), default=0)
         self._views[definition.name] = _View(
-            compiled, self._tables.specs[definition.name], level, self._tables.text_columns[definition.name]
+            compiled, self._tables.specs[definition.name], level, self._text_columns[definition.name]
         )
-        self._runner = ViewRunner(self._spark, self._levels())
+        self._writer.views = ViewRunner(self._spark, self._levels())
         return explain(compiled)
 
     def drop_view(self, name: str) -> None:
@@ -191,7 +192,7 @@ class ViewHarness:
             raise BadView(f'view "{name}" is read by view "{readers[0]}"', hint="drop that one first")
         del self._views[name]
         self._tables.remove(name)
-        self._runner = ViewRunner(self._spark, self._levels())
+        self._writer.views = ViewRunner(self._spark, self._levels())
 
     @property
     def views(self) -> list[str]:
@@ -226,13 +227,13 @@ class ViewHarness:
         """Apply parked events again: those of the key of the event at `place`, or all. Raises UnknownEvent."""
         self._require_running()
         if place is not None:
-            quarantine.find(self._tables, place)
-        return run_retry(self._log, self._tables, self._runner, self._control, quarantine.Retry(place))
+            self._writer.quarantine.find(place)
+        return self._writer.run_retry(Retry(place))
 
     def discard(self, place: Place) -> None:
         """Give one event up, and apply what waits for it. Raises UnknownEvent."""
         self._require_running()
-        if quarantine.discard(self._tables, self._control, place, {}) != "stopped":
+        if self._writer.quarantine.discard(self._control, place) != "stopped":
             self.retry(place)
 
     def run_epoch(self, idle_interval_s: float = 0) -> ControlRecord | None:
@@ -242,7 +243,7 @@ class ViewHarness:
         """
         self._require_running()
         with self._writing():
-            record = run_epoch(self._log, self._tables, self._runner, self._control, idle_interval_s)
+            record = self._writer.run(idle_interval_s)
         if self._upkeep is not None:
             self._maintenance.run()
         return record
@@ -364,21 +365,22 @@ class ViewHarness:
             [table.source for table in self._declared],
             self._parallel,
         )
-        self._tables.parks = self.on_bad_event == "park"
-        quarantine.declare(self._tables)
+        quarantine = Quarantine(self._tables, parks=self.on_bad_event == "park")
+        self._text_columns = mirrored_text_columns(self._tables)
         for view in self._views.values():
             self._tables.add(view.spec)
-            self._tables.text_columns[view.spec.name] = view.text_columns
+            self._text_columns[view.spec.name] = view.text_columns
         self._shapes = Shapes(self._spark)
         self._scratch = Relations(self._spark, self._tables.warehouse)
         for name, value in INTERPRETED.items():
             self._scratch.session.conf.set(name, value)
-        self._runner = ViewRunner(self._spark, self._levels())
+        runner = ViewRunner(self._spark, self._levels())
+        self._writer = EpochWriter(self._log, self._tables, runner, self._control, quarantine)
         with self._writing():
             take_over(self._control, self._tables, {})
             if self._tables.published is None:
                 self._tables.skip(self._log.begin())
-            recover(self._log, self._tables, self._runner, self._control)
+            recover(self._writer)
         self._maintenance = Maintenance(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
         self._has_crashed = False
 
@@ -416,7 +418,7 @@ class ViewHarness:
 
     def _step(self, name: str, before: ControlRecord | None) -> _Step:
         earlier = None if before is None else before.tables.get(name)
-        return _Step(earlier, self._runner.work.get(name))
+        return _Step(earlier, self._writer.views.work.get(name))
 
     def _parsed(self, sql: str) -> ViewDefinition:
         found = _NAME.search(sql)

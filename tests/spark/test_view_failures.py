@@ -385,7 +385,7 @@ def start_with(h: ViewHarness, spark: SparkSession, sql: str, running: Mapping[s
         for view in views
     ]  # fmt: skip
     failures = declare_views(spark, h._tables, broken, running)
-    h._runner = ViewRunner(spark, [[view] for view in broken], failures)
+    h._writer.views = ViewRunner(spark, [[view] for view in broken], failures)
 
 
 def test_view_that_is_not_understood_at_a_start_has_failed(h: ViewHarness, spark: SparkSession) -> None:

@@ -23,10 +23,10 @@ from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings, load_settings
 from cdc_views.engine.capture import removal
 from cdc_views.engine.capture.captures import current_capture, current_settings, require_no_reset
-from cdc_views.engine.capture.destroy import destroy
 from cdc_views.engine.capture.initial import Shown
 from cdc_views.engine.capture.preflight import require_ready
 from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.service.destroy import destroy
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.target import current_target
 from cdc_views.errors import (

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from cdc_views.config import Settings, load_settings
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.engine.capture.declared import declare
-from cdc_views.engine.capture.destroy import destroy
 from cdc_views.engine.capture.initial import Shown
 from cdc_views.engine.capture.preflight import findings, require_ready
 from cdc_views.engine.capture.start import resume_capture
-from cdc_views.engine.epoch.swap import Standby, SwapRequest
+from cdc_views.engine.epoch.swap import SwapRequest
+from cdc_views.engine.service.destroy import destroy
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.target import current_target
 from cdc_views.errors import BadReplay, SchemaChanged, TableTruncated, UnsupportedView, ViewFailed
@@ -25,6 +25,7 @@ from cdc_views.replay.plan import plan_rebuild
 from cdc_views.replay.reset import reset
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control.details import Standby
 from cdc_views.testing.crash import crash_at
 from cdc_views.views.references import ParsedQuery
 from tests.fix_kafka import CaptureOf

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.epoch.recovery import UNREADABLE
-from cdc_views.engine.epoch.steps import run_retry
-from cdc_views.engine.input import bulk_files, quarantine
+from cdc_views.engine.input import bulk_files
 from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.bulk_files import FilesOfRange, Range
+from cdc_views.engine.intent import Retry
 from cdc_views.errors import DriverLost, FaultNotReached
 from cdc_views.log.cut import Cut
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
@@ -34,7 +34,7 @@ from cdc_views.store.storage.disk import touching
 from cdc_views.testing import crash_at
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.memory_log import MemoryLog
-from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, NoViews, assert_right, published
+from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, assert_right, published
 from tests.unit.log_records import log_settings
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -98,8 +98,9 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     return ledger
 
 
-def engine_of(root: Path, ledger: Ledger) -> MirrorEngine:
+def engine_of(root: Path, ledger: Ledger, *, parks: bool = False) -> MirrorEngine:
     engine = MirrorEngine(root, ledger)
+    engine.parks = parks
     log = log_settings()
     engine.bulk = InThisProcess(cast(SparkSession, None), log, lambda progress: None, piece_offsets=7)
     engine.start()
@@ -151,9 +152,7 @@ def test_recovery_that_finds_the_log_compacted_after_reading_it_takes_all_back(t
 
 
 def test_retry_that_meets_a_bad_event_of_a_long_table_is_done_all_the_same(tmp_path: Path, ledger: Ledger) -> None:
-    engine, log = engine_of(tmp_path, ledger), long_log(ledger)
-    engine.tables.parks = True
-    quarantine.declare(engine.tables)
+    engine, log = engine_of(tmp_path, ledger, parks=True), long_log(ledger)
     engine.epochs(1, upkeep=False)
     bad = put(ledger, "accounts", 99, "no number")
     engine.epoch()
@@ -162,7 +161,7 @@ def test_retry_that_meets_a_bad_event_of_a_long_table_is_done_all_the_same(tmp_p
     log.chance = Always()
     in_long_table = put(ledger, "savings", 98, "no number")
     with engine.control.writing(), touching(tmp_path):
-        record = run_retry(log, engine.tables, NoViews(), engine.control, quarantine.Retry(bad))
+        record = engine.epochs_writer.run_retry(Retry(bad))
     table = record.tables["public.accounts"]
     rows = read_table(tmp_path, table.path, table.version).to_pylist()
     assert {"id": 99, "balance": 5} in rows

@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from cdc_views.config import LogSettings, Settings, SourceSettings
-from cdc_views.engine.capture.captures import CAPTURE, SOURCE, Capture, Reset, capture_of, require_no_reset, reset_of
-from cdc_views.engine.epoch.tables import where_published
+from cdc_views.engine.capture.captures import Capture, Reset, capture_of, require_no_reset, reset_of
+from cdc_views.engine.tables import as_published
 from cdc_views.errors import BadConfig, ResetUnfinished
 from cdc_views.store.control.control_log import ControlLog, read_control
 
@@ -42,7 +42,7 @@ def test_names_that_would_become_too_long_are_refused(names: dict[str, str]) -> 
 def log(tmp_path: Path) -> ControlLog:
     """A control log with one published epoch of the first capture."""
     log = ControlLog.open(tmp_path, "engine")
-    log.take_over(generation="g1", detail={SOURCE: {"tables": {"public.orders": "f"}}})
+    log.take_over(generation="g1", detail={"source": {"tables": {"public.orders": "f"}}})
     log.append(kind="publish", epoch=1, attempt=2, generation="g1")
     return log
 
@@ -70,9 +70,9 @@ def test_reset_that_has_begun_is_current_and_not_published(log: ControlLog, tmp_
 
 def test_takeover_of_the_old_capture_is_not_known_to_the_new_one(log: ControlLog, tmp_path: Path) -> None:
     begin(log, tmp_path)
-    log.take_over(generation="g1", detail={SOURCE: {"tables": {}}})
+    log.take_over(generation="g1", detail={"source": {"tables": {}}})
     assert capture_of(settings(tmp_path), log.records).known is None
-    log.take_over(generation="g2", detail={SOURCE: {"tables": {}}, CAPTURE: 2})
+    log.take_over(generation="g2", detail={"source": {"tables": {}}, "capture": 2})
     current = capture_of(settings(tmp_path), log.records)
     assert (current.known is not None, current.is_published) == (True, False)
     log.append(kind="publish", epoch=2, attempt=log.new_attempt(), generation="g2")
@@ -90,7 +90,7 @@ def test_reset_stays_in_the_log_when_older_records_go(log: ControlLog, tmp_path:
 
 
 def test_view_that_is_not_published_yet_is_placed_apart_after_a_reset() -> None:
-    place = where_published(None, "-g2")
+    place = as_published(None, "-g2")
     assert place("totals", "views/totals/f") == "views/totals/f-g2"
     assert place("public.orders", "mirrors/public/orders/g2") == "mirrors/public/orders/g2"
     assert place("_quarantine", "_quarantine") == "_quarantine"

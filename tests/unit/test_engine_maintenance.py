@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.recovery import take_over
-from cdc_views.engine.epoch.steps import run_epoch
-from cdc_views.engine.epoch.tables import Tables, mirror_spec, path_part, where_published
+from cdc_views.engine.epoch.steps import EpochWriter
+from cdc_views.engine.tables import Tables, as_published, mirror_spec, path_part
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import Fenced
@@ -55,6 +55,7 @@ class Engine:
         self.log = MemoryLog(sources, self.clock, partitions=1, validity_s=1e9)
         self.control = ControlLog.open(root, "w", self.clock)
         self.tables = Tables(Warehouse(root, NO_SPARK), "g", sources)
+        self.writer = EpochWriter(self.log, self.tables, NoViews(NO_SPARK, []), self.control)
         take_over(self.control, self.tables, {})
         self.tables.skip(self.log.begin())
         self.chance = random.Random(1)
@@ -64,7 +65,7 @@ class Engine:
         keys = self.chance.sample(range(20), 2)
         some = changes or [Update("t", {"id": key}, {"n": self.chance.randrange(99)}) for key in keys]
         self.log.write(self.source.commit(some))
-        record = run_epoch(self.log, self.tables, NoViews(NO_SPARK, []), self.control, 0)
+        record = self.writer.run(0)
         assert record is not None
         return record
 
@@ -165,10 +166,10 @@ def test_mirror_stays_where_an_earlier_version_put_it(engine: Engine) -> None:
     [table] = read_tables('CREATE TABLE "a$b" (id bigint PRIMARY KEY)')
     record = replace(engine.epoch(), tables={"public.a$b": TableVersion("mirrors/public/a$b/g-1", 1, "live")})
     spec = mirror_spec(table.source, "g")
-    assert (spec.path, where_published(None)(spec.name, spec.path)) == ("mirrors/public/a~24b/g",) * 2
-    assert where_published(record)(spec.name, spec.path) == "mirrors/public/a$b/g-1"
+    assert (spec.path, as_published(None)(spec.name, spec.path)) == ("mirrors/public/a~24b/g",) * 2
+    assert as_published(record)(spec.name, spec.path) == "mirrors/public/a$b/g-1"
     other = mirror_spec(table.source, "g2")
-    assert where_published(record)(other.name, other.path) == other.path
+    assert as_published(record)(other.name, other.path) == other.path
 
 
 def test_shadows_of_a_rebuild_under_way_stay_and_those_of_one_that_was_left_go(engine: Engine) -> None:

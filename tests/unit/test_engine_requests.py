@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cdc_views.engine.epoch.swap import Standby, SwapRequest
+from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.input.mirror_errors import naming_table
 from cdc_views.engine.service.requests import (
     Answer,
@@ -33,6 +33,7 @@ from cdc_views.errors import (
     UnknownView,
 )
 from cdc_views.log.record import Place
+from cdc_views.store.control.details import Standby
 from tests.waiting import wait_for
 
 REQUEST = SwapRequest("ab12", "swap", {"public.t": Standby("mirrors/public/t/g-ab12", 4, 7)})

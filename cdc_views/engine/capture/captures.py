@@ -17,10 +17,7 @@ from cdc_views.errors import BadConfig, ResetUnfinished
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
 from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, last_reset, last_takeover, read_control
-
-SOURCE: Final = "source"  # in the detail of a takeover: what the mirrors were made from (generation.py)
-VIEWS: Final = "views"  # in the detail of a takeover: the hash of each view's text
-CAPTURE: Final = "capture"  # in the detail of a takeover: the number of the capture that the writer reads
+from cdc_views.store.control.details import TakeoverDetail
 
 _MOST_OF_SLOT: Final = 63
 _MOST_OF_CONNECTOR: Final = 200
@@ -146,9 +143,17 @@ def reset_of(records: Sequence[ControlRecord]) -> Reset | None:
 def known_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
     """The last takeover of an engine that read the current capture: it says what the mirrors were made from."""
     takeover, reset = last_takeover(records), reset_of(records)
-    if takeover is None or SOURCE not in takeover.detail:
+    detail = None if takeover is None else TakeoverDetail.read(takeover)
+    if detail is None or detail.source is None:
         return None
-    return takeover if takeover.detail.get(CAPTURE, 1) == (reset.capture.number if reset is not None else 1) else None
+    return takeover if detail.capture == (reset.capture.number if reset is not None else 1) else None
+
+
+def facts_of(takeover: ControlRecord) -> Mapping[str, Any]:
+    """The facts that the mirrors of a known takeover are made from (generation.py)."""
+    facts = TakeoverDetail.read(takeover).source
+    assert facts is not None
+    return facts
 
 
 def current_settings(base: Settings) -> Settings:
@@ -175,7 +180,7 @@ def all_captures(current: CurrentCapture) -> list[Capture]:
     here = current.reset.capture if current.reset is not None else current.capture
     tables = dict.fromkeys([*here.tables, *current.capture.tables])
     if current.known is not None:
-        tables |= dict.fromkeys(current.known.detail[SOURCE]["tables"])
+        tables |= dict.fromkeys(facts_of(current.known)["tables"])
     return [*current.left, replace(here, tables=tuple(tables))]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cdc_views.config import Settings
-from cdc_views.engine.capture.captures import VIEWS, known_takeover
+from cdc_views.engine.capture.captures import known_takeover
 from cdc_views.engine.capture.mirrored import published_of, read_mirrored
 from cdc_views.errors import BadView, CdcViewsError
 from cdc_views.names import TableName
@@ -16,6 +16,7 @@ from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
 from cdc_views.source.connection import Connection
 from cdc_views.stopped import StoppedTable
 from cdc_views.store.control.control_log import ControlRecord, TableVersion
+from cdc_views.store.control.details import TakeoverDetail
 from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph
 
@@ -67,7 +68,7 @@ def declare(settings: Settings, connection: Connection, records: Sequence[Contro
 
 
 def texts_of(views: Iterable[ViewDefinition]) -> dict[str, str]:
-    """The hash of each view's text, for the detail of a takeover under VIEWS."""
+    """The hash of each view's text, for the detail of a takeover."""
     return {view.name: view.text_hash for view in views}
 
 
@@ -76,7 +77,7 @@ def _running(views: Iterable[ViewDefinition], records: Sequence[ControlRecord]) 
     published = published_of(records, known)
     if known is None or published is None:
         return {}
-    texts = known.detail.get(VIEWS, {})
+    texts = TakeoverDetail.read(known).views
     names = [name for name, text in texts_of(views).items() if texts.get(name) == text]
     return {name: published.tables[name] for name in names if name in published.tables}
 

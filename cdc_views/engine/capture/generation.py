@@ -10,16 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from cdc_views.engine.epoch.steps import MARKER
 from cdc_views.errors import RESET, BadConfig, LogDiscontinuity, SchemaChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
 from cdc_views.store.control.control_log import ControlRecord
-
-PLACEHOLDER: Final = "placeholder"
-"""In the detail of a takeover: what the log's events have for unchanged values (log/placeholder.py)."""
+from cdc_views.store.control.details import PublishedDetail, TakeoverDetail
 
 
 def generation_facts(
@@ -44,7 +41,7 @@ def generation_name(facts: dict[str, Any]) -> str:
 
 def known_placeholder(takeover: ControlRecord | None) -> str | None:
     """The placeholder of the log that the mirrors were made from; None if there are none yet."""
-    return None if takeover is None else takeover.detail.get(PLACEHOLDER)
+    return None if takeover is None else TakeoverDetail.read(takeover).placeholder
 
 
 def require_same_source(known: Mapping[str, Any], identity: SourceIdentity, slot: str) -> None:
@@ -70,10 +67,8 @@ def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -
         raise LogDiscontinuity(
             f"source is at position {end}, wanted at least the published {published.position}", hint=hint
         )
-    if marker < published.detail.get(MARKER, 0):
-        raise LogDiscontinuity(
-            f"source is at marker {marker}, wanted at least the published {published.detail[MARKER]}", hint=hint
-        )
+    if marker < (wanted := PublishedDetail.read(published).marker or 0):
+        raise LogDiscontinuity(f"source is at marker {marker}, wanted at least the published {wanted}", hint=hint)
 
 
 def require_same_tables(known: Mapping[str, Any] | None, sources: Sequence[SourceTable]) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
+from cdc_views.engine.capture.read_ahead import ReadAhead
 from cdc_views.engine.capture.start import begin_capture, resume_capture
 from cdc_views.engine.input.bulk import OnProgress
-from cdc_views.engine.input.read_ahead import ReadAhead
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.store.control.control_log import read_control

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.config import Settings
@@ -20,9 +20,7 @@ from cdc_views.source.catalog import Column, SourceTable, read_tables
 from cdc_views.source.connection import Connection
 from cdc_views.stopped import StoppedTable, stopped_in
 from cdc_views.store.control.control_log import PUBLISHING, ControlRecord
-
-TABLES: Final = "tables"
-"""In the detail of a takeover: each table as its mirror was made of it."""
+from cdc_views.store.control.details import TakeoverDetail
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def published_of(records: Sequence[ControlRecord], known: ControlRecord | None) 
 
 def _tables_of(takeover: ControlRecord) -> dict[TableName, SourceTable]:
     """The tables that a takeover keeps; none in one of an earlier version."""
-    found = map(_table, takeover.detail.get(TABLES, {}).values())
+    found = map(_table, TakeoverDetail.read(takeover).tables.values())
     return {table.name: table for table in found}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import LASTING, require_unbroken
-from cdc_views.engine.capture.captures import known_takeover
+from cdc_views.engine.capture.captures import facts_of, known_takeover
 from cdc_views.engine.capture.declared import Declared, declare
 from cdc_views.engine.capture.generation import require_same_source, require_same_tables
 from cdc_views.engine.capture.mirrored import read_mirrored
@@ -177,8 +177,8 @@ def require_known_tables(settings: Settings, declared: Declared) -> None:
     """
     known = known_takeover(_records(settings))
     if known is not None:
-        require_same_source(known.detail["source"], declared.identity, settings.source.slot)
-        require_same_tables(known.detail["source"], declared.sources)
+        require_same_source(facts_of(known), declared.identity, settings.source.slot)
+        require_same_tables(facts_of(known), declared.sources)
 
 
 def require_ready(settings: Settings) -> None:

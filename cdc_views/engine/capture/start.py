@@ -7,7 +7,7 @@ from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import remembering
-from cdc_views.engine.capture.captures import SOURCE, known_takeover
+from cdc_views.engine.capture.captures import facts_of, known_takeover
 from cdc_views.engine.capture.generation import known_placeholder, require_same_source
 from cdc_views.engine.capture.mirrored import read_mirrored
 from cdc_views.engine.capture.removal import LET_GO_S
@@ -65,9 +65,9 @@ def _require_same_services(settings: Settings) -> None:
     with connect(settings.source.dsn.get_secret_value()) as connection:
         require_primary(connection)
         if known is not None:
-            require_same_source(known.detail[SOURCE], read_identity(connection), settings.source.slot)
+            require_same_source(facts_of(known), read_identity(connection), settings.source.slot)
     if known is not None:
-        topics = known.detail[SOURCE]["topics"]
+        topics = facts_of(known)["topics"]
         require_same_topics(topics, topic_facts(admin_client(settings.log), topics))
     require_same_cluster(settings.log)
 

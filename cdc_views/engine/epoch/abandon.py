@@ -1,24 +1,34 @@
-"""Taking back what an attempt has committed, after which its epoch will never be published."""
+"""Rolling back what an attempt has committed. Its epoch will never be published."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cdc_views import faults
-from cdc_views.engine.epoch.tables import Tables
-from cdc_views.engine.input import quarantine
+from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.tables import Tables
 from cdc_views.store.control.control_log import ControlLog, last_takeover
 from cdc_views.store.delta_log.versions import Stamp, TableCommit
 
-if TYPE_CHECKING:
-    from cdc_views.engine.epoch.steps import Intent
+
+class Writer(Protocol):
+    """The part of an EpochWriter that is needed here."""
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the engine."""
+
+    @property
+    def control(self) -> ControlLog:
+        """Its control log."""
 
 
 def committed_by(intent: Intent, tables: Tables) -> list[str]:
-    """The tables whose part of the epoch is committed, by this attempt or one before.
+    """The tables whose part of the epoch is committed, by this attempt or an earlier one.
 
-    Not among them are views that were changed or dropped since.
+    Views that were changed or dropped since are not among them.
     """
     same = [name for name, base in intent.base.items()
             if name in tables.specs and tables.specs[name].path == base.path]  # fmt: skip
@@ -26,34 +36,31 @@ def committed_by(intent: Intent, tables: Tables) -> list[str]:
 
 
 def commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommit]:
-    """What was committed to a table since the intent was written down."""
+    """The commits to a table since the intent was recorded."""
     base = intent.base[name]
     return tables.warehouse.history.commits_above(base.path, base.version)
 
 
-def abandon(
-    tables: Tables, control: ControlLog, old: Intent, done: Iterable[str], reason: str, torn: Collection[str] = ()
-) -> None:
-    """Take back what the attempts at an epoch committed, then say that it will never be published.
+def abandon(writer: Writer, old: Intent, done: Iterable[str], reason: str, torn: Collection[str] = ()) -> None:
+    """Roll back what the attempts at an epoch committed, then record that it will never be published.
 
-    `done` are tables that earlier attempts committed; what the last one did is found here.
-
-    A crash in between repeats both. A view that was never published is left: nobody reads it, and the next
-    epoch compares it with its query, unless it is one of `torn`. So is a table that is to replace another: its swap
-    sees to it.
+    `done` are the tables that earlier attempts committed; those of the last attempt are found here. A crash in between
+    repeats both steps. A view that was never published is not rolled back: nobody reads it, and the next epoch
+    compares it with its query, unless it is one of `torn`. Neither is a shadow table: its swap takes care of it.
     """
+    tables, control = writer.tables, writer.control
     takeover = last_takeover(control.records)
     assert takeover is not None
-    # One that came after the last published epoch.
+    # An attempt after that of the last published epoch.
     stamp = Stamp(old.epoch, max(takeover.attempt, old.attempt), str(tables.position or "0/0"))
     published = tables.published
     for name in {**dict.fromkeys(done), **_just_committed(tables, control)}:
-        is_view = name not in tables.sources and name != quarantine.NAME
+        is_view = name not in tables.sources and name != QUARANTINE
         if name in tables.standing_in or (is_view and not tables.is_published(name) and name not in torn):
             continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
-        if name == quarantine.NAME and old.quarantine is not None:
-            good = old.quarantine  # what was discarded since the last epoch stays so
+        if name == QUARANTINE and old.quarantine is not None:
+            good = old.quarantine  # events that were discarded since the last epoch stay discarded
         base = tables.version(name)
         tables.stand_at({name: tables.warehouse.restore(tables.specs[name].path, good, stamp, base)})
         faults.point("abandon.after_first_restore")
@@ -70,7 +77,7 @@ def abandon(
 
 
 def _just_committed(tables: Tables, control: ControlLog) -> dict[str, int]:
-    """What the last attempt of this writer has committed, if it was under way; the tables stand there from now on."""
+    """The commits of the last attempt of this writer, if it was under way; the tables' base versions move to them."""
     found = {}
     for name, spec in tables.specs.items():
         above = tables.warehouse.history.commits_above(spec.path, tables.version(name))

@@ -6,16 +6,14 @@ Those through Spark take their turns (Warehouse); the others mostly wait for the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cdc_views import faults
-from cdc_views.engine.epoch.parallel import in_parallel
-from cdc_views.engine.epoch.tables import Tables
 from cdc_views.engine.input.deltas import MirrorDelta
 from cdc_views.engine.input.mirror_errors import naming_table
-
-if TYPE_CHECKING:
-    from cdc_views.engine.epoch.steps import Intent
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.tables import Tables
 
 AT_ONCE: Final = 16
 

@@ -1,14 +1,14 @@
-"""Taking the warehouse over: from whatever the last writer left to a state that an epoch can start from.
+"""Taking over the warehouse: from whatever the last writer left to a state that an epoch can start from.
 
-1. A takeover record: from here on the old writer's next record finds its version taken.
-2. A fence on every table, an empty version: from here on the old writer's commits fail. If a later engine has
-   put its own there already, this one is the old writer.
-3. Every version above the manifest's must be ours by its attempt, else somebody else wrote it.
-4. An epoch that was intended and not published is finished under a new attempt, or, if its part of
-   the log can no longer be read as it was, taken back and abandoned.
+1. A takeover record: from here on, the old writer finds the version of its next record taken.
+2. A fence on every table, which is an empty version: from here on, the old writer's commits fail. If a later engine
+   has already committed its own fence, this engine is the old writer.
+3. Every version above the manifest's must have an attempt of ours. Otherwise somebody else wrote it.
+4. An epoch that was intended and not published is finished under a new attempt. If its part of the log can no longer be
+   read as it was, it is rolled back and abandoned.
 
-A crash in any of these steps leaves a state that the same steps start from again. After a loss of power an intended
-epoch is also taken back if not all that it has committed is on the disk (store/delta_log/torn.py).
+A crash in any of these steps leaves a state from which the same steps start again. After a loss of power, an intended
+epoch is also rolled back if not everything that it committed is on the disk (store/delta_log/torn.py).
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from typing import Final
 
 from cdc_views import faults
 from cdc_views.engine.epoch.abandon import abandon, commits_since, committed_by
-from cdc_views.engine.epoch.steps import RETRIES, SWAPS, Intent, finish_epoch, intend, read_intent
-from cdc_views.engine.epoch.tables import Tables
-from cdc_views.engine.input.quarantine import NAME, version_of
-from cdc_views.engine.views.maintain import ViewRunner
+from cdc_views.engine.epoch.records import is_repeatable, read_intent
+from cdc_views.engine.epoch.steps import EpochWriter
+from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.tables import Tables
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
-from cdc_views.log.cut import CutLog
-from cdc_views.metrics import Stages
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, known_attempts
 from cdc_views.store.delta_log.versions import RESTORE
 from cdc_views.store.warehouse import Stamp
@@ -34,7 +33,7 @@ UNREADABLE: Final = "the intended part of the log can no longer be read as it wa
 
 
 def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> None:
-    """Steps 1 to 3. Raises Fenced if another writer was faster, ForeignCommit for what is not ours."""
+    """Steps 1 to 3. Raises Fenced if another writer was faster, ForeignCommit for a version that is not ours."""
     published = control.published_in(tables.generation)
     takeover = control.take_over(generation=tables.generation, detail=detail)
     faults.point("takeover.after_record")
@@ -43,7 +42,7 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
         _require_published_versions(tables, published)
     stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position or "0/0"))
     for name, spec in tables.specs.items():
-        control.require_writer()  # what may be removed here is another engine's as soon as that one has taken over
+        control.require_writer()  # after another engine has taken over, the entries removed here would be its own
         known = published.tables[name].version if published is not None and tables.is_published(name) else 0
         tables.warehouse.remove_torn_entries(spec.path, known)
     for name, spec in tables.specs.items():
@@ -53,7 +52,7 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
 
 
 def _require_published_versions(tables: Tables, published: ControlRecord) -> None:
-    """A table that was removed was just made again, empty. Raises TableUnavailable."""
+    """Raise TableUnavailable for a table that was removed: it was just created again, empty."""
     for name, spec in tables.specs.items():
         if not tables.is_published(name):
             continue
@@ -66,15 +65,15 @@ def _require_published_versions(tables: Tables, published: ControlRecord) -> Non
 
 
 def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
-    """Every version above the published one carries an attempt that the control log knows.
+    """Raise ForeignCommit unless the control log knows the attempt of every version above the published one.
 
-    One that changes rows is of an attempt since then; upkeep of any that was before.
+    A version that changes rows needs an attempt since the published record; upkeep may have any earlier one.
     """
     published = tables.published
     ever = known_attempts(control.records)
     recent = {record.attempt for record in control.records if published is None or record.seq > published.seq}
     for name, spec in tables.specs.items():
-        # Version 0 is the creation of the table; one that was dropped and declared again has all its versions.
+        # Version 0 creates the table. A view that was dropped and declared again has all its versions.
         above: int = 0
         known: Container[int] = ever
         if published is not None and tables.is_published(name):
@@ -84,14 +83,15 @@ def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
             if commit.stamp is None or commit.stamp.attempt not in attempts:
                 raise ForeignCommit(
                     f'table "{name}" has version {commit.version}, which this system did not write; '
-                    f"wanted {above} and what was written since epoch {published.epoch if published else 0}",
+                    f"wanted {above} and the versions since epoch {published.epoch if published else 0}",
                     hint=f'see DESCRIBE HISTORY of "{spec.path}"; '
                     f"RESTORE it to version {above} once it is clear who writes there",
                 )
 
 
-def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog) -> ControlRecord | None:
-    """Step 4: finish the epoch that was intended and not published, or abandon it; None if there is none."""
+def recover(writer: EpochWriter) -> ControlRecord | None:
+    """Step 4: finish or abandon the epoch that was intended and not published; None if nothing was published."""
+    tables, control = writer.tables, writer.control
     record = control.open_intent
     if record is None:
         return None
@@ -99,28 +99,28 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
         forsake(control, record)
         return None
     old = read_intent(record)
-    # The fence lies above what was committed; its content is the same.
+    # The fence is above what was committed, and has the same content.
     done = {name: tables.version(name) for name in committed_by(old, tables)}
-    if SWAPS in record.detail or RETRIES in record.detail or tables.standing_in:
-        abandon(tables, control, old, done, "what was asked for is asked for again, and nothing is published before it")
+    if not is_repeatable(record) or tables.standing_in:
+        abandon(writer, old, done, "its request is made again, and nothing is published before that")
         return None
     torn = {name for name in done if not tables.warehouse.is_whole(old.base[name].path, old.base[name].version)}
     if torn:
-        abandon(tables, control, old, done, TORN, torn)
+        abandon(writer, old, done, TORN, torn)
         return None
     if any(_was_restored(name, old, tables) for name in done):
-        abandon(tables, control, old, done, UNREADABLE)
+        abandon(writer, old, done, UNREADABLE)
         return None
     try:
-        log.require_repeatable(old.cut)
-        return _finish(log, tables, views, control, old, done)
+        writer.log.require_repeatable(old.cut)
+        return _finish(writer, old, done)
     except (LogGap, OffsetCompacted):
-        abandon(tables, control, old, done, UNREADABLE)
+        abandon(writer, old, done, UNREADABLE)
         return None
 
 
 def forsake(control: ControlLog, intent: ControlRecord) -> None:
-    """Say that an epoch of a generation that a reset has replaced will never be published; nobody reads its tables."""
+    """Record that an epoch of a generation that a reset replaced will never be published. Nobody reads its tables."""
     control.append(
         kind="abandon",
         epoch=intent.epoch,
@@ -134,15 +134,13 @@ def forsake(control: ControlLog, intent: ControlRecord) -> None:
 
 
 def _was_restored(name: str, intent: Intent, tables: Tables) -> bool:
-    """Whether taking the attempt back was begun: then it must be ended, whatever the log holds today."""
+    """Whether a rollback of the attempt was begun: then it must be completed, whatever the log holds today."""
     return any(commit.operation == RESTORE for commit in commits_since(name, intent, tables))
 
 
-def _finish(
-    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, old: Intent, done: dict[str, int]
-) -> ControlRecord:
-    # Where the attempt has committed its part of the quarantine, what it had found there is in an earlier version.
-    start = old.quarantine if NAME in done else version_of(tables)
-    intent = intend(control, old.cut, tables, done=done, epoch=old.epoch, quarantine=start)
+def _finish(writer: EpochWriter, old: Intent, done: dict[str, int]) -> ControlRecord:
+    # If the attempt has committed its part of the quarantine, the entries it started from are in an earlier version.
+    start = old.quarantine if QUARANTINE in done else None
+    intent = writer.intend(old.cut, done=done, epoch=old.epoch, quarantine=start)
     faults.point("recovery.after_intent")
-    return finish_epoch(log, tables, views, control, intent, Stages())
+    return writer.finish(intent)

@@ -1,8 +1,7 @@
-"""Swap: tables that were made anew take the place of the published ones, in one epoch.
+"""Swap: one epoch publishes shadow tables in place of the published tables.
 
-The epoch is an ordinary one, but that the new mirrors' part of the log is read from where they stand,
-and that every view above them is due. Its record names the new paths, and what they replaced: a
-rollback is a swap to those.
+It is an ordinary epoch with two differences: the log of the swapped mirrors is read from where they stand, and every
+view above them is due. Its record has the new paths and the tables that they replaced; a rollback swaps these in again.
 """
 
 from __future__ import annotations
@@ -13,39 +12,26 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from cdc_views.engine.epoch.steps import Swap, next_cut, read_offsets, run_swap
-from cdc_views.engine.epoch.tables import Tables
+from cdc_views.engine.epoch.records import read_offsets
+from cdc_views.engine.epoch.steps import EpochWriter
+from cdc_views.engine.intent import Swap
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import RESET, BadReplay, UnknownView
 from cdc_views.log.cut import Cut
-from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, last_takeover
-from cdc_views.store.control.retention import REPLACED
+from cdc_views.store.control.details import Standby, request_of
 from cdc_views.store.warehouse import Stamp, Warehouse
 
-REQUEST: Final = "request"
-# Records that a swap reads at once and holds in memory; a rebuild is nearer than that when it asks for one.
+# A swap reads this many records at most, at once and into memory. A rebuild catches up further before it asks for one.
 MOST_REPLAYED: Final = 500_000
 
 
 @dataclass(frozen=True)
-class Standby:
-    """A table beside the published one: `version` of `path` holds the log up to the end of `epoch`.
-
-    It may hold some of what follows, but nothing from `position` on.
-    """
-
-    path: str
-    version: int
-    epoch: int
-    position: str | None = None
-
-
-@dataclass(frozen=True)
 class SwapRequest:
-    """What is to be published in the place of what; `id` tells whether it was done already."""
+    """The tables to publish in place of those of the same names. By its `id` one knows whether it was done already."""
 
     id: str
     kind: Literal["swap", "rollback"]
@@ -57,21 +43,22 @@ class SwapRequest:
 
     @classmethod
     def parse(cls, text: str | bytes) -> SwapRequest:
-        """Read what `text` gives."""
+        """Parse the JSON."""
         fields = orjson.loads(text)
         return cls(fields["id"], fields["kind"], read_standbys(fields["tables"]))
 
 
 def read_standbys(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Standby]:
-    """Tables by name, as a request or a published swap has them in JSON."""
+    """Parse tables by name, as a request has them in JSON."""
     return {name: Standby(**table) for name, table in tables.items()}
 
 
-def plan_swap(log: Log, tables: Tables, control: ControlLog, request: SwapRequest) -> Swap:
-    """Look whether the request can be done; nothing is changed.
+def plan_swap(writer: EpochWriter, request: SwapRequest) -> Swap:
+    """Check whether the request can be done. Nothing is changed.
 
     Raises UnknownView, BadReplay, LogGap, ForeignCommit.
     """
+    tables = writer.tables
     published = tables.published
     if published is None:
         raise BadReplay("nothing is published yet, so there is nothing to replace", hint="run the engine first")
@@ -79,37 +66,35 @@ def plan_swap(log: Log, tables: Tables, control: ControlLog, request: SwapReques
     for name, standby in request.tables.items():
         _require_usable(name, standby, tables, published)
     replaced = {
-        name: asdict(Standby(table.path, table.version, published.epoch))
+        name: Standby(table.path, table.version, published.epoch)
         for name, table in published.tables.items()
         if name in request.tables
     }
-    start = _replay_starts(log, tables, control, request)
-    return Swap(request.kind, start, {REQUEST: request.id, REPLACED: replaced})
+    return Swap(request.kind, _replay_starts(writer, request), request.id, replaced)
 
 
-def publish_swap(
-    log: Log, tables: Tables, views: ViewRunner, control: ControlLog, request: SwapRequest, swap: Swap
-) -> ControlRecord:
-    """Publish the request's tables.
+def publish_swap(writer: EpochWriter, request: SwapRequest, swap: Swap) -> ControlRecord:
+    """Publish the tables of the request.
 
-    An error after `tables.standing_in` was set leaves the engine between the two: it must start again. Raises BadReplay
-    before that, if the log can only be read to where a new table is ahead of it, or a table of it is stopped.
+    After an error that follows the change of `tables.standing_in`, the engine must be restarted. Raises BadReplay
+    before that, if the log cannot be read up to the position of a shadow table, or if a table of the request is
+    stopped.
     """
-    cut = next_cut(log, tables)
-    _require_none_stopped(request, cut, views)
+    cut = writer.next_cut()
+    _require_none_stopped(request, cut, writer.views)
     for name, standby in request.tables.items():
         if standby.position is not None and cut.complete_to < Lsn.parse(standby.position):
             raise BadReplay(
                 f'table "{name}" was made as of {standby.position}, and the log can be read to {cut.complete_to}',
-                hint="a change of schema or a TRUNCATE stands between: the engine's next epoch names it",
+                hint="a schema change or a TRUNCATE lies between: the engine's next epoch names it",
             )
-    tables.replace({name: standby.path for name, standby in request.tables.items()})
-    _restore(tables, control, request)
-    return run_swap(log, tables, views, control, cut, swap)
+    writer.tables.replace({name: standby.path for name, standby in request.tables.items()})
+    _restore(writer.tables, writer.control, request)
+    return writer.run_swap(cut, swap)
 
 
 def _require_none_stopped(request: SwapRequest, cut: Cut, views: ViewRunner) -> None:
-    """What is made of a stopped table, or of its log since then, holds what the table's mirror is not to have."""
+    """Raise BadReplay for a stopped table, or a view above one: its shadow has changes that must not be published."""
     stopped = {str(table) for table in cut.stopped}
     without = stopped | views.above(stopped)
     for name in request.tables:
@@ -118,7 +103,7 @@ def _require_none_stopped(request: SwapRequest, cut: Cut, views: ViewRunner) -> 
 
 
 def require_present(warehouse: Warehouse, request: SwapRequest) -> None:
-    """The request's tables are there. Raises BadReplay: one that was removed would only be made again, empty."""
+    """Raise BadReplay unless the tables of the request exist: a removed one would be created again, empty."""
     for standby in request.tables.values():
         found = warehouse.latest_version(standby.path)
         if found < standby.version:
@@ -129,25 +114,26 @@ def require_present(warehouse: Warehouse, request: SwapRequest) -> None:
 
 
 def find_swap(records: list[ControlRecord], request: str) -> ControlRecord | None:
-    """The record that published a request; None if none did."""
-    return next((record for record in reversed(records) if record.detail.get(REQUEST) == request), None)
+    """The record that answered a request; None if there is none."""
+    return next((record for record in reversed(records) if request_of(record) == request), None)
 
 
 def _require_usable(name: str, standby: Standby, tables: Tables, published: ControlRecord) -> None:
     if name not in tables.specs or name not in published.tables:
         raise UnknownView(
-            f'the engine has published no table "{name}"', hint="start the engine anew with the present view files"
+            f'the engine has published no table "{name}"', hint="restart the engine with the present view files"
         )
     if not tables.is_made_of(name, standby.path):
         raise BadReplay(
             f'table "{standby.path}" was made for another definition of "{name}"',
             hint="the view was edited since: rebuild it as it is now",
         )
-    tables.warehouse.create(replace(tables.specs[name], path=standby.path))  # looks at its columns and its writers
+    tables.warehouse.create(replace(tables.specs[name], path=standby.path))  # checks its columns and its writers
 
 
-def _replay_starts(log: Log, tables: Tables, control: ControlLog, request: SwapRequest) -> Offsets:
-    """From where the log of each new mirror is to be read again. Raises LogGap, BadReplay."""
+def _replay_starts(writer: EpochWriter, request: SwapRequest) -> Offsets:
+    """The offsets from which the log of each shadow mirror must be read again. Raises LogGap, BadReplay."""
+    log, tables, control = writer.log, writer.tables, writer.control
     start: dict[TopicPartition, int] = {}
     for name, standby in request.tables.items():
         if name not in tables.sources:
@@ -162,7 +148,7 @@ def _replay_starts(log: Log, tables: Tables, control: ControlLog, request: SwapR
             )
         log.require_gapless(since.committed_at)
         offsets = read_offsets(since)
-        start |= {each: offsets[each] for each in log.partitions_of([tables.sources[name].name])}
+        start |= {each: offsets[each] for each in tables.offsets if str(log.table_of(each.topic)) == name}
     behind = sum(tables.offsets[each] - offset for each, offset in start.items())
     if behind > MOST_REPLAYED:
         raise BadReplay(
@@ -184,10 +170,9 @@ def published_epoch(records: list[ControlRecord], epoch: int) -> ControlRecord:
 
 
 def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:
-    """Take back what was committed to a new mirror after the version that the request names.
+    """Roll back what was committed to a shadow mirror after the version that the request names.
 
-    That is what an attempt that was given up has left, or, on a table that is rolled back to, what
-    somebody else has written.
+    These are commits of an abandoned attempt, or, in a rollback, commits of somebody else.
     """
     takeover = last_takeover(control.records)
     assert takeover is not None
@@ -195,6 +180,6 @@ def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:
         above = tables.warehouse.history.commits_above(standby.path, standby.version)
         if name in tables.sources and any(commit.changes_content for commit in above):
             base = tables.version(name)
-            control.require_writer()  # after `base` was read: a later engine's version is the next one, or later
+            control.require_writer()  # after `base` was read: a version of a later engine is above it
             stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position))
             tables.stand_at({name: tables.warehouse.restore(standby.path, standby.version, stamp, base)})

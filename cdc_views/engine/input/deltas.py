@@ -1,7 +1,7 @@
-"""Step 3: what the cut's events change in each mirror.
+"""Step 3: what the events of a cut change in each mirror.
 
-Events are folded per key; a value that Postgres did not write to the log, because it is stored out
-of line and unchanged, comes from the mirror's row.
+Events are folded per key. A value that Postgres did not write to the WAL, because it is stored out of line and did not
+change, is looked up in the mirror.
 """
 
 from __future__ import annotations
@@ -9,30 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
 from cdc_views.capture.fold import UNAPPLICABLE, Fold, Key, Stored
 from cdc_views.capture.sift import Sifted, sift
-from cdc_views.engine.epoch.tables import Tables
+from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.engine.input.bulk import BulkReader
+from cdc_views.engine.input.lost_rows import LostRows
 from cdc_views.engine.input.mirror_errors import naming_table
-from cdc_views.engine.input.quarantine import NAME as QUARANTINE
-from cdc_views.engine.input.quarantine import Counts, Entry, Past, Step, past_of
+from cdc_views.engine.input.quarantine import Quarantine
+from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
+from cdc_views.engine.input.quarantine_entries import Entry
+from cdc_views.engine.input.quarantine_step import Counts, Past, Step, past_of
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.tables import Tables
 from cdc_views.log.cut import CutLog
 from cdc_views.log.record import Record
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.warehouse import Changes, WrittenRows
 
-if TYPE_CHECKING:
-    from cdc_views.engine.epoch.steps import Intent
-
 
 @dataclass(frozen=True)
 class MirrorDelta:
-    """The change of one mirror in one epoch; `changes` is None where nothing is left to commit.
+    """The change of one mirror in one epoch; `changes` is None if nothing is left to commit.
 
-    The rows of a mirror that is read in bulk are not counted.
+    `events` and `snapshot_rows` are counts; a mirror that is read in bulk is not counted.
     """
 
     changes: Changes | WrittenRows | None
@@ -42,11 +46,15 @@ class MirrorDelta:
 
 @dataclass(frozen=True)
 class Deltas:
-    """The changes of all mirrors in one epoch, and of the quarantine; `counts` is of what it holds afterwards."""
+    """The changes of all mirrors and of the quarantine in one epoch, read from the log at `began` or later.
+
+    `counts` describes the quarantine after the epoch.
+    """
 
     mirrors: dict[str, MirrorDelta]
     step: Step
     counts: Counts
+    began: datetime
 
     def require_none_refused(self) -> None:
         """Raise the error of the first event that cannot be applied."""
@@ -54,76 +62,129 @@ class Deltas:
             raise error
 
 
-def read_deltas(log: CutLog, intent: Intent, tables: Tables) -> Deltas:
-    """Read the cut's records and fold them. What cannot be applied is in the step. Raises what the log raises."""
-    bulk = [name for name, source in tables.sources.items() if source.name in intent.cut.bulk]
-    records: dict[str, list[Record]] = {name: [] for name in tables.sources}
-    for record in log.records(intent.cut):
-        records[str(log.table_of(record.topic))].append(record)
-    entries = _entries(intent, tables)
-    step, deltas = Step(intent.epoch), dict[str, MirrorDelta]()
-    for name, found in records.items():
-        if tables.sources[name].name in intent.cut.stopped:
-            continue
-        past = _past(name, entries, intent, tables)
-        if found or not past.is_clear:
-            with naming_table(name):
-                deltas[name] = _delta(name, [*past.records, *found], past, step, intent, tables)
-    deltas |= {name: _bulk_delta(name, log, intent, tables) for name in bulk}
-    return Deltas(deltas, step, Counts.of(_entries_after(step, entries, intent, tables)))
+class Input:
+    """Reads what the cut of an epoch changes.
 
+    `bulk` reads tables that the driver does not hold, `lost_rows` checks whether the connector has skipped rows of the
+    source. Each is None where it is not needed; so is `quarantine`, if no intent names a version of it.
+    """
 
-def _entries(intent: Intent, tables: Tables) -> list[Entry]:
-    if tables.quarantine is None or intent.quarantine is None:
-        return []
-    if intent.retry is not None:
-        return tables.quarantine.whole(intent.quarantine)
-    return tables.quarantine.at(intent.quarantine)
+    def __init__(
+        self,
+        log: CutLog,
+        tables: Tables,
+        quarantine: Quarantine | None = None,
+        bulk: BulkReader | None = None,
+        lost_rows: LostRows | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._quarantine = quarantine
+        self._log = log
+        self._tables = tables
+        self._bulk = bulk
+        self._lost_rows = lost_rows
+        self._clock = clock
 
+    def deltas(self, intent: Intent) -> Deltas:
+        """Read the records of the intent's cut and fold them.
 
-def _entries_after(step: Step, entries: Sequence[Entry], intent: Intent, tables: Tables) -> Iterable[Entry]:
-    if tables.quarantine is not None and QUARANTINE in intent.done:
-        return tables.quarantine.at(intent.done[QUARANTINE])
-    return step.after(entries)
+        Events that cannot be applied are in `step`. Raises what the log raises, and MirrorFailed.
+        """
+        began, tables, cut = self._clock.now(), self._tables, intent.cut
+        records: dict[str, list[Record]] = {name: [] for name in tables.sources}
+        for record in self._log.records(cut):
+            records[str(self._log.table_of(record.topic))].append(record)
+        entries = self._entries(intent)
+        step, deltas = Step(intent.epoch), dict[str, MirrorDelta]()
+        for name, found in records.items():
+            if tables.sources[name].name in cut.stopped:
+                continue
+            past = self._past(name, entries, intent)
+            if found or not past.is_clear:
+                with naming_table(name):
+                    deltas[name] = self._delta(name, [*past.records, *found], past, step, intent)
+        for name, source in tables.sources.items():
+            if source.name in cut.bulk:
+                deltas[name] = self._bulk_delta(name, intent)
+        return Deltas(deltas, step, Counts.of(self._entries_after(step, entries, intent)), began)
 
+    def require_exact(self, intent: Intent, deltas: Deltas, commits: Mapping[str, int]) -> None:
+        """Raise unless the committed mirrors hold everything that the cut gives them.
 
-def _past(name: str, entries: Sequence[Entry], intent: Intent, tables: Tables) -> Past:
-    of_table = [each for each in entries if each.table == name]
-    if name in tables.standing_in:
-        # Its new mirror was made of whole rows, and what is read again is looked at again.
-        return Past(of_table, is_forgotten=True)
-    return past_of(tables.sources[name], of_table, intent.cut.start, intent.retry)
+        Raises LogGap or OffsetCompacted if a part that Spark has read may have been compacted meanwhile, RowsLost if
+        the connector has skipped rows, CutAgain if only a later cut can tell that.
+        """
+        log, cut = self._log, intent.cut
+        if cut.bulk:
+            log.require_repeatable(cut)
+            log.require_read_in_time(deltas.began)
+            if self._tables.committed_at is not None:
+                log.require_gapless(self._tables.committed_at)
+        if self._lost_rows is not None:
+            self._lost_rows.require_none(log, self._tables, cut, commits, deltas.counts)
 
+    def _entries(self, intent: Intent) -> list[Entry]:
+        if intent.quarantine is None:
+            return []
+        assert self._quarantine is not None
+        if intent.retry is not None:
+            return self._quarantine.with_bytes(intent.quarantine)
+        return self._quarantine.at(intent.quarantine)
 
-def _bulk_delta(name: str, log: CutLog, intent: Intent, tables: Tables) -> MirrorDelta:
-    if name in intent.done:
-        return MirrorDelta(None, 0, 0)
-    assert tables.bulk is not None, "a log that has bulk comes with its reader"
-    table, cut = tables.sources[name], intent.cut
-    partitions = [each for each in cut.end if log.table_of(each.topic) == table.name]
-    start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
-    floor = None if name in tables.standing_in else tables.position
-    changes = tables.bulk.rows(table, start, end, all_new=_is_first_build(name, tables), floor=floor)
-    return MirrorDelta(changes, 0, 0)
+    def _entries_after(self, step: Step, entries: Sequence[Entry], intent: Intent) -> Iterable[Entry]:
+        done = intent.done.get(QUARANTINE)
+        if done is None:
+            return step.after(entries)
+        assert self._quarantine is not None
+        return self._quarantine.at(done)
 
+    def _past(self, name: str, entries: Sequence[Entry], intent: Intent) -> Past:
+        of_table = [each for each in entries if each.table == name]
+        if name in self._tables.standing_in:
+            # The shadow table was made of whole rows, and what is read again is checked again.
+            return Past(of_table, is_forgotten=True)
+        return past_of(self._tables.sources[name], of_table, intent.cut.start, intent.retry)
 
-def _is_first_build(name: str, tables: Tables) -> bool:
-    """A mirror that was never published is empty: nothing in it can vanish."""
-    return not tables.is_published(name) and name not in tables.standing_in
+    def _delta(self, name: str, records: Sequence[Record], past: Past, step: Step, intent: Intent) -> MirrorDelta:
+        source = self._tables.sources[name]
+        if name in intent.done:
+            fold = _counted(source, records)
+            return MirrorDelta(None, fold.events, fold.snapshot_rows)
+        sifted = _sifted(source, records, past, lambda fold: self._stored_rows(name, fold))
+        step.add(source, past, sifted, intent.cut.end)
+        fold, folded = sifted.fold, sifted.folded
+        first_build = self._is_first_build(name)
+        deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
+        changes = Changes(deleted=deleted, rows=folded.upserts, all_new=first_build)
+        is_empty = deleted is None and folded.upserts.num_rows == 0
+        return MirrorDelta(None if is_empty else changes, fold.events, fold.snapshot_rows)
 
+    def _bulk_delta(self, name: str, intent: Intent) -> MirrorDelta:
+        if name in intent.done:
+            return MirrorDelta(None, 0, 0)
+        assert self._bulk is not None, "a log that has bulk comes with its reader"
+        table, cut = self._tables.sources[name], intent.cut
+        partitions = [each for each in cut.end if self._log.table_of(each.topic) == table.name]
+        start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
+        floor = None if name in self._tables.standing_in else self._tables.position
+        changes = self._bulk.rows(table, start, end, all_new=self._is_first_build(name), floor=floor)
+        return MirrorDelta(changes, 0, 0)
 
-def _delta(name: str, records: Sequence[Record], past: Past, step: Step, intent: Intent, tables: Tables) -> MirrorDelta:
-    if name in intent.done:
-        fold = _counted(tables.sources[name], records)
-        return MirrorDelta(None, fold.events, fold.snapshot_rows)
-    sifted = _sifted(tables.sources[name], records, past, lambda fold: _stored_rows(name, fold, tables))
-    step.add(tables.sources[name], past, sifted, intent.cut.end)
-    fold, folded = sifted.fold, sifted.folded
-    first_build = _is_first_build(name, tables)
-    deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
-    changes = Changes(deleted=deleted, rows=folded.upserts, all_new=first_build)
-    is_empty = deleted is None and folded.upserts.num_rows == 0
-    return MirrorDelta(None if is_empty else changes, fold.events, fold.snapshot_rows)
+    def _is_first_build(self, name: str) -> bool:
+        """Whether the mirror is empty, because it was never published: no row of it can be deleted."""
+        return not self._tables.is_published(name) and name not in self._tables.standing_in
+
+    def _stored_rows(self, name: str, fold: Fold) -> Mapping[Key, Mapping[str, Any]]:
+        """The stored rows from which the fold needs unchanged values, with the columns that it needs."""
+        if not (keys := fold.lookups()):
+            return {}
+        tables, spec = self._tables, self._tables.specs[name]
+        fields = [spec.schema.field(column) for column in spec.key]
+        columns = zip(*sorted(keys, key=repr), strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+        wanted = pa.table(arrays, schema=pa.schema(fields))
+        found = tables.warehouse.lookup(spec, tables.version(name), wanted, tuple(fold.looked_up))
+        return {tuple(row[column] for column in spec.key): row for row in found.to_pylist()}
 
 
 def _sifted(source: SourceTable, records: Sequence[Record], past: Past, stored_of: Callable[[Fold], Stored]) -> Sifted:
@@ -137,22 +198,9 @@ def _sifted(source: SourceTable, records: Sequence[Record], past: Past, stored_o
 
 
 def _counted(source: SourceTable, records: Sequence[Record]) -> Fold:
-    """The fold of records of which some may be parked, for what it counts."""
+    """The fold of records of which some may be parked; only its counts are used."""
     fold = Fold(source)
     for record in records:
         with suppress(*UNAPPLICABLE):
             fold.add(record)
     return fold
-
-
-def _stored_rows(name: str, fold: Fold, tables: Tables) -> Mapping[Key, Mapping[str, Any]]:
-    if not (keys := fold.lookups()):
-        return {}
-    spec = tables.specs[name]
-    columns = list(zip(*sorted(keys, key=repr), strict=True))
-    fields = [spec.schema.field(column) for column in spec.key]
-    wanted = pa.table(
-        [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)], schema=pa.schema(fields)
-    )
-    found = tables.warehouse.lookup(spec, tables.version(name), wanted, tuple(fold.looked_up))
-    return {tuple(row[column] for column in spec.key): row for row in found.to_pylist()}

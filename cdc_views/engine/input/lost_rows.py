@@ -20,8 +20,9 @@ from typing import Final
 from cdc_views.capture.envelope import Envelope, Key
 from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import column_types
-from cdc_views.engine.epoch.tables import Tables
-from cdc_views.engine.input.quarantine import Counts
+from cdc_views.engine.input.quarantine_step import Counts
+from cdc_views.engine.intent import CutAgain
+from cdc_views.engine.tables import Tables
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut, CutLog
 from cdc_views.log.record import Place
@@ -59,11 +60,12 @@ class LostRows:
         self._source = source
         self._doubts: dict[Place, _Doubt] = {}
 
-    def is_sure(self, log: CutLog, tables: Tables, cut: Cut, commits: Mapping[str, int], counts: Counts) -> bool:
-        """Raise RowsLost unless the mirrors have all rows that the cut was to give them.
+    def require_none(self, log: CutLog, tables: Tables, cut: Cut, commits: Mapping[str, int], counts: Counts) -> None:
+        """Raise RowsLost unless the mirrors have all rows that the cut gives them.
 
-        `commits` are the versions that the cut's epoch has made, and that are not published yet. By `counts` tables are
-        left out whose mirrors lack rows anyway. False: only a later cut can tell; it is asked for once for each start.
+        `commits` are the versions that the cut's epoch has committed and not published. Tables whose mirrors lack rows
+        anyway, by `counts`, are skipped. Raises CutAgain if only a later cut can tell; at most once for each start of
+        the connector.
         """
         lost: dict[_Written, int] = {}
         is_sure = True
@@ -80,9 +82,9 @@ class LostRows:
                 is_sure = False
         if lost:
             raise _rows_lost(lost)
-        if is_sure:
-            self._doubts.clear()
-        return is_sure
+        if not is_sure:
+            raise CutAgain("only a later cut can tell whether the connector has skipped rows")
+        self._doubts.clear()
 
     @staticmethod
     def _written(log: CutLog, tables: Tables, cut: Cut, counts: Counts) -> Iterator[_Written]:

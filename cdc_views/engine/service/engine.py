@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
-from typing import Final, Self
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -16,10 +16,9 @@ from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import remembering, require_unbroken
-from cdc_views.engine.capture.captures import CAPTURE, SOURCE, VIEWS, known_takeover, reset_of
+from cdc_views.engine.capture.captures import Reset, facts_of, known_takeover, reset_of
 from cdc_views.engine.capture.declared import Declared, declare, texts_of
 from cdc_views.engine.capture.generation import (
-    PLACEHOLDER,
     generation_facts,
     generation_name,
     known_placeholder,
@@ -27,16 +26,18 @@ from cdc_views.engine.capture.generation import (
     require_same_source,
     require_same_tables,
 )
-from cdc_views.engine.capture.mirrored import TABLES, tables_detail
+from cdc_views.engine.capture.mirrored import tables_detail
+from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.epoch.recovery import recover, take_over
-from cdc_views.engine.epoch.steps import Swap, cut_of, read_offsets, run_epoch, run_retry
-from cdc_views.engine.epoch.swap import REQUEST, SwapRequest, find_swap, plan_swap, publish_swap, require_present
-from cdc_views.engine.epoch.tables import REBUILT, Place, Tables, where_published
-from cdc_views.engine.input import quarantine
+from cdc_views.engine.epoch.steps import EpochWriter
+from cdc_views.engine.epoch.swap import SwapRequest, find_swap, plan_swap, publish_swap, require_present
 from cdc_views.engine.input.bulk import BulkReader, OnProgress, TakeAhead, is_looked_up, nothing_ahead
 from cdc_views.engine.input.lost_rows import LostRows
+from cdc_views.engine.input.quarantine import Quarantine
+from cdc_views.engine.intent import Retry
 from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests, refusing
+from cdc_views.engine.tables import REBUILT, FindPath, Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewRunner
@@ -46,12 +47,13 @@ from cdc_views.log.markers import MarkerWriter
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.watch import WatchedSlot
 from cdc_views.lsn import Lsn
-from cdc_views.source.connection import connect, require_primary
+from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.marker import Marker
 from cdc_views.source.position import wal_end
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, read_control
+from cdc_views.store.control.details import TakeoverDetail
 from cdc_views.store.storage.disk import touching
 from cdc_views.store.warehouse import Warehouse
 
@@ -60,8 +62,34 @@ IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing h
 OnEpoch = Callable[[ControlRecord], None]
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What the control log says of the current capture.
+
+    `takeover` is that of the last engine that read it, `reset` the reset that began it, `published` its last published
+    epoch; each is None if there is none.
+    """
+
+    takeover: ControlRecord | None
+    reset: Reset | None
+    published: ControlRecord | None
+
+    @classmethod
+    def of(cls, control: ControlLog) -> _Known:
+        takeover = known_takeover(control.records)
+        published = None if takeover is None else control.published_in(takeover.generation)
+        return cls(takeover, reset_of(control.records), published)
+
+    @property
+    def facts(self) -> Mapping[str, Any] | None:
+        """The facts of the source that its mirrors are made from."""
+        if self.takeover is not None:
+            return facts_of(self.takeover)
+        return None if self.reset is None else self.reset.facts
+
+
 class Engine:
-    """Use as a context manager: entering takes the warehouse over, leaving frees it."""
+    """Use as a context manager: entering takes the warehouse over, leaving releases it."""
 
     def __init__(
         self,
@@ -73,12 +101,10 @@ class Engine:
         on_progress: OnProgress = lambda progress: None,
         take_ahead: TakeAhead = nothing_ahead,
     ) -> None:
-        """`spark` is the caller's to stop. `on_progress` is told how a first epoch's reading gets on.
+        """The caller stops `spark`. `on_progress` is called while a first epoch is read.
 
-        `take_ahead` gives what was read of the tables before there was a cut.
-
-        With `request` it does only that: the tables to be replaced are not looked at, whatever somebody else may
-        have written to them.
+        `take_ahead` gives what was read of the tables before there was a cut. With `request`, the engine does only
+        that: the tables to be replaced are not checked, whatever others may have written to them.
         """
         self._settings = settings
         self._clock = clock
@@ -107,74 +133,96 @@ class Engine:
         self._resources.close()
 
     def _start(self) -> None:
-        settings, writer = self._settings, uuid4().hex
+        settings, name = self._settings, uuid4().hex
         lock = WarehouseLock(settings.warehouse, settings.engine.lock_timeout_s)
         lock.acquire()
         self._resources.callback(lock.release)
         require_unbroken(settings.warehouse)
-        self._source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
-        declared = declare(settings, self._source, read_control(settings.warehouse))
-        control = ControlLog.open(settings.warehouse, writer, self._clock)
-        known, reset = known_takeover(control.records), reset_of(control.records)
-        made_of = known.detail[SOURCE] if known is not None else reset.facts if reset is not None else None
-        published = control.published_in(known.generation) if known is not None else None
-        require_primary(self._source)
-        if made_of is not None:
-            require_same_source(made_of, declared.identity, settings.source.slot)
-        marker = Marker(self._source, settings.source, writer)
-        require_not_behind(wal_end(self._source), marker.last(), published)
-        require_same_tables(made_of, declared.sources)
-        placeholder = read_placeholder(settings.log, known_placeholder(known))
+        source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
+        declared = declare(settings, source, read_control(settings.warehouse))
+        self._control = ControlLog.open(settings.warehouse, name, self._clock)
+        known = _Known.of(self._control)
+        marker = Marker(source, settings.source, name)
+        self._require_known_source(source, declared, known, marker)
+        takeover = known.takeover
+        placeholder = read_placeholder(settings.log, known_placeholder(takeover))
         declared = replace(declared, sources=with_placeholder(declared.sources, placeholder))
+        log = self._open_log(declared, marker, known)
+        facts = generation_facts(declared.identity, settings.source.slot, log.topics(), declared.sources)
+        lock.hold_in_jvm(self._spark)
+        generation = (takeover.generation if takeover else None) or generation_name(facts)
+        self._writer = self._open_writer(log, source, declared, known, generation)
+        self._requests = Requests(settings.warehouse)
+        self._maintenance = Maintenance(settings.warehouse, self._tables, self._control, settings.upkeep)
+        detail = TakeoverDetail(
+            source=facts,
+            placeholder=placeholder,
+            views=texts_of(view.definition for level in declared.levels for view in level),
+            tables=tables_detail(declared.sources),
+            capture=1 if known.reset is None else known.reset.capture.number,
+        )
+        self._take_over(log, source, declared, detail)
+
+    def _require_known_source(self, source: Connection, declared: Declared, known: _Known, marker: Marker) -> None:
+        """Raise unless the source is the one that the mirrors are made from, and has all that was published."""
+        require_primary(source)
+        if known.facts is not None:
+            require_same_source(known.facts, declared.identity, self._settings.source.slot)
+        require_not_behind(wal_end(source), marker.last(), known.published)
+        require_same_tables(known.facts, declared.sources)
+
+    def _open_log(self, declared: Declared, marker: Marker, known: _Known) -> Log:
+        settings = self._settings
         slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot, declared.identity)
         self._resources.enter_context(closing(slot))
-        self._log = self._resources.enter_context(
-            closing(open_log(settings, declared, marker, known, self._clock, slot, published))
-        )
-        facts = generation_facts(declared.identity, settings.source.slot, self._log.topics(), declared.sources)
-        lock.hold_in_jvm(self._spark)
-        warehouse = Warehouse(
-            settings.warehouse, self._spark, settings.store, commits_by_spark=settings.engine.parallel_commits
-        )
+        log = open_log(settings, declared, marker, known.takeover, self._clock, slot, known.published)
+        return self._resources.enter_context(closing(log))
+
+    def _open_writer(
+        self, log: Log, source: Connection, declared: Declared, known: _Known, generation: str
+    ) -> EpochWriter:
+        """Create the tables that do not exist yet, and wire everything that an epoch needs."""
+        settings = self._settings
+        commits = settings.engine.parallel_commits
+        warehouse = Warehouse(settings.warehouse, self._spark, settings.store, commits_by_spark=commits)
         if self._request is not None:
             require_present(warehouse, self._request)
-        generation = (known.generation if known else None) or generation_name(facts)
-        self._tables = Tables(
-            warehouse,
-            generation,
-            declared.sources,
-            settings.engine.parallel_commits,
-            self._place(published, "" if reset is None else f"{REBUILT}{generation}"),
-        )
-        self._tables.bulk = BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead)
-        self._tables.lost_rows = LostRows(self._source)
-        self._tables.parks = settings.log.on_bad_event == "park"
-        quarantine.declare(self._tables)
+        find_path = self._find_path(known.published, "" if known.reset is None else f"{REBUILT}{generation}")
+        tables = Tables(warehouse, generation, declared.sources, commits, find_path)
+        quarantine = Quarantine(tables, parks=settings.log.on_bad_event == "park")
         views = [view for level in declared.levels for view in level]
-        failures = declare_views(self._spark, self._tables, views, declared.running, declared.refused)
-        self._views = ViewRunner(self._spark, declared.levels, failures)
-        self._control = control
-        self._requests = Requests(settings.warehouse)
-        self._maintenance = Maintenance(settings.warehouse, self._tables, control, settings.upkeep)
-        with control.writing():
-            detail = {SOURCE: facts, PLACEHOLDER: placeholder, VIEWS: texts_of(view.definition for view in views)}
-            detail |= {TABLES: tables_detail(declared.sources)}
-            take_over(control, self._tables, {**detail, CAPTURE: 1 if reset is None else reset.capture.number})
+        failures = declare_views(self._spark, tables, views, declared.running, declared.refused)
+        return EpochWriter(
+            log,
+            tables,
+            ViewRunner(self._spark, declared.levels, failures),
+            self._control,
+            quarantine,
+            BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead),
+            LostRows(source),
+        )
+
+    def _take_over(self, log: Log, source: Connection, declared: Declared, detail: TakeoverDetail) -> None:
+        with self._control.writing():
+            take_over(self._control, self._tables, detail.json_fields())
         if self._request is not None:
-            # Before an open intent is looked at: its tables are those that are to be replaced.
+            # Before an open intent is recovered: its tables are those to be replaced.
             self._tables.standing_in = frozenset(self._request.tables)
         self._requests.forget()
         if self._tables.published is None:
-            require_dates_of_snapshot(self._source, declared.sources)
-            quarantine.forget_others(self._tables, control, self._log.topics())
-            self._tables.skip(self._log.begin())
+            require_dates_of_snapshot(source, declared.sources)
+            self._writer.quarantine.forget_others(self._control, log.topics())
+            self._tables.skip(log.begin())
+
+    @property
+    def _tables(self) -> Tables:
+        return self._writer.tables
 
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
         """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`.
 
-        Of a table that is stopped no epoch holds everything (`require_none_stopped`). Raises Fenced once another engine
-        has taken over, whatever comes of that first; DiskFull; RequestFailed where a new engine is to be made, which
-        goes on.
+        An epoch does not hold everything of a stopped table (`require_none_stopped`). Raises Fenced once another engine
+        has taken over, whatever else fails first; DiskFull; RequestFailed if the engine must be restarted to go on.
         """
         with self._writing():
             self._run(once, until, on_epoch)
@@ -185,13 +233,13 @@ class Engine:
             raise stopped.exception()
 
     def _run(self, once: bool, until: Lsn | None, on_epoch: OnEpoch) -> None:
-        recovered = recover(self._log, self._tables, self._views, self._control)
+        recovered = recover(self._writer)
         if recovered is not None:
             on_epoch(recovered)
         idle_interval_s = self._settings.engine.idle_epoch_interval_s if until is None and not once else 0
         while not (once and recovered) and not self._holds(until):
             self._serve_requests(on_epoch)
-            record = run_epoch(self._log, self._tables, self._views, self._control, idle_interval_s)
+            record = self._writer.run(idle_interval_s)
             self._maintenance.slot()
             if record is None:
                 self._clock.sleep(IDLE_WAIT_S)
@@ -203,38 +251,33 @@ class Engine:
     def swap(self) -> ControlRecord:
         """Publish the tables of the request that this engine was made for. Raises UnknownView, BadReplay, LogGap."""
         with self._writing():
-            return self._swap()
-
-    def _swap(self) -> ControlRecord:
-        assert self._request is not None
-        recover(self._log, self._tables, self._views, self._control)
-        done = find_swap(self._control.records, self._request.id)
-        if done is not None:
-            return done
-        swap = plan_swap(self._log, self._tables, self._control, self._request)
-        return self._publish_swap(self._request, swap)
+            assert self._request is not None
+            recover(self._writer)
+            done = find_swap(self._control.records, self._request.id)
+            if done is not None:
+                return done
+            return publish_swap(self._writer, self._request, plan_swap(self._writer, self._request))
 
     def amend(self, request: QuarantineRequest) -> ControlRecord:
-        """Do what is asked of the quarantine; the record that says so. Raises UnknownEvent and what an epoch raises."""
+        """Change the quarantine as requested; returns its record. Raises UnknownEvent and what an epoch raises."""
         with self._writing():
             try:
-                recover(self._log, self._tables, self._views, self._control)
+                recover(self._writer)
             except UNAPPLICABLE:
-                # The event is in quarantine now, and may be the one that is to be discarded.
+                # The event is in quarantine now, and may be the one to discard.
                 if request.kind != "discard":
                     raise
             return self._amend(request)
 
     def _amend(self, request: QuarantineRequest) -> ControlRecord:
-        detail = {REQUEST: request.id}
+        quarantine = self._writer.quarantine
         if request.kind == "discard":
             assert request.place is not None
-            if quarantine.discard(self._tables, self._control, request.place, detail) == "stopped":
+            if quarantine.discard(self._control, request.place, request.id) == "stopped":
                 return self._control.records[-1]
         elif request.place is not None:
-            quarantine.find(self._tables, request.place)
-        retry = quarantine.Retry(request.place, detail)
-        return run_retry(self._log, self._tables, self._views, self._control, retry)
+            quarantine.find(request.place)
+        return self._writer.run_retry(Retry(request.place, request.id))
 
     def _serve_requests(self, on_epoch: OnEpoch) -> None:
         while (request := self._requests.take()) is not None:
@@ -249,15 +292,12 @@ class Engine:
             with refusing(UnknownEvent):
                 return self._amend(request)
         with refusing(Exception):  # a plan changes nothing
-            swap = plan_swap(self._log, self._tables, self._control, request)
+            swap = plan_swap(self._writer, request)
         with refusing(BadReplay):
-            return self._publish_swap(request, swap)
+            return publish_swap(self._writer, request, swap)
 
-    def _publish_swap(self, request: SwapRequest, swap: Swap) -> ControlRecord:
-        return publish_swap(self._log, self._tables, self._views, self._control, request, swap)
-
-    def _place(self, last: ControlRecord | None, suffix_of_views: str) -> Place:
-        published = where_published(last, suffix_of_views)
+    def _find_path(self, last: ControlRecord | None, suffix_of_views: str) -> FindPath:
+        published = as_published(last, suffix_of_views)
         requested = self._request.tables if self._request is not None else {}
         return lambda name, path: requested[name].path if name in requested else published(name, path)
 
@@ -275,14 +315,14 @@ def open_log(
     slot: WatchedSlot | None = None,
     published: ControlRecord | None = None,
 ) -> Log:
-    """The log of a project; `known` is the takeover that says which topics its mirrors were made from."""
+    """Open the log of a project. `known` is the takeover that has the topics its mirrors were made from."""
     looked_up = [table.name for table in declared.sources if is_looked_up(table)]
     return Log(
         settings.log,
         settings.source.tables,
         marker,
         publication=settings.source.publication,
-        known_topics=known.detail[SOURCE]["topics"] if known else None,
+        known_topics=facts_of(known)["topics"] if known else None,
         toast_lookup=looked_up,
         bulk=[table.name for table in declared.sources if not is_looked_up(table)],
         published=cut_of(published, {}, read_offsets(published)) if published else None,

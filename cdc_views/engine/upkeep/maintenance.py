@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.epoch.tables import REBUILT, Tables
+from cdc_views.engine.tables import REBUILT, Tables
 from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.metrics import UpkeepStep
 from cdc_views.store.control.control_log import ControlLog

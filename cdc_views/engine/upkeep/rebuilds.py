@@ -16,7 +16,6 @@ from typing import Final
 import orjson
 
 FOLDER: Final = ".rebuilds"
-SEPARATOR: Final = "-"  # between the path that a table's definition gives it and the id of the rebuild that made it
 
 
 @dataclass(frozen=True)

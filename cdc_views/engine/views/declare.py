@@ -14,13 +14,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from cdc_views.engine.epoch.tables import Tables, mirror_spec
 from cdc_views.engine.spark.session import require_alive
+from cdc_views.engine.tables import VIEW_FOLDER, Tables, mirror_spec
 from cdc_views.engine.views.determinism import check_determinism
 from cdc_views.engine.views.dialect_notes import notes
 from cdc_views.engine.views.failures import failure_of, first_line
 from cdc_views.engine.views.plan_tree import AnalysedPlan
-from cdc_views.engine.views.relations import VIEW_FOLDER
 from cdc_views.engine.views.shapes import Shapes
 from cdc_views.engine.views.strategies.full import HASH, NUMBER
 from cdc_views.engine.views.text_columns import TextColumns, require_text_columns_as_meant, text_columns
@@ -65,13 +64,14 @@ def declare_views(
     understand the query, UnsupportedView for a column that cannot be published.
     """
     shapes, failures = Shapes(spark), dict[str, str]()
+    texts = mirrored_text_columns(tables)
     for view in views:
         name = view.definition.name
         try:
             if name in refused:
                 raise refused[name]
             _require_parents(view, failures)
-            declare_view(shapes, tables, view)
+            declare_view(shapes, tables, texts, view)
         except BadView as error:
             if name not in running:
                 raise
@@ -95,14 +95,22 @@ def _published_spec(view: CompiledView, tables: Tables, published: TableVersion)
     return TableSpec(view.definition.name, published.path, schema, key, view.definition.layout)
 
 
-def declare_view(shapes: Shapes, tables: Tables, view: CompiledView) -> None:
-    """Make the table of one view known, whose inputs are; `shapes` may serve many. Raises like `declare_views`."""
-    analysed = analyse_view(shapes, tables.specs, tables.text_columns, view)
+def mirrored_text_columns(tables: Tables) -> dict[str, TextColumns]:
+    """The text columns of every mirror, by table."""
+    return {name: text_columns(source, tables.specs[name].schema) for name, source in tables.sources.items()}
+
+
+def declare_view(shapes: Shapes, tables: Tables, texts: dict[str, TextColumns], view: CompiledView) -> None:
+    """Add one view to `tables`, which has its inputs already, and its text columns to `texts`.
+
+    `shapes` may be shared by many views. Raises like `declare_views`.
+    """
+    analysed = analyse_view(shapes, tables.specs, texts, view)
     try:
         tables.add(analysed.spec)
     except UnsupportedType as error:
         raise UnsupportedView(f"{view.definition.place()}: {error.message}", hint=error.hint) from None
-    tables.text_columns[analysed.spec.name] = analysed.text_columns
+    texts[analysed.spec.name] = analysed.text_columns
 
 
 def analyse_views(

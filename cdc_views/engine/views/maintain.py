@@ -11,17 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import faults, metrics
-from cdc_views.engine.epoch.parallel import in_parallel
-from cdc_views.engine.epoch.tables import Tables
-from cdc_views.engine.input.quarantine import NAME as QUARANTINE
+from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
+from cdc_views.engine.intent import Intent
+from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import job_group
 from cdc_views.engine.spark.session import require_alive
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.strategies import STRATEGIES, Recompute
@@ -30,9 +31,6 @@ from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.commits.through_spark import naming_disk_errors
 from cdc_views.store.storage.disk import touching
-
-if TYPE_CHECKING:
-    from cdc_views.engine.epoch.steps import Intent
 
 TRIES: Final = 2
 

@@ -7,18 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import metrics
+from cdc_views.engine.tables import VIEW_FOLDER
 from cdc_views.engine.views.strategies.full import HASH, NUMBER
 from cdc_views.metrics import Work
 from cdc_views.store.warehouse import Warehouse
 
 _Version = tuple[str, int]  # path and version
-
-VIEW_FOLDER: Final = "views/"  # the folder of the views' tables
 
 
 def is_hidden(path: str, column: str) -> bool:

@@ -22,9 +22,9 @@ from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.config import Settings
 from cdc_views.engine.capture.declared import Declared
 from cdc_views.engine.capture.generation import generation_facts, generation_name
-from cdc_views.engine.epoch.tables import mirror_spec
 from cdc_views.engine.input.bulk import Ahead, BulkReader, OnProgress, Progress, is_looked_up
 from cdc_views.engine.input.bulk_files import Range
+from cdc_views.engine.tables import mirror_spec
 from cdc_views.errors import CdcViewsError, NotRunning
 from cdc_views.log.freshness import Freshness
 from cdc_views.log.placeholder import read_placeholder

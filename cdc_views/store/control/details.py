@@ -1,0 +1,126 @@
+"""The details of control records, one model for each kind of record.
+
+A record keeps its detail as JSON. `read` parses it, `json` makes it; fields that were not given are not written, so
+that records of earlier versions and of this one read the same. A field that a later version adds is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from cdc_views.captured import CapturedSet
+from cdc_views.stopped import StoppedTable
+from cdc_views.store.control.records import ControlRecord
+
+
+class _Detail(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def given(cls, **fields: Any) -> Self:
+        """A detail with the fields that have a value: neither None nor empty."""
+        return cls(**{name: value for name, value in fields.items() if value is not None and value != {}})
+
+    @classmethod
+    def read(cls, record: ControlRecord) -> Self:
+        """Parse the detail of a record."""
+        return cls.model_validate(dict(record.detail))
+
+    def json_fields(self) -> dict[str, Any]:
+        """The detail as a record keeps it."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A table that readers do not see: `version` of `path` holds the log up to the end of `epoch`.
+
+    It may hold later changes too, but none from `position` on.
+    """
+
+    path: str
+    version: int
+    epoch: int
+    position: str | None = None
+
+
+class CutDetail(_Detail):
+    """What an intent and a published record say of their cut, besides the record's own columns.
+
+    `marker` is the number of the marker that ended it, `captured` describes the captured tables at its position,
+    `leader_epochs` has the leader epoch of each partition at its end, `stopped` the tables that stop in it.
+    """
+
+    marker: int | None = None
+    captured: CapturedSet | None = None
+    leader_epochs: Mapping[str, int] = {}
+    stopped: Mapping[str, StoppedTable] = {}
+
+
+class IntentDetail(CutDetail):
+    """The detail of an intent: everything that a recovery needs to repeat the attempt.
+
+    `start` has the first offset of each partition. Spark reads the tables of `bulk`. `swaps` is the kind of the record
+    that the attempt will publish, if it swaps tables. `quarantine` is the version of the quarantine that it starts
+    from. `retries` is the parked event whose key is retried; empty for all parked events.
+    """
+
+    start: Mapping[str, int] = {}
+    bulk: tuple[str, ...] = ()
+    swaps: Literal["swap", "rollback"] | None = None
+    quarantine: int | None = None
+    retries: tuple[str | int, ...] | None = None
+
+
+class PublishedDetail(CutDetail):
+    """The detail of a published record.
+
+    `changes` and `snapshot_rows` count the events of each mirror, `failures` has the reason of each failed view,
+    `parked` and `discarded` count keys and events by table. `stage_ms` are milliseconds by stage, `ways` the execution
+    path of each step by table, `upkeep` what upkeep did since the last record.
+    `request` is the id of the request that the record answers, `replaced` the tables that a swap has replaced.
+    """
+
+    changes: Mapping[str, int] = {}
+    snapshot_rows: Mapping[str, int] = {}
+    failures: Mapping[str, str] = {}
+    parked: Mapping[str, int] = {}
+    discarded: Mapping[str, int] = {}
+    stage_ms: Mapping[str, int] = {}
+    ways: Mapping[str, Mapping[str, str]] = {}
+    upkeep: Mapping[str, float] = {}
+    request: str | None = None
+    replaced: Mapping[str, Standby] = {}
+
+
+class TakeoverDetail(_Detail):
+    """The detail of a takeover by an engine; that of a rollback or a test may be empty.
+
+    `source` has the facts of the generation (engine/capture/generation.py), `placeholder` what the log's events have
+    for unchanged values, `views` the hash of each view's text, `tables` each table as its mirror was made of it, and
+    `capture` the number of the capture that the writer reads.
+    """
+
+    source: Mapping[str, Any] | None = None
+    placeholder: str | None = None
+    views: Mapping[str, str] = {}
+    tables: Mapping[str, Mapping[str, Any]] = {}
+    capture: int = 1
+
+
+class QuarantineDetail(_Detail):
+    """The detail of a record of kind `quarantine`: events and their new states, or how many were forgotten."""
+
+    events: tuple[tuple[str, int, int, str], ...] = ()
+    forgotten: int | None = None
+    request: str | None = None
+
+
+def request_of(record: ControlRecord) -> str | None:
+    """The id of the request that a record answers, if it answers one."""
+    found = record.detail.get("request")
+    return None if found is None else str(found)
