@@ -55,9 +55,8 @@ class PublishedEpoch:
 
     @property
     def tables(self) -> dict[str, TableVersion]:
-        """The mirrors and views, without what the engine keeps for itself."""
-        is_own = {name: name.startswith("_") and "." not in name for name in self.record.tables}
-        return {name: table for name, table in self.record.tables.items() if not is_own[name]}
+        """The mirrors and views, without internal tables of the engine."""
+        return {name: table for name, table in self.record.tables.items() if table.kind != "internal"}
 
     def table(self, name: str) -> TableVersion:
         """Path and version of a mirror (`schema.table`) or view.

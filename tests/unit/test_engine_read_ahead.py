@@ -14,9 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from cdc_views.config import Settings, SourceSettings
+from cdc_views.engine.capture import read_ahead
 from cdc_views.engine.capture.declared import Declared
 from cdc_views.engine.capture.read_ahead import ReadAhead, Reading, TableAhead
-from cdc_views.engine.capture import read_ahead
 from cdc_views.engine.input.bulk import Ahead, BulkReader, Progress
 from cdc_views.engine.input.bulk_files import Range
 from cdc_views.engine.tables import mirror_spec

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_views.engine.spark.session import require_alive
-from cdc_views.engine.tables import VIEW_FOLDER, Tables, mirror_spec
+from cdc_views.engine.tables import Tables, mirror_spec
 from cdc_views.engine.views.determinism import check_determinism
 from cdc_views.engine.views.dialect_notes import notes
 from cdc_views.engine.views.failures import failure_of, first_line
@@ -28,6 +28,7 @@ from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control.control_log import TableVersion
+from cdc_views.store.control.records import VIEW_FOLDER
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.nesting import nested_too_deeply
 

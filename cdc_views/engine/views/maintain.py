@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import faults, metrics
-from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import job_group
@@ -85,8 +84,8 @@ class ViewRunner:
     def are_built(self, tables: Tables) -> bool:
         """Whether the last epoch has every view, in its present definition, and none besides or to be tried again."""
         names = {view.definition.name for view in self.views}
-        published = tables.published.tables if tables.published is not None else ()
-        dropped = {name for name in published if "." not in name and name != QUARANTINE} - names
+        published = tables.published.tables if tables.published is not None else {}
+        dropped = {name for name, table in published.items() if table.kind == "view"} - names
         again = not self._has_begun and any(tables.is_failed(name) for name in names)
         if not all(tables.is_failed(name) for name in self._failures):
             return False

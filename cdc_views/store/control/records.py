@@ -14,6 +14,11 @@ from cdc_views.lsn import Lsn
 
 Kind = Literal["takeover", "intent", "publish", "abandon", "swap", "rollback", "upkeep", "quarantine", "reset"]
 
+TableKind = Literal["mirror", "view", "internal"]
+
+MIRROR_FOLDER: Final = "mirrors/"
+VIEW_FOLDER: Final = "views/"
+
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PUBLISHING: Final[frozenset[str]] = frozenset({"publish", "swap", "rollback"})
 
@@ -48,6 +53,13 @@ class TableVersion:
     path: str
     version: int
     status: str
+
+    @property
+    def kind(self) -> TableKind:
+        """What the table is. Tables of ours that are neither mirror nor view, such as the quarantine, are internal."""
+        if self.path.startswith(MIRROR_FOLDER):
+            return "mirror"
+        return "view" if self.path.startswith(VIEW_FOLDER) else "internal"
 
 
 @dataclass(frozen=True)
