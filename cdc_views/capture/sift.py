@@ -21,7 +21,7 @@ from typing import Final
 from cdc_views.capture.envelope import Change, Envelope, Identity, Key
 from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded, Stored
 from cdc_views.errors import CdcViewsError
-from cdc_views.log.record import Order, Place, Record
+from cdc_views.log.record import LogOffset, Order, Record
 from cdc_views.source.catalog import SourceTable
 
 FOLLOWS: Final = "waits for an earlier event of its key"
@@ -37,9 +37,9 @@ class Parked:
     reason: str
 
     @property
-    def place(self) -> Place:
+    def log_offset(self) -> LogOffset:
         """Where the record is."""
-        return self.record.place
+        return self.record.log_offset
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Known:
 
     parked: Collection[Identity] = frozenset()
     lost: Collection[Identity] = frozenset()
-    left_out: Collection[Place] = frozenset()
+    left_out: Collection[LogOffset] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class _Walk:
     def add(self, record: Record) -> None:
         """Apply the record, or park it."""
         identity = self._envelope.identity(record)
-        if record.place in self.known.left_out:
+        if record.log_offset in self.known.left_out:
             if isinstance(identity[1], tuple):
                 self.fold.lose(identity[1])
         elif identity in self.known.parked:
@@ -207,7 +207,7 @@ class _Walk:
 
 def _named(error: CdcViewsError, record: Record) -> CdcViewsError:
     """The error, with the place of its record in front unless it is there."""
-    place = str(record.place)
+    place = str(record.log_offset)
     if error.message.startswith(place):
         return error
     named = copy(error)
@@ -217,4 +217,4 @@ def _named(error: CdcViewsError, record: Record) -> CdcViewsError:
 
 def in_order(records: Iterable[Record]) -> list[Record]:
     """Records of several partitions, each in offset order."""
-    return sorted(records, key=lambda record: record.place)
+    return sorted(records, key=lambda record: record.log_offset)

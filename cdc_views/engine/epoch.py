@@ -22,7 +22,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import Offsets, Place, find_place, offsets_by_name, offsets_by_partition
+from cdc_views.log.record import LogOffset, Offsets, find_place, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.stopped import STOPPED, stopped_detail, stopped_in
@@ -195,7 +195,7 @@ def _cut_again(log: CutLog, tables: Tables, views: ViewRunner, control: ControlL
     return finish_epoch(log, tables, views, control, again, Stages())
 
 
-def _entry_at(log: CutLog, place: Place, intent: Intent, error: CdcViewsError) -> Entry:
+def _entry_at(log: CutLog, place: LogOffset, intent: Intent, error: CdcViewsError) -> Entry:
     record = log.record_at(place)
     if record is None:
         raise error

@@ -24,7 +24,7 @@ from cdc_views.engine.quarantine import Counts
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import Place
+from cdc_views.log.record import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
@@ -41,7 +41,7 @@ class _Written:
     table: SourceTable
     key: Key
     transaction: int
-    place: Place
+    place: LogOffset
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LostRows:
 
     def __init__(self, source: Connection) -> None:
         self._source = source
-        self._doubts: dict[Place, _Doubt] = {}
+        self._doubts: dict[LogOffset, _Doubt] = {}
 
     def is_sure(self, log: CutLog, tables: Tables, cut: Cut, commits: Mapping[str, int], counts: Counts) -> bool:
         """Raise RowsLost unless the mirrors have all rows that the cut was to give them.
@@ -94,7 +94,7 @@ class LostRows:
             change = Envelope(table).read(record)
             key = change.new_key if change.op == "d" else change.key if change.op == "c" else None
             if key is not None:
-                yield _Written(table, key, record.value["source"]["txId"], record.place)
+                yield _Written(table, key, record.value["source"]["txId"], record.log_offset)
 
     def _missing(self, written: _Written, tables: Tables, commits: Mapping[str, int]) -> Iterator[StoredRow]:
         """The rows beside the written one that the mirror does not have."""

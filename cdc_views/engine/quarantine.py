@@ -23,7 +23,16 @@ import pyarrow as pa
 from cdc_views.capture.envelope import NEW_KEY, OLD_KEY, Envelope, Identity
 from cdc_views.capture.sift import Known, Parked, Sifted, in_order
 from cdc_views.errors import BadEvent, CdcViewsError, UnknownEvent
-from cdc_views.log.record import KeptRecord, Offsets, Place, RawRecord, Record, TopicPartition, parse_record, place_of
+from cdc_views.log.record import (
+    KeptRecord,
+    LogOffset,
+    Offsets,
+    RawRecord,
+    Record,
+    TopicPartition,
+    log_offset_of,
+    parse_record,
+)
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import ControlLog
 from cdc_views.store.entries import NO_TABLE
@@ -73,14 +82,14 @@ class Entry:
     epoch: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogOffset:
         """Where the event is in the log."""
-        return self.record.place
+        return self.record.log_offset
 
     @classmethod
     def of(cls, table: str, record: RawRecord, reason: str, state: State, epoch: int) -> Entry:
         """An entry with the bytes of a record."""
-        kept = KeptRecord(place_of(record), record.timestamp()[1], record.key(), record.value(), record.headers())
+        kept = KeptRecord(log_offset_of(record), record.timestamp()[1], record.key(), record.value(), record.headers())
         return cls(table, kept, reason, state, epoch)
 
 
@@ -107,7 +116,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
     """A row of the table, which may lack the bytes."""
     headers = row.get("headers")
     pairs = None if headers is None else [(header["name"], header["value"]) for header in headers]
-    place = Place(row["topic"], row["partition"], row["offset"])
+    place = LogOffset(row["topic"], row["partition"], row["offset"])
     record = KeptRecord(place, row["timestamp_ms"], row["key"], row.get("value"), pairs)
     return Entry(row["table"], record, row["reason"], row["state"], row["epoch"])
 
@@ -128,7 +137,7 @@ def version_of(tables: Tables) -> int | None:
 class Retry:
     """That parked events are to be applied again: those of the key of the event at `place`, or all (None)."""
 
-    place: Place | None
+    place: LogOffset | None
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -137,7 +146,7 @@ class Past:
     """What the quarantine has of one table when an epoch begins; `records` are to be applied before the cut's."""
 
     entries: Sequence[Entry] = ()
-    identities: Mapping[Place, Identity] = field(default_factory=dict)
+    identities: Mapping[LogOffset, Identity] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
     records: Sequence[Record] = ()
     retried: Collection[Identity] = frozenset()
@@ -163,7 +172,7 @@ def past_of(source: SourceTable, entries: Sequence[Entry], start: Offsets, retry
     return Past(entries, identities, known, in_order(parse_record(each.record) for each in again), retried)
 
 
-def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[Place, Identity]:
+def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[LogOffset, Identity]:
     envelope = Envelope(source)
     # Without its value, which may not be there, it is a tombstone of the same key.
     keys = {each.place: replace(each.record, value_bytes=None, header_pairs=None) for each in entries}
@@ -171,7 +180,7 @@ def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[Place, Id
 
 
 def _retried(
-    source: SourceTable, entries: Iterable[Entry], identities: Mapping[Place, Identity], retry: Retry | None
+    source: SourceTable, entries: Iterable[Entry], identities: Mapping[LogOffset, Identity], retry: Retry | None
 ) -> set[Identity]:
     """The keys to be tried again, with those that a row has moved to or come from: they wait for each other."""
     if retry is None:
@@ -204,7 +213,7 @@ def _other_keys(source: SourceTable, entry: Entry) -> set[Any]:
     return found - {None}
 
 
-def _is_before(place: Place, offsets: Offsets) -> bool:
+def _is_before(place: LogOffset, offsets: Offsets) -> bool:
     return place.offset < offsets.get(TopicPartition(place.topic, place.partition), 0)
 
 
@@ -213,16 +222,16 @@ class Step:
     """What an epoch does to the quarantine, told table by table. `refused` are errors of events new to it."""
 
     epoch: int
-    put: dict[Place, Entry] = field(default_factory=dict)
-    gone: set[Place] = field(default_factory=set)
+    put: dict[LogOffset, Entry] = field(default_factory=dict)
+    gone: set[LogOffset] = field(default_factory=set)
     refused: list[tuple[CdcViewsError, Entry]] = field(default_factory=list)
 
     def add(self, source: SourceTable, past: Past, sifted: Sifted, end: Offsets) -> None:
         """Take in what has become of one table's events up to `end`."""
         known = {each.place: each for each in past.entries}
-        kept = {each.place for each in sifted.parked}
+        kept = {each.log_offset for each in sifted.parked}
         for parked in sifted.parked:
-            self._park(str(source.name), parked, known.get(parked.place))
+            self._park(str(source.name), parked, known.get(parked.log_offset))
         self.gone |= {
             each.place for each in past.entries if each.place not in kept and _is_done(each, past, sifted, end)
         }
@@ -242,7 +251,7 @@ class Step:
         assert parked.record.raw is not None
         was_parked = known is not None and known.state in PARKED
         since = known.epoch if known is not None and was_parked else self.epoch
-        reason = parked.reason.removeprefix(f"{parked.place}: ")
+        reason = parked.reason.removeprefix(f"{parked.log_offset}: ")
         entry = Entry.of(table, parked.record.raw, reason, "waiting" if parked.error is None else "bad", since)
         if known is None or (known.state, known.reason) != (entry.state, entry.reason):
             self.put[entry.place] = entry
@@ -261,7 +270,7 @@ def _is_done(entry: Entry, past: Past, sifted: Sifted, end: Offsets) -> bool:
     return identity in past.retried if entry.state in PARKED else _is_before(entry.place, end)
 
 
-def _keys(places: Iterable[Place]) -> pa.Table:
+def _keys(places: Iterable[LogOffset]) -> pa.Table:
     key = pa.schema([SPEC.schema.field(name) for name in SPEC.key])
     return pa.Table.from_pylist([place._asdict() for place in sorted(places)], schema=key)
 
@@ -335,7 +344,7 @@ def keep_stopped(tables: Tables, control: ControlLog, entries: Sequence[Entry]) 
         keep(tables, control, new)
 
 
-def discard(tables: Tables, control: ControlLog, place: Place, detail: Mapping[str, Any]) -> State:
+def discard(tables: Tables, control: ControlLog, place: LogOffset, detail: Mapping[str, Any]) -> State:
     """Mark an event as given up; returns the state that it had. Raises UnknownEvent."""
     entry = find(tables, place)
     if entry.state != "discarded":
@@ -344,7 +353,7 @@ def discard(tables: Tables, control: ControlLog, place: Place, detail: Mapping[s
     return entry.state
 
 
-def find(tables: Tables, place: Place) -> Entry:
+def find(tables: Tables, place: LogOffset) -> Entry:
     """The entry of an event, with its bytes. Raises UnknownEvent."""
     found = [] if tables.quarantine is None else tables.quarantine.whole(tables.version(NAME))
     for entry in found:

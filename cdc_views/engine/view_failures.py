@@ -70,7 +70,7 @@ def first_line(error: PySparkException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def place_of(definition: ViewDefinition, fragments: Iterable[str]) -> str | None:
+def log_offset_of(definition: ViewDefinition, fragments: Iterable[str]) -> str | None:
     """`file:line:column` of the first of these pieces of SQL that the view's text has.
 
     Spark sees the query with the inputs renamed, so the fragment it names is looked for in the text as written.
@@ -105,7 +105,7 @@ def _by_spark(causes: Iterable[Any], definition: ViewDefinition) -> str | None:
         for name, value in dict(jvm.PythonErrorUtils.getMessageParameters(java)).items():
             shown[name] = value if name in _SAFE else _MASKED
         text = jvm.org.apache.spark.SparkThrowableHelper.getMessage(condition, shown)
-        place = place_of(definition, _fragments(java))
+        place = log_offset_of(definition, _fragments(java))
         return " ".join(f"{place}: {text}".split() if place else text.split())
     return None
 

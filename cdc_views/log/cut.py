@@ -18,7 +18,7 @@ from typing import Protocol
 
 from cdc_views.captured import CapturedSet
 from cdc_views.errors import RESET, LogDiscontinuity, SequenceRegressed
-from cdc_views.log.record import Offsets, Order, Place, RawRecord, Record, TopicPartition
+from cdc_views.log.record import LogOffset, Offsets, Order, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable
@@ -68,7 +68,7 @@ class CutLog(Protocol):
     def records(self, cut: Cut) -> Iterator[Record]:
         """Yield the records of mirrored tables in the cut, but for `bulk`, partition by partition in offset order."""
 
-    def record_at(self, place: Place) -> RawRecord | None:
+    def record_at(self, at: LogOffset) -> RawRecord | None:
         """Read one record of a table's topic again; None if it is gone."""
 
     def changes_before_starts(self, cut: Cut) -> list[Record]:
@@ -183,7 +183,7 @@ def discontinuity(record: Record, floor: Lsn, before: Order | None = None) -> Lo
     `before` is the highest order in its partition so far: it tells a change that comes late from one that comes again.
     """
     return LogDiscontinuity(
-        f"{record.place}: order is {_printed(record.order or Order(None, None))}, "
+        f"{record.log_offset}: order is {_printed(record.order or Order(None, None))}, "
         f"wanted at least the published position {floor}"
         + ("" if before is None else f"; the highest before it is {_printed(before)}"),
         hint=f"the log goes on from an earlier state of the source (a failover, a restore, a new slot); {RESET}",

@@ -26,13 +26,13 @@ from cdc_views.errors import (
 )
 from cdc_views.log.barrier import Barrier
 from cdc_views.log.cut import Cut
-from cdc_views.log.freshness import Freshness
 from cdc_views.log.holding import Holding, TooLong
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter, committed_at
 from cdc_views.log.memory import batch_of
 from cdc_views.log.ranges import is_end, read_piece, read_range, require_kept, require_readable
 from cdc_views.log.reader import Reader
-from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
+from cdc_views.log.record import LogOffset, Offsets, RawRecord, Record, TopicPartition, parse_records, require_event
+from cdc_views.log.retention import LogRetention
 from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.starts import Starts
 from cdc_views.log.stops import Judge, Judged, Stop
@@ -109,7 +109,7 @@ class Log:
         self._stopped: dict[TableName, StoppedTable] | None = None  # by the cut that is being made
         self._epochs = _epochs_at_end(published) if published else {}
         mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._mirrored]
-        self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
+        self._retention = LogRetention(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
         self._holding = Holding(settings, self._tables, self._partitions, bulk)
@@ -244,7 +244,7 @@ class Log:
         """
         if position is None or not self._settings.exactly_once:
             raise self._holding.too_large("the first cut, and any without exactly-once, is one")
-        if not self._freshness.has_every_version(self._clock.now().timestamp()):
+        if not self._retention.has_every_version(self._clock.now().timestamp()):
             raise self._holding.too_large("the log was not read for so long that it can only be read as a whole")
         if self._holding.bulk:
             self._hold(after, position, frozenset(), is_all_held=True)
@@ -338,10 +338,10 @@ class Log:
         table = self._tables[topic]
         return table in self._mirrored and table not in cut.stopped
 
-    def record_at(self, place: Place) -> RawRecord | None:
+    def record_at(self, at: LogOffset) -> RawRecord | None:
         """Read one record again; None if it was compacted away."""
-        partition = TopicPartition(place.topic, place.partition)
-        pieces = read_piece(self._settings, partition, place.offset, place.offset + 1)
+        partition = TopicPartition(at.topic, at.partition)
+        pieces = read_piece(self._settings, partition, at.offset, at.offset + 1)
         return next((record for piece in pieces for record in piece), None)
 
     def changes_before_starts(self, cut: Cut) -> list[Record]:
@@ -358,16 +358,16 @@ class Log:
         self._require_kept(cut.end, cut.leader_epochs)
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
         # Only a later version of a row makes the cleaner remove an earlier one.
-        if age_s > self._freshness.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
+        if age_s > self._retention.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
             raise LogGap(
                 f"the cut at position {cut.position} is {age_s:.0f} s old, and after "
-                f"{self._freshness.validity_s:.0f} s its rows may have been compacted away",
+                f"{self._retention.validity_s:.0f} s its rows may have been compacted away",
                 hint="a later cut holds all of it",
             )
 
     def require_gapless(self, since: datetime) -> None:
         """Raise LogGap unless the log still tells of everything that was deleted since then."""
-        self._freshness.require_gapless(since.timestamp(), self._clock.now().timestamp())
+        self._retention.require_gapless(since.timestamp(), self._clock.now().timestamp())
 
     def require_read_in_time(self, began: datetime) -> None:
         """Raise LogGap unless a reading from the first offsets, just ended, was fast enough to meet every delete.
@@ -375,10 +375,10 @@ class Log:
         A delete that was cleaned already stays for delete.retention.ms from then on only: it may go while we read.
         """
         took_s = (self._clock.now() - began).total_seconds()
-        if took_s > self._freshness.reading_limit_s:
+        if took_s > self._retention.reading_limit_s:
             raise LogGap(
                 f"reading the log from its beginning took {took_s:.0f} s, and it keeps deletes for "
-                f"{self._freshness.reading_limit_s:.0f} s",
+                f"{self._retention.reading_limit_s:.0f} s",
                 hint="raise delete.retention.ms of the topics, or rebuild from a snapshot",
             )
 
@@ -421,7 +421,7 @@ class Log:
             raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
         ends = self._ends(after)
         require_readable(begin_offsets(self._admin, after), after)
-        self._freshness.start(caught_up_at)
+        self._retention.start(caught_up_at)
         self._hold(after, position, self.too_long(after, ends))
 
     def _hold(
@@ -463,12 +463,12 @@ class Log:
             # The ends were those of these topics, and what was committed before the marker is in these partitions.
             self._require_same_topics()
             self._require_kept_as_long()
-            self._freshness.caught_up(self._clock.now().timestamp())
-            if self._clock.monotonic() - self._barrier.touched_s <= self._freshness.validity_s:
+            self._retention.caught_up(self._clock.now().timestamp())
+            if self._clock.monotonic() - self._barrier.touched_s <= self._retention.validity_s:
                 return marker
             if time.monotonic() > deadline:
                 raise LogGap(
-                    f"reading the log takes longer than {self._freshness.validity_s:.0f} s, for which it keeps "
+                    f"reading the log takes longer than {self._retention.validity_s:.0f} s, for which it keeps "
                     "every version of a row",
                     hint="raise min.compaction.lag.ms of the topics",
                 )
@@ -482,7 +482,7 @@ class Log:
                     {each: start for each, end in ends.items() if (start := self._reader.next[each]) < end}
                 )
             self._watch.look()
-            if self._freshness.is_due(self._clock.now().timestamp()):
+            if self._retention.is_due(self._clock.now().timestamp()):
                 self._note_caught_up()
             self._read(_WAIT_S)
         return marker
@@ -566,7 +566,7 @@ class Log:
         now = self._clock.now().timestamp()
         ends = end_offsets(self._admin, self._partitions, committed=True)
         if self._reader.reached(ends):
-            self._freshness.caught_up(now)
+            self._retention.caught_up(now)
 
     def _take(
         self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker, captured: CapturedSet

@@ -74,12 +74,12 @@ class Record:
     problem: str | None = None
 
     @property
-    def place(self) -> Place:
+    def log_offset(self) -> LogOffset:
         """Where it is in the log."""
-        return Place(self.topic, self.partition, self.offset)
+        return LogOffset(self.topic, self.partition, self.offset)
 
 
-class Place(NamedTuple):
+class LogOffset(NamedTuple):
     """Where a record is in the log."""
 
     topic: str
@@ -122,7 +122,7 @@ class RawRecord(Protocol):
 class KeptRecord:
     """A record's bytes, kept: answers what Kafka's client answers."""
 
-    place: Place
+    log_offset: LogOffset
     at_ms: int
     key_bytes: bytes | None
     value_bytes: bytes | None
@@ -130,15 +130,15 @@ class KeptRecord:
 
     def topic(self) -> str:
         """The topic."""
-        return self.place.topic
+        return self.log_offset.topic
 
     def partition(self) -> int:
         """The partition."""
-        return self.place.partition
+        return self.log_offset.partition
 
     def offset(self) -> int:
         """The offset."""
-        return self.place.offset
+        return self.log_offset.offset
 
     def timestamp(self) -> tuple[int, int]:
         """Kind, and milliseconds."""
@@ -189,7 +189,7 @@ def parse_record(message: RawRecord) -> Record:
         )
     except (ValueError, TypeError, KeyError) as error:
         problem = f"is not an event of Debezium: {type(error).__name__}"
-        return Record(*place_of(message), message.timestamp()[1], _key_alone(message), None, _NO_HEADERS, None, message,
+        return Record(*log_offset_of(message), message.timestamp()[1], _key_alone(message), None, _NO_HEADERS, None, message,
                       problem)  # fmt: skip
 
 
@@ -202,20 +202,20 @@ def _key_alone(message: RawRecord) -> dict[str, Any]:
     return key if isinstance(key, dict) else {}
 
 
-def place_of(message: RawRecord) -> Place:
+def log_offset_of(message: RawRecord) -> LogOffset:
     """Where a message is."""
-    return Place(message.topic(), message.partition(), message.offset())
+    return LogOffset(message.topic(), message.partition(), message.offset())
 
 
 def bad_event(record: Record, problem: str, *, hint: str | None = None) -> BadEvent:
     """The error for a record that is not what Debezium writes; it never quotes the record."""
-    return BadEvent(f"{record.place}: {problem}", hint=hint)
+    return BadEvent(f"{record.log_offset}: {problem}", hint=hint)
 
 
-def find_place(message: str) -> Place | None:
+def find_place(message: str) -> LogOffset | None:
     """The place that an error's message names; None if it names none."""
     found = _PLACE.search(message)
-    return Place(found[1], int(found[2]), int(found[3])) if found else None
+    return LogOffset(found[1], int(found[2]), int(found[3])) if found else None
 
 
 def require_event(record: Record) -> None:

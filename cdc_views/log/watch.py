@@ -68,7 +68,7 @@ class Watch:
         confirmed = self._slot.confirmed_between(order.commit, order.lsn)
         if confirmed is not None:
             raise SlotChanged(
-                f"{record.place}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, which the "
+                f"{record.log_offset}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, which the "
                 "slot has confirmed",
                 hint=f"somebody moved the slot, or created it again, and changes are lost; {RESET}",
             )

@@ -39,7 +39,7 @@ from cdc_views.engine.text_columns import TextColumns
 from cdc_views.engine.view_tables import declare_view
 from cdc_views.engine.views import ViewRunner, ViewWork
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
-from cdc_views.log.record import Place
+from cdc_views.log.record import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
@@ -218,18 +218,18 @@ class ViewHarness:
 
     def put(
         self, table: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
-    ) -> Place:
+    ) -> LogOffset:
         """Write a record of any bytes into a table's topic; the next epoch meets it. Returns where it is."""
         return self._log.put(TableName.parse(table), key, value, headers)
 
-    def retry(self, place: Place | None = None) -> ControlRecord:
+    def retry(self, place: LogOffset | None = None) -> ControlRecord:
         """Apply parked events again: those of the key of the event at `place`, or all. Raises UnknownEvent."""
         self._require_running()
         if place is not None:
             quarantine.find(self._tables, place)
         return run_retry(self._log, self._tables, self._runner, self._control, quarantine.Retry(place))
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: LogOffset) -> None:
         """Give one event up, and apply what waits for it. Raises UnknownEvent."""
         self._require_running()
         if quarantine.discard(self._tables, self._control, place, {}) != "stopped":

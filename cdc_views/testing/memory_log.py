@@ -19,7 +19,7 @@ from cdc_views.capture.unchanged import Forms, forms
 from cdc_views.clock import Clock
 from cdc_views.errors import LogGap
 from cdc_views.log.cut import Cut, Held
-from cdc_views.log.record import KeptRecord, Offsets, Order, Place, RawRecord, Record, TopicPartition, parse_records
+from cdc_views.log.record import KeptRecord, LogOffset, Offsets, Order, RawRecord, Record, TopicPartition, parse_records
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
@@ -65,10 +65,10 @@ class MemoryLog:
 
     def put(
         self, table: TableName, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
-    ) -> Place:
+    ) -> LogOffset:
         """Write a record of any bytes, as somebody else than the connector would; returns where it is."""
         partition = TopicPartition(self._topics[table], zlib.crc32(key or b"") % self._count)
-        place = Place(*partition, len(self._partitions[partition]))
+        place = LogOffset(*partition, len(self._partitions[partition]))
         self._partitions[partition].append(
             KeptRecord(place, int(self._clock.now().timestamp() * 1000), key, value, headers)
         )
@@ -100,9 +100,9 @@ class MemoryLog:
             if self.table_of(partition.topic) not in cut.stopped:
                 yield from self._read(partition, cut.start[partition], end)
 
-    def record_at(self, place: Place) -> RawRecord | None:
+    def record_at(self, at: LogOffset) -> RawRecord | None:
         """A record."""
-        return self._partitions[TopicPartition(place.topic, place.partition)][place.offset]
+        return self._partitions[TopicPartition(at.topic, at.partition)][at.offset]
 
     def raw(self, partition: TopicPartition) -> Sequence[RawRecord]:
         """All that was written to a partition."""
@@ -148,7 +148,7 @@ class MemoryLog:
         now = self._clock.now()
         value = None if message.op is None else _dumped(message.value(order, int(now.timestamp() * 1_000_000)))
         messages.append(
-            KeptRecord(Place(*partition, len(messages)), int(now.timestamp() * 1000), key, value, message.headers)
+            KeptRecord(LogOffset(*partition, len(messages)), int(now.timestamp() * 1000), key, value, message.headers)
         )
 
 

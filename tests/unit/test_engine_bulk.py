@@ -22,7 +22,7 @@ from cdc_views.engine.epoch import run_retry
 from cdc_views.engine.recovery import UNREADABLE
 from cdc_views.errors import DriverLost, FaultNotReached
 from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
+from cdc_views.log.record import LogOffset, Offsets, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable
@@ -178,7 +178,7 @@ class Always(Random):
         return 0.0
 
 
-def put(ledger: Ledger, table: str, number: int, balance: Any) -> Place:
+def put(ledger: Ledger, table: str, number: int, balance: Any) -> LogOffset:
     """An event of another source of the table: a new row."""
     commit = int(ledger.log.end)
     source = {"sequence": f'["{commit}","{commit + 1}"]', "ts_ms": 0, "ts_us": 0}

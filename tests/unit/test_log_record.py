@@ -9,8 +9,8 @@ import pytest
 from cdc_views.errors import BadEvent
 from cdc_views.log.record import (
     KeptRecord,
+    LogOffset,
     Order,
-    Place,
     TopicPartition,
     find_place,
     parse_order,
@@ -61,13 +61,13 @@ def test_parse_of_something_else_has_a_problem_that_does_not_quote_it(value: Any
 
 
 def test_parse_of_a_null_key_has_a_problem() -> None:
-    message = KeptRecord(Place("app.public.t", 1, 5), 0, None, None, None)
+    message = KeptRecord(LogOffset("app.public.t", 1, 5), 0, None, None, None)
     record = parse_record(message)
     assert (record.problem is not None, record.raw) == (True, message)
 
 
 def test_place_in_a_message_is_found_again() -> None:
-    place = Place("app.public.t", 3, 77)
+    place = LogOffset("app.public.t", 3, 77)
     assert find_place(f"{place}: no") == place
     assert find_place("nowhere") is None
 

@@ -18,7 +18,7 @@ from cdc_views.log.topics import Topic
 _CLOCK_MARGIN_S: Final = 60.0
 
 
-class Freshness:
+class LogRetention:
     """Remembers when we last had read everything."""
 
     def __init__(self, mirrored: Sequence[Topic], every_version: Sequence[Topic]) -> None:
