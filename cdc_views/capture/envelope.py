@@ -26,12 +26,12 @@ OLD_KEY: Final = "__debezium.oldkey"
 NEW_KEY: Final = "__debezium.newkey"
 
 # Values of the key columns, in the key's order: as JSON has them (raw), or decoded.
-Key = tuple[Any, ...]
+KeyValues = tuple[Any, ...]
 # Of a record: its partition, and its key, or its bytes where they are no key of the table.
-Identity = tuple[int, Key | bytes | None]
+Identity = tuple[int, KeyValues | bytes | None]
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """One change of one key.
 
     `op` is c (create), u (update), d (delete), r (snapshot read) or t (tombstone); `after` the raw
@@ -40,11 +40,11 @@ class Change(NamedTuple):
     """
 
     op: str
-    key: Key
+    key: KeyValues
     after: dict[str, Any] | None
     order: Order | None
-    old_key: Key | None
-    new_key: Key | None
+    old_key: KeyValues | None
+    new_key: KeyValues | None
 
 
 class Envelope:
@@ -57,17 +57,17 @@ class Envelope:
         self._columns = {column.name for column in table.columns}
         self._placeholders = forms(table).plain
 
-    def read(self, record: Record) -> Change:
+    def read(self, record: Record) -> RowChange:
         """The change that a record carries."""
         require_event(record)
         key, headers = self._own_key(record), record.headers
         value = record.value
         if value is None:
-            return Change("t", key, None, record.order, None, None)
+            return RowChange("t", key, None, record.order, None, None)
         op, after = value.get("op"), value.get("after")
         if op == "d":
             new_key = self.header_key(record, NEW_KEY) if headers else None
-            return Change("d", key, None, record.order, None, new_key)
+            return RowChange("d", key, None, record.order, None, new_key)
         if op not in ("c", "u", "r"):
             raise bad_event(record, f"operation {_name(op)}, wanted one of c, u, d, r")
         if not isinstance(after, dict):
@@ -77,7 +77,7 @@ class Envelope:
         if tuple([after[column] for column in self._key]) != key:
             raise bad_event(record, "the row after it has another key than the record", hint=_KEY_HINT)
         old_key = self.header_key(record, OLD_KEY) if headers else None
-        return Change(op, key, after, record.order, old_key, None)
+        return RowChange(op, key, after, record.order, old_key, None)
 
     def identity(self, record: Record) -> Identity:
         """What all changes of a record's key have in common, whatever the record is."""
@@ -86,7 +86,7 @@ class Envelope:
         except BadEvent:
             return record.partition, None if record.raw is None else record.raw.key()
 
-    def _key_of(self, record: Record, key: Mapping[str, Any] | None) -> Key:
+    def _key_of(self, record: Record, key: Mapping[str, Any] | None) -> KeyValues:
         try:
             found = tuple([key[column] for column in self._key])  # type: ignore[index]
         except (KeyError, TypeError):
@@ -100,7 +100,7 @@ class Envelope:
                 )
         return found
 
-    def _own_key(self, record: Record) -> Key:
+    def _own_key(self, record: Record) -> KeyValues:
         key = self._key_of(record, record.key)
         for value, types in zip(key, self._key_types, strict=True):
             # For Python, true and 1.0 are the key 1 too.
@@ -108,7 +108,7 @@ class Envelope:
                 raise bad_event(record, "a key of another type than the table's", hint=_KEY_HINT)
         return key
 
-    def header_key(self, record: Record, header: str) -> Key | None:
+    def header_key(self, record: Record, header: str) -> KeyValues | None:
         """The key that a header of a change of key names; None without the header. Raises BadEvent."""
         if header not in record.headers:
             return None

@@ -19,14 +19,14 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from cdc_views.capture.envelope import Change, Envelope, Key
+from cdc_views.capture.envelope import Envelope, KeyValues, RowChange
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
 from cdc_views.errors import BadEvent, CdcViewsError, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
 from cdc_views.log.record import Order, Record, bad_event
 from cdc_views.source.catalog import SourceTable
 
-__all__ = ["UNAPPLICABLE", "Fold", "Folded", "Key"]
+__all__ = ["UNAPPLICABLE", "Fold", "Folded", "KeyValues"]
 
 # What a record raises that cannot be applied to its mirror.
 UNAPPLICABLE: Final = (BadEvent, UnsupportedType, UnresolvedToast)
@@ -52,7 +52,7 @@ class Folded:
 class _Cell(NamedTuple):
     """Where an unchanged value is: in the row of `key` as it was at the epoch's start, or before `departure`."""
 
-    key: Key
+    key: KeyValues
     departure: Order | None
 
 
@@ -66,7 +66,7 @@ _NOWHERE: Final = object()  # a cell whose row had been deleted
 _STORED: Final = _PartialRow()  # stands for the row of the mirror
 
 _Row = dict[str, Any] | None  # None: deleted
-Stored = Mapping[Key, Mapping[str, Any]]  # rows of the mirror, by decoded key
+Stored = Mapping[KeyValues, Mapping[str, Any]]  # rows of the mirror, by decoded key
 
 
 class Fold:
@@ -83,10 +83,10 @@ class Fold:
         self._table = table
         self._types = column_types(table)
         self._read = Envelope(table).read
-        self._rows: dict[Key, _Row] = {}
-        self._departed: dict[tuple[Key, Order | None], _Row] = {}
-        self._decoded_keys: dict[Key, Key] = {}
-        self._lost: set[Key] = set()
+        self._rows: dict[KeyValues, _Row] = {}
+        self._departed: dict[tuple[KeyValues, Order | None], _Row] = {}
+        self._decoded_keys: dict[KeyValues, KeyValues] = {}
+        self._lost: set[KeyValues] = set()
         self._unchangeable = unchangeable(table)
         self._unmarked = unmarked(table)
         self._has_full_identity = table.replica_identity == "full"
@@ -113,17 +113,17 @@ class Fold:
         if self._lost:
             self._lost.discard(key)
 
-    def lose(self, key: Key) -> None:
+    def lose(self, key: KeyValues) -> None:
         """A change of this key is left out: what a later one says was left unchanged is in no row that is known."""
         self._lost.add(key)
 
-    def is_lost(self, key: Key) -> bool:
+    def is_lost(self, key: KeyValues) -> bool:
         """Whether no change of the key came after the last one that was left out."""
         return key in self._lost
 
-    def lookups(self) -> set[Key]:
+    def lookups(self) -> set[KeyValues]:
         """The decoded keys whose rows in the mirror are needed to fill unchanged values."""
-        wanted: set[Key] = set()
+        wanted: set[KeyValues] = set()
         for row in self._rows.values():
             if type(row) is _PartialRow:
                 for column in self._unchangeable:
@@ -154,9 +154,9 @@ class Fold:
             deletes.append(self._types[name].decoded(raw))
         return Folded(self._table, pa.table(arrays, schema=schema), pa.table(deletes, schema=key_schema), self.events)
 
-    def failing(self, stored: Stored) -> dict[Key, CdcViewsError]:
+    def failing(self, stored: Stored) -> dict[KeyValues, CdcViewsError]:
         """The keys whose row cannot be written, and why: one by one, which takes many times as long as `finish`."""
-        found: dict[Key, CdcViewsError] = {}
+        found: dict[KeyValues, CdcViewsError] = {}
         for key, row in self._rows.items():
             try:
                 self.check_key(key)
@@ -168,16 +168,16 @@ class Fold:
                 found[key] = error
         return found
 
-    def check_key(self, key: Key) -> None:
+    def check_key(self, key: KeyValues) -> None:
         """Raise BadEvent or UnsupportedType for a key that cannot be decoded."""
         for name, raw in zip(self._table.key, key, strict=True):
             self._types[name].decoded([raw])
 
-    def is_partial(self, change: Change) -> bool:
+    def is_partial(self, change: RowChange) -> bool:
         """Whether a change leaves a value out that an earlier one has."""
         return any(self._is_left_out(change, name) for name in self._unchangeable)
 
-    def bad_columns(self, change: Change, before: Collection[str]) -> set[str]:
+    def bad_columns(self, change: RowChange, before: Collection[str]) -> set[str]:
         """The columns whose values cannot be decoded after a change, of those `before` it."""
         if change.after is None:
             return set()
@@ -185,7 +185,7 @@ class Fold:
                 if (name in before if self._is_left_out(change, name) else not self._is_good(name, change.after[name]))
                 }  # fmt: skip
 
-    def _is_left_out(self, change: Change, name: str) -> bool:
+    def _is_left_out(self, change: RowChange, name: str) -> bool:
         is_update = change.op == "u" or change.old_key is not None
         return is_update and change.after is not None and change.after[name] in self._unchangeable.get(name, ())
 
@@ -196,7 +196,7 @@ class Fold:
             return False
         return True
 
-    def _delete(self, change: Change) -> None:
+    def _delete(self, change: RowChange) -> None:
         key = change.key
         if change.op == "d":
             if change.new_key is None:
@@ -205,7 +205,7 @@ class Fold:
                 self._departed[key, change.order] = None if key in self._lost else self._rows.get(key, _STORED)
         self._rows[key] = None
 
-    def _require_full_identity(self, change: Change, record: Record) -> None:
+    def _require_full_identity(self, change: RowChange, record: Record) -> None:
         """Raise WrongReplicaIdentity for an event that Postgres does not write with REPLICA IDENTITY FULL.
 
         The mirror's value must not be taken: it need not be the previous one, since the log may have been compacted.
@@ -227,7 +227,7 @@ class Fold:
             column=column,
         )
 
-    def _completed(self, change: Change, record: Record) -> _Row:
+    def _completed(self, change: RowChange, record: Record) -> _Row:
         """The row after an update or a change of key, its unchanged values replaced by where they are."""
         after = change.after
         assert after is not None
@@ -299,11 +299,11 @@ class Fold:
             column=column,
         )
 
-    def _decoded(self, key: Key) -> Key:
+    def _decoded(self, key: KeyValues) -> KeyValues:
         found = self._decoded_keys.get(key)
         return self._decode_keys([key])[0] if found is None else found
 
-    def _decode_keys(self, keys: Sequence[Key]) -> list[Key]:
+    def _decode_keys(self, keys: Sequence[KeyValues]) -> list[KeyValues]:
         types = [self._types[name] for name in self._table.key]
         columns = [kind.values(raw) for kind, raw in zip(types, zip(*keys, strict=True), strict=False)]
         decoded = list(zip(*columns, strict=True))
@@ -311,7 +311,7 @@ class Fold:
         return decoded
 
 
-def _cell_of(row: _Row, key: Key, column: str) -> Any:
+def _cell_of(row: _Row, key: KeyValues, column: str) -> Any:
     """The cell of a row, for a later row that has it unchanged."""
     if row is None:
         return _NOWHERE

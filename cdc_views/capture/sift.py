@@ -18,7 +18,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
-from cdc_views.capture.envelope import Change, Envelope, Identity, Key
+from cdc_views.capture.envelope import Envelope, Identity, KeyValues, RowChange
 from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded, Stored
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.record import LogOffset, Order, Record
@@ -46,24 +46,24 @@ class Parked:
 class Sifted:
     """The fold of what was applied, and what was not, in the order of the records.
 
-    `whole` are keys of which a change was left out once, and whose row no longer depends on it.
+    `recovered` are keys of which a change was left out once, and whose row no longer depends on it.
     """
 
     fold: Fold
     folded: Folded
     parked: list[Parked]
-    whole: set[Identity]
+    recovered: set[Identity]
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of earlier epochs: `parked` keys, `lost` ones of which a change was left out, `left_out` records
+    """What is known of earlier epochs: `parked` keys, `lost` ones of which a change was left out, `skipped` records
     that are to be.
     """
 
     parked: Collection[Identity] = frozenset()
     lost: Collection[Identity] = frozenset()
-    left_out: Collection[LogOffset] = frozenset()
+    skipped: Collection[LogOffset] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def sift(
             continue
         stored = stored_of(walk.fold)
         try:
-            return Sifted(walk.fold, walk.fold.finish(stored), walk.parked, walk.whole)
+            return Sifted(walk.fold, walk.fold.finish(stored), walk.parked, walk.recovered)
         except UNAPPLICABLE:
             failing = walk.fold.failing(stored)
             if not failing:
@@ -115,13 +115,13 @@ class _Walk:
     known: Known
     marks: dict[Identity, _Mark]
     parked: list[Parked] = field(default_factory=list)
-    whole: set[Identity] = field(default_factory=set)
+    recovered: set[Identity] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.fold = Fold(self.table)
         self._envelope = Envelope(self.table)
-        self._applied: dict[Key, list[tuple[Record, Change]]] = {}
-        self._departed: set[tuple[Key, Order | None]] = set()
+        self._applied: dict[KeyValues, list[tuple[Record, RowChange]]] = {}
+        self._departed: set[tuple[KeyValues, Order | None]] = set()
         self._parked_keys = {key for _, key in self.known.parked if isinstance(key, tuple)}
         for _, key in self.known.lost:
             if isinstance(key, tuple):
@@ -130,7 +130,7 @@ class _Walk:
     def add(self, record: Record) -> None:
         """Apply the record, or park it."""
         identity = self._envelope.identity(record)
-        if record.log_offset in self.known.left_out:
+        if record.log_offset in self.known.skipped:
             if isinstance(identity[1], tuple):
                 self.fold.lose(identity[1])
         elif identity in self.known.parked:
@@ -152,7 +152,7 @@ class _Walk:
                     break
         return found
 
-    def mark_failing(self, key: Key, error: CdcViewsError) -> None:
+    def mark_failing(self, key: KeyValues, error: CdcViewsError) -> None:
         """Mark the first of a key's changes that no good one follows."""
         changes = self._applied[key]
         record, _ = changes[self._first_bad([change for _, change in changes])]
@@ -171,7 +171,7 @@ class _Walk:
             self._park(record, identity, _named(error, record), error.message)
             return
         if was_lost:
-            self.whole.add(identity)
+            self.recovered.add(identity)
         if change.op == "d" and change.new_key is not None:
             self._departed.add((change.key, change.order))
         self._applied.setdefault(change.key, []).append((record, change))
@@ -187,7 +187,7 @@ class _Walk:
         if earlier is None or record.offset < earlier.offset:
             self.marks[identity] = _Mark(record.offset, error, reason)
 
-    def _first_bad(self, changes: Sequence[Change]) -> int:
+    def _first_bad(self, changes: Sequence[RowChange]) -> int:
         first: int | None = None
         bad: set[str] = set()
         for number, change in enumerate(changes):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, Key, Stored
+from cdc_views.capture.fold import UNAPPLICABLE, Fold, KeyValues, Stored
 from cdc_views.capture.sift import Sifted, sift
 from cdc_views.engine.mirror_errors import naming_table
 from cdc_views.engine.quarantine import NAME as QUARANTINE
@@ -145,7 +145,7 @@ def _counted(source: SourceTable, records: Sequence[Record]) -> Fold:
     return fold
 
 
-def _stored_rows(name: str, fold: Fold, tables: Tables) -> Mapping[Key, Mapping[str, Any]]:
+def _stored_rows(name: str, fold: Fold, tables: Tables) -> Mapping[KeyValues, Mapping[str, Any]]:
     if not (keys := fold.lookups()):
         return {}
     spec = tables.specs[name]

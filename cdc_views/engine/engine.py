@@ -40,10 +40,10 @@ from cdc_views.engine.tables import REBUILT, Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
 from cdc_views.errors import BadReplay, UnknownEvent
+from cdc_views.log.health import WatchedSlot
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
 from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.watch import WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect, require_primary
 from cdc_views.source.marker import Marker

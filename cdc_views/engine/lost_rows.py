@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from cdc_views.capture.envelope import Envelope, Key
+from cdc_views.capture.envelope import Envelope, KeyValues
 from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import column_types
 from cdc_views.engine.quarantine import Counts
@@ -39,7 +39,7 @@ class _Written:
     """A change of a key, its transaction, and where the log says so."""
 
     table: SourceTable
-    key: Key
+    key: KeyValues
     transaction: int
     place: LogOffset
 

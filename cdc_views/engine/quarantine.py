@@ -266,7 +266,7 @@ def _is_done(entry: Entry, past: Past, sifted: Sifted, end: Offsets) -> bool:
     identity = past.identities[entry.place]
     if entry.state == "discarded":
         is_of_no_row = not isinstance(identity[1], tuple) and _is_before(entry.place, end)
-        return is_of_no_row or identity in sifted.whole
+        return is_of_no_row or identity in sifted.recovered
     return identity in past.retried if entry.state in PARKED else _is_before(entry.place, end)
 
 

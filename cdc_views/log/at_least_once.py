@@ -36,7 +36,7 @@ class Redeliveries:
         self._last: dict[tuple[str, int], Order] = {}
         self._dropped: dict[tuple[str, int], Record] = {}
 
-    def is_again(self, record: Record) -> bool:
+    def is_redelivery(self, record: Record) -> bool:
         """Whether it is to be dropped; a tombstone shares the fate of its delete, which stands directly before it."""
         partition = record.topic, record.partition
         before = self._dropped.pop(partition, None)

@@ -43,7 +43,7 @@ class TaskState:
         return ": ".join(dict.fromkeys([lines[0], *causes[-1:]]))
 
 
-class Connect:
+class ConnectClient:
     """A Connect worker's REST address."""
 
     def __init__(self, url: str, *, timeout_s: float = 15) -> None:

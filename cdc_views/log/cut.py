@@ -87,7 +87,7 @@ class CutLog(Protocol):
         """Give the table of a topic."""
 
 
-class Held:
+class PartitionBuffer:
     """The records of one partition that were read and are in no cut yet, in offset order."""
 
     def __init__(self, partition: TopicPartition, start: int, floor: Lsn | None) -> None:

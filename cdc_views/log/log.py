@@ -25,17 +25,18 @@ from cdc_views.errors import (
     TopicChanged,
 )
 from cdc_views.log.barrier import Barrier
+from cdc_views.log.buffer import BufferFull, CutBuffer
+from cdc_views.log.connector_starts import ConnectorStarts
 from cdc_views.log.cut import Cut
-from cdc_views.log.holding import Holding, TooLong
+from cdc_views.log.ddl import DdlCheck, DdlResult, Stop
+from cdc_views.log.health import LogHealth, WatchedSlot
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter, committed_at
-from cdc_views.log.memory import batch_of
+from cdc_views.log.memory_limit import batch_size
 from cdc_views.log.ranges import is_end, read_piece, read_range, require_kept, require_readable
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import LogOffset, Offsets, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.retention import LogRetention
 from cdc_views.log.snapshot import require_one_snapshot
-from cdc_views.log.starts import Starts
-from cdc_views.log.stops import Judge, Judged, Stop
 from cdc_views.log.topics import (
     Topic,
     admin_client,
@@ -48,7 +49,6 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_names,
 )
-from cdc_views.log.watch import Watch, WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
@@ -112,14 +112,14 @@ class Log:
         self._retention = LogRetention(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
         self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
         self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
-        self._holding = Holding(settings, self._tables, self._partitions, bulk)
+        self._buffer = CutBuffer(settings, self._tables, self._partitions, bulk)
         self._has_snapshot = False  # all of it is in a cut
         self._settings_due_s = time.monotonic() + _SETTINGS_INTERVAL_S
         self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
-        self._starts = Starts(settings, self._admin)
-        self._watch = Watch(settings, self._require_same_topics, slot)
+        self._connector_starts = ConnectorStarts(settings, self._admin)
+        self._health = LogHealth(settings, self._require_same_topics, slot)
         self._barrier = Barrier(settings, marker, clock, zoned)
-        self._reader = Reader(settings, batch=batch_of(settings))
+        self._reader = Reader(settings, batch=batch_size(settings))
 
     def begin(self) -> Offsets:
         """Give the first offset of every partition of the tables' topics and of those of DDL and TRUNCATE."""
@@ -155,19 +155,19 @@ class Log:
         TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted, CutTooLarge.
         """
         self._taken = None  # the driver holds the events of one cut
-        self._holding.never_bulk, self._holding.unread = frozenset(held), frozenset(stopped or ())
+        self._buffer.never_bulk, self._buffer.unread = frozenset(held), frozenset(stopped or ())
         self._stopped = None if stopped is None else dict(stopped)
         try:
             return self._cut(after, position, caught_up_at)
         except BaseException:
-            self._holding.forget()  # what was met may have been passed by: whoever goes on reads it again
+            self._buffer.forget()  # what was met may have been passed by: whoever goes on reads it again
             raise
 
     def _cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None, looks: int = _LOOKS) -> Cut:
         self._resume(after, position, caught_up_at)
         try:
             marker = self._held_past_a_marker(after, position)
-        except TooLong:
+        except BufferFull:
             return self._part(after, position, caught_up_at)
         return self._all(after, position, caught_up_at, marker, looks)
 
@@ -199,7 +199,7 @@ class Log:
             return self._all(after, position, caught_up_at, marker, looks)
         if stop is None:
             return self._take(marker.position, marker.lsn, marker.committed_at, marker, self._barrier.captured)
-        if self._holding.bulk:
+        if self._buffer.bulk:
             # Which records are before a DDL or TRUNCATE only reading them tells.
             self._hold(after, position, frozenset(), is_all_held=True)
             return self._cut(after, position, caught_up_at)
@@ -214,7 +214,7 @@ class Log:
         while (stop := self._judged(marker.position)[0].stop) is not None:
             at = stop.position
             is_ahead = at is not None and (position is None or at > position)
-            if at is not None and is_ahead and (self._holding.bulk or not self._holding.is_empty_below(at)):
+            if at is not None and is_ahead and (self._buffer.bulk or not self._buffer.is_empty_below(at)):
                 return stop
             self._leave_out(stop, position)
         return None
@@ -230,11 +230,11 @@ class Log:
         left = (table for table in self._changed if table not in (self._stopped or {}))
         return next((Stop(table, None, None, self._changed[table]) for table in left), None)
 
-    def _judged(self, position: Lsn) -> tuple[Judged, Judge]:
+    def _judged(self, position: Lsn) -> tuple[DdlResult, DdlCheck]:
         """What DDL and TRUNCATE below a position mean, and who judges that."""
         tables = self._mirrored - set(self._stopped or ())
-        judge = Judge(self._publication, tables, self._captured, self._barrier.captured)
-        return judge.judge(self._holding.of(DDL), self._holding.of(TRUNCATES), position), judge
+        judge = DdlCheck(self._publication, tables, self._captured, self._barrier.captured)
+        return judge.judge(self._buffer.of(DDL), self._buffer.of(TRUNCATES), position), judge
 
     def _part(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> Cut:
         """Cut earlier than at a marker, where more is held than is to be, and no table can be left to Spark.
@@ -243,13 +243,13 @@ class Log:
         a cut, may have made the cleaner remove the one that is: not if all that is to be read is too young for that.
         """
         if position is None or not self._settings.exactly_once:
-            raise self._holding.too_large("the first cut, and any without exactly-once, is one")
+            raise self._buffer.too_large("the first cut, and any without exactly-once, is one")
         if not self._retention.has_every_version(self._clock.now().timestamp()):
-            raise self._holding.too_large("the log was not read for so long that it can only be read as a whole")
-        if self._holding.bulk:
+            raise self._buffer.too_large("the log was not read for so long that it can only be read as a whole")
+        if self._buffer.bulk:
             self._hold(after, position, frozenset(), is_all_held=True)
             return self._cut(after, position, caught_up_at)
-        self._holding.end_soon()
+        self._buffer.end_soon()
         try:
             return self._part_read(after, position, caught_up_at)
         finally:
@@ -257,13 +257,13 @@ class Log:
 
     def _part_read(self, after: Offsets, position: Lsn, caught_up_at: datetime | None) -> Cut:
         deadline, looks = time.monotonic() + self._settings.marker_timeout_s, _LOOKS
-        self._watch.begin()
+        self._health.begin()
         self._reader.read_only(self._heartbeat)
         marker = self._await_marker(deadline)
         while True:
             read = {each: self._reader.next[each] for each in self._partitions}
-            ends = self._ends({**read, self._starts.partition: 0})
-            self._starts.read_to(ends.pop(self._starts.partition))
+            ends = self._ends({**read, self._connector_starts.partition: 0})
+            self._connector_starts.read_to(ends.pop(self._connector_starts.partition))
             behind = {each for each, end in ends.items() if read[each] < end}
             if not behind:
                 self._require_same_topics()
@@ -282,13 +282,13 @@ class Log:
                     self._reader.read_only(self._heartbeat)
                     marker = self._await_marker(deadline)
                     continue
-                reached = self._holding.position_reached(behind)
-                if reached is not None and reached > position and not self._holding.is_empty_below(reached):
+                reached = self._buffer.position_reached(behind)
+                if reached is not None and reached > position and not self._buffer.is_empty_below(reached):
                     return self._take_part(reached, position, marker)
-                wanted = self._holding.slowest(behind)
+                wanted = self._buffer.slowest(behind)
             self._reader.read_only({*self._heartbeat, *wanted})
             self._read(_WAIT_S)
-            self._watch.look()
+            self._health.look()
 
     def _unexplained(self, marker: ArrivedMarker) -> Stop | None:
         """The stop of a table that is not as the changes before a marker have left it."""
@@ -305,13 +305,13 @@ class Log:
             assert stop.committed_at is not None
             reached, at = stop.position, stop.committed_at
         else:
-            first = self._holding.first_after(reached)
+            first = self._buffer.first_after(reached)
             assert first.value is not None
             at = committed_at(first.value)
         cut = self._take(reached, reached, at, marker, self._judged(reached)[0].captured)
         if self.changes_before_starts(cut):
             # Whether the connector has left rows out there only a cut at a later marker can tell.
-            raise self._holding.too_large("the connector was started in between, so that it is read as a whole")
+            raise self._buffer.too_large("the connector was started in between, so that it is read as a whole")
         return cut
 
     def has_changes(self, cut: Cut) -> bool:
@@ -346,7 +346,7 @@ class Log:
 
     def changes_before_starts(self, cut: Cut) -> list[Record]:
         """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
-        found = self._starts.changes_before(cut.start, cut.end)
+        found = self._connector_starts.changes_before(cut.start, cut.end)
         return [record for record in found if self._is_applied(record.topic, cut)]
 
     def require_repeatable(self, cut: Cut) -> None:
@@ -392,7 +392,7 @@ class Log:
 
     def too_long(self, start: Offsets, end: Offsets) -> frozenset[TableName]:
         """The tables with so much log between these offsets that it is not to be held."""
-        return self._holding.too_long(start, end)
+        return self._buffer.too_long(start, end)
 
     def close(self) -> None:
         """Let the consumer go."""
@@ -413,7 +413,7 @@ class Log:
         ]
 
     def _resume(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> None:
-        if self._holding.goes_on_from(after):
+        if self._buffer.goes_on_from(after):
             return
         self._require_same_topics()
         if set(after) != set(self._partitions):
@@ -435,30 +435,30 @@ class Log:
         epochs = {each: epoch for each, (at, epoch) in self._epochs.items() if after[each] == at}
         self._require_kept(after, {each: epoch for each, epoch in epochs.items() if self._tables[each.topic] in bulk})
         now, epochs_now = committed_ends(self._admin, self.partitions_of(bulk)) if bulk else ({}, {})
-        self._holding.begin(after, position, bulk, now, is_all_held=is_all_held)
+        self._buffer.begin(after, position, bulk, now, is_all_held=is_all_held)
         self._has_snapshot = position is not None
         self._barrier.forget()
         self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)}, {**epochs, **epochs_now})
 
     def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
-        """Read past a marker, and hold only what is not too long. Raises TooLong if that is still too much."""
+        """Read past a marker, and hold only what is not too long. Raises BufferFull if that is still too much."""
         while True:
             try:
                 return self._read_past_a_marker()
-            except TooLong as found:
+            except BufferFull as found:
                 if not found.tables:
                     raise
-                self._hold(after, position, self._holding.bulk | found.tables)
+                self._hold(after, position, self._buffer.bulk | found.tables)
 
     def _read_past_a_marker(self) -> ArrivedMarker:
         """Read to the end of what a marker vouches for, soon enough after it that nothing of it was compacted."""
         deadline = time.monotonic() + self._settings.marker_timeout_s
-        self._watch.begin()
+        self._health.begin()
         while True:
             marker = self._await_marker(deadline)
             read = {each: self._reader.next[each] for each in self._partitions}
-            ends = self._ends({**read, self._starts.partition: 0})
-            self._starts.read_to(ends.pop(self._starts.partition))
+            ends = self._ends({**read, self._connector_starts.partition: 0})
+            self._connector_starts.read_to(ends.pop(self._connector_starts.partition))
             self._read_to(ends, deadline)
             # The ends were those of these topics, and what was committed before the marker is in these partitions.
             self._require_same_topics()
@@ -481,7 +481,7 @@ class Log:
                 raise self._barrier.timeout(
                     {each: start for each, end in ends.items() if (start := self._reader.next[each]) < end}
                 )
-            self._watch.look()
+            self._health.look()
             if self._retention.is_due(self._clock.now().timestamp()):
                 self._note_caught_up()
             self._read(_WAIT_S)
@@ -513,17 +513,17 @@ class Log:
             if time.monotonic() > deadline:
                 raise self._behind(ends)
             self._read(_WAIT_S)
-            self._watch.look()
+            self._health.look()
 
     def _read(self, wait_s: float) -> None:
         for record in parse_records(self._read_raw(wait_s)):
             if record.problem is not None and self._tables[record.topic] in _SERVICE_TABLES:
                 require_event(record)
-            self._watch.require_follows(record)
-            if not self._holding.add(record) and (record.topic, record.partition) in self._heartbeat:
+            self._health.require_follows(record)
+            if not self._buffer.add(record) and (record.topic, record.partition) in self._heartbeat:
                 self._require_no_snapshot(record)
                 self._barrier.take(record)
-        self._holding.require_not_too_long()
+        self._buffer.require_not_too_long()
 
     def _require_no_snapshot(self, heartbeat: Record) -> None:
         if self._has_snapshot and heartbeat.value is not None and heartbeat.value.get("op") == "r":
@@ -571,9 +571,9 @@ class Log:
     def _take(
         self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker, captured: CapturedSet
     ) -> Cut:
-        start, bulk = self._holding.start, self._holding.bulk
-        end, records = self._holding.take(position)
-        self._watch.forget(position)
+        start, bulk = self._buffer.start, self._buffer.bulk
+        end, records = self._buffer.take(position)
+        self._health.forget(position)
         epochs = {each: epoch for each, epoch in self._reader.leader_epochs.items() if each in end}
         stopped = dict(self._stopped or {})
         cut = Cut(position, complete_to, committed_at, start, end, bulk - stopped.keys(), marker.number, captured,

@@ -16,7 +16,7 @@ def notification_partition(settings: LogSettings) -> TopicPartition:
     return TopicPartition(notification_topic(settings.topic_prefix), 0)
 
 
-def told(message: RawRecord) -> dict[str, Any]:
+def read_notification(message: RawRecord) -> dict[str, Any]:
     """What a notification tells; nothing if it has no value."""
     notification: dict[str, Any] = orjson.loads(message.value() or b"{}")
     # With a schema around it where somebody else's converter writes one.

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, Producer
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, LogDiscontinuity, NotRunning
-from cdc_views.log.notifications import notification_partition, told
+from cdc_views.log.notifications import notification_partition, read_notification
 from cdc_views.log.ranges import read_piece
 from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets, unreachable
 
@@ -69,7 +69,7 @@ def _read(settings: LogSettings) -> str | None:
     begin = begin_offsets(admin_client(settings), [partition])[partition]
     for records in read_piece(settings, partition, begin, _end(settings)):
         for record in records:
-            if record.key() == _KEY and isinstance(found := told(record).get(_FIELD), str):
+            if record.key() == _KEY and isinstance(found := read_notification(record).get(_FIELD), str):
                 return found
     return None
 

@@ -8,7 +8,7 @@ from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import RESET, BadConfig, NotRunning, SlotChanged
 from cdc_views.findings import Finding
 from cdc_views.log.at_least_once import HINT
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
 from cdc_views.log.placeholder import new_placeholder
 from cdc_views.log.topics import (
@@ -52,7 +52,7 @@ def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None)
     lsn_commit, because somebody advanced it or made it anew, loses the changes between without a
     word, whatever offset.mismatch.strategy says. Raises SlotChanged.
     """
-    problem = _slot_problem(Connect(settings.connect_url), settings, confirmed_flush_lsn)
+    problem = _slot_problem(ConnectClient(settings.connect_url), settings, confirmed_flush_lsn)
     if problem:
         raise SlotChanged(
             f"{problem}: the changes between are lost",
@@ -62,7 +62,7 @@ def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None)
 
 def require_same_cluster(settings: LogSettings) -> None:
     """Raise BadConfig if Connect writes to other brokers than those that we read from."""
-    found, wanted = Connect(settings.connect_url).kafka_cluster(), cluster_of(admin_client(settings))
+    found, wanted = ConnectClient(settings.connect_url).kafka_cluster(), cluster_of(admin_client(settings))
     if found != wanted:
         raise BadConfig(
             f'Kafka Connect at {settings.connect_url} writes to the cluster "{found}", wanted "{wanted}"',
@@ -76,7 +76,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
     except BadConfig as error:
         yield Finding("error", "Kafka Connect", error.message, error.hint or "")
         return
-    connect = Connect(settings.log.connect_url)
+    connect = ConnectClient(settings.log.connect_url)
     version = connect.plugin_version(CONNECTOR_CLASS)
     wanted = ".".join(str(part) for part in LEAST_VERSION)
     if version is None:
@@ -98,7 +98,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
         yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, RESET)
 
 
-def _slot_problem(connect: Connect, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
+def _slot_problem(connect: ConnectClient, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
     stored = connect.stored_commit(settings.connector, settings.topic_prefix)
     if stored is None:
         return None

@@ -11,7 +11,7 @@ from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, CutTooLarge, NotRunning, OffsetCompacted
 from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
-from cdc_views.log.memory import event_bytes, most_bytes
+from cdc_views.log.memory_limit import event_bytes, limit_bytes
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
 
@@ -86,13 +86,13 @@ def read_range(
     if not wanted:
         return records
     redeliveries = None if settings.exactly_once else Redeliveries()
-    held, most = 0, 3 * most_bytes(settings)  # more than a cut has that ends early
+    held, most = 0, 3 * limit_bytes(settings)  # more than a cut has that ends early
     with closing(Reader(settings)) as reader:
         reader.assign({partition: cut.start[partition] for partition in wanted})
         for found in _until(reader, wanted, limit_s):
             for record in parse_records(found):
                 partition = TopicPartition(record.topic, record.partition)
-                if redeliveries is not None and redeliveries.is_again(record):
+                if redeliveries is not None and redeliveries.is_redelivery(record):
                     continue
                 if record.offset < wanted[partition]:
                     records[partition].append(record)

@@ -189,8 +189,8 @@ def parse_record(message: RawRecord) -> Record:
         )
     except (ValueError, TypeError, KeyError) as error:
         problem = f"is not an event of Debezium: {type(error).__name__}"
-        return Record(*log_offset_of(message), message.timestamp()[1], _key_alone(message), None, _NO_HEADERS, None, message,
-                      problem)  # fmt: skip
+        key, timestamp_ms = _key_alone(message), message.timestamp()[1]
+        return Record(*log_offset_of(message), timestamp_ms, key, None, _NO_HEADERS, None, message, problem)
 
 
 def _key_alone(message: RawRecord) -> dict[str, Any]:

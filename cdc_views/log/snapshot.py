@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, CdcViewsError, ConnectorFailed, NotRunning, SnapshotInterrupted
-from cdc_views.log.connect import Connect, require_not_failed
-from cdc_views.log.notifications import notification_partition, told
+from cdc_views.log.connect import ConnectClient, require_not_failed
+from cdc_views.log.notifications import notification_partition, read_notification
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import TopicPartition
 from cdc_views.log.topics import (
@@ -120,7 +120,7 @@ def wait_snapshot(
 
     With `tables` their rows are counted, and progress is told now and then besides with every notification.
     """
-    connect = Connect(settings.connect_url)
+    connect = ConnectClient(settings.connect_url)
     deadline = time.monotonic() + settings.snapshot_timeout_s
     watch_s = time.monotonic() + _WATCH_INTERVAL_S
     progress, arriving = SnapshotProgress(), _Arriving(settings, tables)
@@ -167,11 +167,11 @@ def require_one_snapshot(settings: LogSettings) -> None:
 
 def _notifications(reader: Reader) -> Iterator[dict[str, Any]]:
     for message in reader.read(_WAIT_S):
-        if (notification := told(message)).get("aggregate_type") == _INITIAL:
+        if (notification := read_notification(message)).get("aggregate_type") == _INITIAL:
             yield notification
 
 
-def _watch(connect: Connect, name: str) -> None:
+def _watch(connect: ConnectClient, name: str) -> None:
     try:
         task = connect.task_state(name)
     except NotRunning:

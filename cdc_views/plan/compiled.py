@@ -18,14 +18,14 @@ from sqlglot import exp
 from cdc_views.plan.keys import Visit, derive_key
 from cdc_views.plan.names import column_names
 from cdc_views.plan.order import Completion, OrderCompletion
-from cdc_views.plan.rows import Rows
+from cdc_views.plan.relation import RelationFacts
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 
-Strategy = Literal["FULL"]
+StrategyName = Literal["FULL"]
 
 # Part of every fingerprint: raise it when the same text is to be kept in another way.
 _FORM: Final = "1"
@@ -90,7 +90,7 @@ class CompiledView:
     definition: ViewDefinition
     inputs: tuple[str, ...]
     key: tuple[str, ...] | None
-    strategy: Strategy
+    strategy: StrategyName
     reason: str
     fingerprint: str
     key_reason: str
@@ -211,13 +211,13 @@ def _view_rows(
     schemas: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, tuple[str, ...]],
     visit: Visit,
-) -> Rows:
+) -> RelationFacts:
     sources = {id(reference.node): graph.source(query.definition.name, reference) for reference in query.references}
 
-    def rows_of(table: exp.Table) -> Rows:
+    def rows_of(table: exp.Table) -> RelationFacts:
         source = sources[id(table)]
         columns, key = schemas.get(source), keys.get(source)
-        return Rows(
+        return RelationFacts(
             None if columns is None else tuple(columns),
             {name.lower(): kind for name, kind in (columns or {}).items()},
             None if key is None else tuple(name.lower() for name in key),

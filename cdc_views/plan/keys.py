@@ -15,14 +15,14 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.joins import Frame, join_frame
-from cdc_views.plan.rows import Output, Rows, Sources, no_key
+from cdc_views.plan.joins import JoinFacts, join_frame
+from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key
 
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
 )
 
-Tables = Callable[[exp.Table], Rows]  # what is known of a table or view that the query names
+TableFacts = Callable[[exp.Table], RelationFacts]  # what is known of a table or view that the query names
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Selected:
     `groups` are what identifies a group of a SELECT with aggregates, of which () has one; else None.
     """
 
-    sources: Sources
-    frame: Frame
-    outputs: Sequence[Output]
-    rows: Rows
+    sources: FromClause
+    frame: JoinFacts
+    outputs: Sequence[OutputColumn]
+    rows: RelationFacts
     groups: Sequence[exp.Expr] | None
 
 
@@ -46,11 +46,11 @@ Visit = Callable[[exp.Expr, Selected], None]  # called for every SELECT, set ope
 class _Scope:
     """What names stand for in a query: its CTEs, then the view's inputs."""
 
-    tables: Tables
+    tables: TableFacts
     visit: Visit
-    ctes: Mapping[str, Rows] = field(default_factory=dict)
+    ctes: Mapping[str, RelationFacts] = field(default_factory=dict)
 
-    def rows(self, table: exp.Table) -> Rows:
+    def rows(self, table: exp.Table) -> RelationFacts:
         """What is known of a table, view, CTE or function in FROM."""
         if not isinstance(table.this, exp.Identifier):
             return no_key("a function in FROM has no key")
@@ -59,7 +59,7 @@ class _Scope:
         return self.tables(table)
 
 
-def derive_key(query: exp.Query, tables: Tables, visit: Visit = lambda query, selected: None) -> Rows:
+def derive_key(query: exp.Query, tables: TableFacts, visit: Visit = lambda query, selected: None) -> RelationFacts:
     """What is known of a query's rows: columns, types, and a key or why there is none."""
     return _query(query, _Scope(tables, visit))
 
@@ -69,7 +69,7 @@ def makes_rows(item: exp.Expr) -> bool:
     return any(map(_is_generator, _own_nodes(item)))
 
 
-def _query(query: exp.Expr, scope: _Scope) -> Rows:
+def _query(query: exp.Expr, scope: _Scope) -> RelationFacts:
     if isinstance(with_ := query.args.get("with_"), exp.With):
         scope = _with_ctes(with_, scope)
     if isinstance(query, exp.Select):
@@ -83,9 +83,9 @@ def _query(query: exp.Expr, scope: _Scope) -> Rows:
     return no_key("a list of values has no key")
 
 
-def _of_rows(rows: Rows) -> Selected:
-    columns = [Output(name, is_many=not name) for name in rows.columns or ("",)]
-    return Selected(Sources({}), Frame(None, False, rows.reason), columns, rows, None)
+def _of_rows(rows: RelationFacts) -> Selected:
+    columns = [OutputColumn(name, is_many=not name) for name in rows.columns or ("",)]
+    return Selected(FromClause({}), JoinFacts(None, False, rows.reason), columns, rows, None)
 
 
 def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
@@ -96,16 +96,16 @@ def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
     return scope
 
 
-def _renamed(rows: Rows, aliased: exp.Expr) -> Rows:
+def _renamed(rows: RelationFacts, aliased: exp.Expr) -> RelationFacts:
     """The rows with the column names of an alias like `t(a, b)`."""
     names = [column.name for column in aliased.args["alias"].columns] if aliased.args.get("alias") else []
     return rows.renamed(names) if names else rows
 
 
-def _set_operation(query: exp.SetOperation, scope: _Scope) -> Rows:
+def _set_operation(query: exp.SetOperation, scope: _Scope) -> RelationFacts:
     left = _query(query.left, scope)
     _query(query.right, scope)
-    result = Rows(left.columns, {}, None, "", spelling=left.spelling)
+    result = RelationFacts(left.columns, {}, None, "", spelling=left.spelling)
     if query.args.get("distinct"):
         result = result.with_all_columns_as_key("all columns of a set operation")
     else:
@@ -115,7 +115,7 @@ def _set_operation(query: exp.SetOperation, scope: _Scope) -> Rows:
     return result
 
 
-def _select(select: exp.Select, scope: _Scope) -> Rows:
+def _select(select: exp.Select, scope: _Scope) -> RelationFacts:
     sources, frame = _from(select, scope)
     outputs = _outputs(select, sources)
     rows = _selected_rows(select, sources, frame, outputs)
@@ -125,7 +125,9 @@ def _select(select: exp.Select, scope: _Scope) -> Rows:
     return rows
 
 
-def _selected_rows(select: exp.Select, sources: Sources, frame: Frame, outputs: Sequence[Output]) -> Rows:
+def _selected_rows(
+    select: exp.Select, sources: FromClause, frame: JoinFacts, outputs: Sequence[OutputColumn]
+) -> RelationFacts:
     rows = _named(outputs)
     nodes = [node for item in select.expressions for node in _own_nodes(item)]
     if any(map(makes_rows, select.expressions)):
@@ -160,29 +162,29 @@ def nested_queries(select: exp.Select) -> Iterator[exp.Expr]:
     return (node for node in own_nodes(select) if isinstance(node, exp.Query) and not isinstance(node, exp.Table))
 
 
-def _from(select: exp.Select, scope: _Scope) -> tuple[Sources, Frame]:
+def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
     """The tables of a SELECT by alias, and the key of their join."""
     from_ = select.args.get("from_")
     if from_ is None:
-        return Sources({}), Frame((), False, "a SELECT without FROM has one row")
+        return FromClause({}), JoinFacts((), False, "a SELECT without FROM has one row")
     where = select.args.get("where")
     first, rows = _source(from_.this, scope)
     joins = [(join, *_source(join.this, scope)) for join in select.args.get("joins") or ()]
     sources, frame = join_frame(first, rows, joins, where.this if where else None)
     nodes = [from_.this, *(join.this for join, _, _ in joins)]
     if any(node.args.get("pivots") for node in nodes):
-        return replace(sources, has_more=True), Frame(None, False, "PIVOT has no key")
+        return replace(sources, has_more=True), JoinFacts(None, False, "PIVOT has no key")
     for lateral in select.args.get("laterals") or ():
-        frame = Frame(None, False, "LATERAL VIEW makes rows")
+        frame = JoinFacts(None, False, "LATERAL VIEW makes rows")
         alias = lateral.args.get("alias")
         names = tuple(column.name for column in alias.columns) if alias else ()
-        rows = Rows(names, {}, None, frame.reason)
+        rows = RelationFacts(names, {}, None, frame.reason)
         # Without names for its columns Spark makes them up.
         sources = replace(sources.with_rows(lateral.alias.lower(), rows), has_more=sources.has_more or not names)
     return sources, frame
 
 
-def _source(node: exp.Expr, scope: _Scope) -> tuple[str, Rows]:
+def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
     """The alias of a source in FROM, in lower case, and what is known of it."""
     name = node.alias_or_name.lower()
     if isinstance(node, exp.Table):
@@ -192,9 +194,9 @@ def _source(node: exp.Expr, scope: _Scope) -> tuple[str, Rows]:
     return name, no_key("a source in FROM that is neither a table nor a query has no key")
 
 
-def _outputs(select: exp.Select, sources: Sources) -> list[Output]:
+def _outputs(select: exp.Select, sources: FromClause) -> list[OutputColumn]:
     """The columns of a SELECT; one without name stands for columns that are not known."""
-    found: list[Output] = []
+    found: list[OutputColumn] = []
     for item in select.expressions:
         value = item.unalias()
         if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
@@ -202,18 +204,18 @@ def _outputs(select: exp.Select, sources: Sources) -> list[Output]:
         else:
             origin = sources.resolve(value)
             name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
-            found.append(Output(name, value, origin, sources.type_of(origin), isinstance(item, exp.Aliases)))
+            found.append(OutputColumn(name, value, origin, sources.type_of(origin), isinstance(item, exp.Aliases)))
     return found
 
 
-def _named(outputs: Sequence[Output]) -> Rows:
+def _named(outputs: Sequence[OutputColumn]) -> RelationFacts:
     names = None if any(output.is_many for output in outputs) else tuple(output.name for output in outputs)
     types = {output.name.lower(): output.type for output in outputs if output.name and output.type}
     spelling = {output.name.lower(): output.name for output in outputs if output.name}
-    return Rows(names, types, None, "", spelling=spelling)
+    return RelationFacts(names, types, None, "", spelling=spelling)
 
 
-def _projected(outputs: Sequence[Output], frame: Frame, rows: Rows) -> Rows:
+def _projected(outputs: Sequence[OutputColumn], frame: JoinFacts, rows: RelationFacts) -> RelationFacts:
     """The key of the join, if its columns, or ones that always equal them, are selected."""
     if frame.key is None:
         return replace(rows, reason=frame.reason)
@@ -228,7 +230,7 @@ def _projected(outputs: Sequence[Output], frame: Frame, rows: Rows) -> Rows:
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=frame.nullable, reason=frame.reason)
 
 
-def _groups(select: exp.Select, outputs: Sequence[Output], sources: Sources) -> list[exp.Expr] | None:
+def _groups(select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause) -> list[exp.Expr] | None:
     """The expressions that identify a group; grouping sets as they stand, since they identify none."""
     group = select.args.get("group")
     if group is None:
@@ -246,7 +248,7 @@ def _groups(select: exp.Select, outputs: Sequence[Output], sources: Sources) -> 
     return [*found, *group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)]
 
 
-def _grouped_output(expression: exp.Expr, outputs: Sequence[Output], sources: Sources) -> Output | None:
+def _grouped_output(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> OutputColumn | None:
     """The output column that GROUP BY names by its position or its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         place = int(expression.name) - 1
@@ -256,7 +258,9 @@ def _grouped_output(expression: exp.Expr, outputs: Sequence[Output], sources: So
     return next((output for output in outputs if output.name.lower() == expression.name.lower()), None)
 
 
-def _grouped(group: exp.Group, select: exp.Select, outputs: Sequence[Output], sources: Sources, rows: Rows) -> Rows:
+def _grouped(
+    group: exp.Group, select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
+) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
         return replace(rows, reason="grouping sets may have a row twice")
     if group.args.get("all"):
@@ -272,7 +276,7 @@ def _grouped(group: exp.Group, select: exp.Select, outputs: Sequence[Output], so
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=True, reason="the columns of GROUP BY")
 
 
-def _output_of(expression: exp.Expr, outputs: Sequence[Output], sources: Sources) -> str | None:
+def _output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:
     """The output column that is a group expression: by position, by what it is, or by its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         position = int(expression.name) - 1

@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan.keys import makes_rows
-from cdc_views.plan.rows import Rows
+from cdc_views.plan.relation import RelationFacts
 from cdc_views.views.references import ParsedQuery
 
 _DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
@@ -21,7 +21,7 @@ _BEFORE_ITEMS: Final = (TokenType.DISTINCT, TokenType.ALL, TokenType.HINT)
 _WRAPPERS: Final = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Bracket)
 
 
-def column_names(query: ParsedQuery, rows: Rows) -> tuple[str, ...] | None:
+def column_names(query: ParsedQuery, rows: RelationFacts) -> tuple[str, ...] | None:
     """Names for all columns of a query, whose rows are `rows`; None where every column has one.
 
     Raises UnsupportedView with file, line and column for a column that Postgres gives no name either.

@@ -16,9 +16,9 @@ from typing import Final, Literal
 from sqlglot import TokenType, exp
 
 from cdc_views.errors import UnsupportedView
-from cdc_views.plan.joins import Frame
+from cdc_views.plan.joins import JoinFacts
 from cdc_views.plan.keys import Selected, own_nodes
-from cdc_views.plan.rows import Output, Rows, Source, Sources, no_key
+from cdc_views.plan.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
 from cdc_views.views.references import ParsedQuery
 
 # What a function over a window asks of its order. "any": nothing. "ties": rows that tie stay so. "completed": a total
@@ -76,8 +76,8 @@ class OrderCompletion:
 
     def completions(self) -> tuple[Completion, ...]:
         """The completions by place; of what was not visited nothing is known. Raises like `visit`."""
-        sources, frame = Sources({}, has_more=True), Frame(None, False, "unknown")
-        unknown = Selected(sources, frame, [Output("", is_many=True)], no_key("unknown"), None)
+        sources, frame = FromClause({}, has_more=True), JoinFacts(None, False, "unknown")
+        unknown = Selected(sources, frame, [OutputColumn("", is_many=True)], no_key("unknown"), None)
         for query in self._query.tree.find_all(exp.Select, exp.SetOperation, exp.Subquery):
             if id(query) not in self._seen:
                 self.visit(query, unknown)
@@ -248,17 +248,17 @@ class OrderCompletion:
 class _Covered:
     """The columns of a FROM that have one value among rows that tie in some of them."""
 
-    def __init__(self, columns: Iterable[Source], sources: Sources, frame: Frame) -> None:
+    def __init__(self, columns: Iterable[ColumnRef], sources: FromClause, frame: JoinFacts) -> None:
         self._columns = set(columns)
         self._frame = frame
         self._whole: set[str] = set()  # sources of which the rows that tie have one row
         while found := {alias for alias, rows in sources.rows.items() if self._is_fixed(alias, rows)} - self._whole:
             self._whole |= found
 
-    def _is_fixed(self, alias: str, rows: Rows) -> bool:
+    def _is_fixed(self, alias: str, rows: RelationFacts) -> bool:
         return rows.key is not None and not rows.nullable and all((alias, name) in self for name in rows.key)
 
-    def __contains__(self, column: Source | None) -> bool:
+    def __contains__(self, column: ColumnRef | None) -> bool:
         if column is None:
             return False
         return any(same in self._columns or same[0] in self._whole for same in self._frame.equal_to(column))
@@ -273,13 +273,13 @@ def _place(ordered: exp.Expr, names: Sequence[str]) -> int | None:
     return names.index(ordered.name.lower()) if is_name and ordered.name.lower() in names else None
 
 
-def _values(outputs: Sequence[Output], places: Iterable[int]) -> list[exp.Expr]:
+def _values(outputs: Sequence[OutputColumn], places: Iterable[int]) -> list[exp.Expr]:
     return [value for place in places if (value := outputs[place].value) is not None]
 
 
-def _used_columns(select: exp.Select, sources: Sources) -> list[Source] | None:
+def _used_columns(select: exp.Select, sources: FromClause) -> list[ColumnRef] | None:
     """The columns of FROM that a SELECT uses: rows that are equal in them cannot be told apart."""
-    found: list[Source] = []
+    found: list[ColumnRef] = []
     for node in own_nodes(select):
         if isinstance(node, exp.Query) or (isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)):
             return None
@@ -332,7 +332,7 @@ def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
     return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()
 
 
-def _written(sources: Sources, column: Source) -> str:
+def _written(sources: FromClause, column: ColumnRef) -> str:
     alias, name = column
     spelled = _quoted(sources.rows[alias].spelling.get(name, name))
     return f"{_quoted(alias)}.{spelled}" if alias else spelled

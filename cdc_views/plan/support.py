@@ -13,16 +13,16 @@ from sqlglot import Token, TokenType, exp
 
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan import refusals
-from cdc_views.plan.refusals import Refused
+from cdc_views.plan.refusals import Refusal
 from cdc_views.views.definition import HIDDEN
 from cdc_views.views.references import ParsedQuery
 
 
-def _each(refused: Refused, names: str) -> dict[str, Refused]:
+def _each(refused: Refusal, names: str) -> dict[str, Refusal]:
     return dict.fromkeys(names.split(), refused)
 
 
-_FUNCTIONS: Final[dict[str, Refused]] = {
+_FUNCTIONS: Final[dict[str, Refusal]] = {
     **_each(refusals.CHANCE, "rand random randn randstr uniform uuid shuffle aes_encrypt"),
     **_each(refusals.CLOCK, "now current_timestamp current_date curdate current_time localtime localtimestamp"),
     **_each(refusals.SESSION, "current_user user session_user current_catalog current_database current_schema version"),
@@ -113,7 +113,7 @@ def _is_name(tokens: Sequence[Token], index: int) -> bool:
     return after_operand or _text(tokens, index + 1) == "."
 
 
-def _after_context(tokens: Sequence[Token], index: int, name: str, refused: Refused) -> Refused | None:
+def _after_context(tokens: Sequence[Token], index: int, name: str, refused: Refusal) -> Refusal | None:
     """What stays refused, seen what surrounds the call; None where the order is given."""
     close = _closing(tokens, index + 1)
     sort = _text(tokens, index - 2).lower()

@@ -18,7 +18,7 @@ from cdc_views.capture.envelope import NEW_KEY, OLD_KEY
 from cdc_views.capture.unchanged import Forms, forms
 from cdc_views.clock import Clock
 from cdc_views.errors import LogGap
-from cdc_views.log.cut import Cut, Held
+from cdc_views.log.cut import Cut, PartitionBuffer
 from cdc_views.log.record import KeptRecord, LogOffset, Offsets, Order, RawRecord, Record, TopicPartition, parse_records
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
@@ -132,8 +132,8 @@ class MemoryLog:
         """The table of a topic."""
         return self._tables[topic]
 
-    def _held(self, partition: TopicPartition, start: int, position: Lsn | None) -> Held:
-        held = Held(partition, start, position)
+    def _held(self, partition: TopicPartition, start: int, position: Lsn | None) -> PartitionBuffer:
+        held = PartitionBuffer(partition, start, position)
         for record in self._read(partition, start, len(self._partitions[partition])):
             held.add(record)
         return held

@@ -78,10 +78,10 @@ def test_sift_event_that_is_left_out_makes_unchanged_values_unknown_until_a_whol
     topic = Topic()
     left_out = topic.write("u", 1, row(1, 2, "lost"))
     partial, whole = topic.write("u", 1, row(1, 3, PLACEHOLDER)), topic.write("u", 1, row(1, 4, "whole"))
-    known = Known(left_out={LogOffset("app.public.t", 0, 0)})
+    known = Known(skipped={LogOffset("app.public.t", 0, 0)})
     assert parked(sifted([left_out, partial], known)) == [(1, True)]
     found = sifted([left_out, partial, whole], known)
-    assert (upserts(found), parked(found), found.whole) == ([row(1, 4, "whole")], [], {(0, (1,))})
+    assert (upserts(found), parked(found), found.recovered) == ([row(1, 4, "whole")], [], {(0, (1,))})
 
 
 def test_sift_key_that_was_lost_in_an_earlier_epoch_does_not_take_the_mirrors_value() -> None:

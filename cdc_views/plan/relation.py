@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-Source = tuple[str, str]  # a column of a source: alias and name, in lower case
+ColumnRef = tuple[str, str]  # a column of a source: alias and name, in lower case
 
 
 @dataclass(frozen=True)
-class Rows:
+class RelationFacts:
     """Rows of a table or query.
 
     `columns` is None where they are not all known, and has an empty text for one that Spark names;
@@ -30,14 +30,14 @@ class Rows:
     nullable: bool = False
     spelling: Mapping[str, str] = field(default_factory=dict)
 
-    def with_all_columns_as_key(self, reason: str) -> Rows:
+    def with_all_columns_as_key(self, reason: str) -> RelationFacts:
         """The rows, of which none is there twice."""
         if self.columns is None or not all(self.columns):
             return replace(self, key=None, reason="not all columns have a name that is known")
         key = tuple(dict.fromkeys(name.lower() for name in self.columns))
         return replace(self, key=key, nullable=True, reason=reason)
 
-    def renamed(self, names: Sequence[str]) -> Rows:
+    def renamed(self, names: Sequence[str]) -> RelationFacts:
         """The rows with other column names."""
         if self.columns is None or len(self.columns) != len(names):
             return no_key("the columns that are renamed are not known")
@@ -51,13 +51,13 @@ class Rows:
         return replace(self, columns=tuple(names), types=types, key=key, spelling=spelling)
 
 
-def no_key(reason: str) -> Rows:
+def no_key(reason: str) -> RelationFacts:
     """Rows of which nothing is known."""
-    return Rows(None, {}, None, reason)
+    return RelationFacts(None, {}, None, reason)
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputColumn:
     """A column of a SELECT; `origin` is the column of FROM that it is, if it is one as it stands.
 
     `name` is empty where Spark makes it up; `is_many`: it stands for columns that are not known.
@@ -65,30 +65,30 @@ class Output:
 
     name: str
     value: exp.Expr | None = None
-    origin: Source | None = None
+    origin: ColumnRef | None = None
     type: str | None = None
     is_many: bool = False
 
 
 @dataclass(frozen=True)
-class Sources:
+class FromClause:
     """The sources of a FROM, by alias. `hidden`: their columns are not seen (semi and anti joins);
     `has_more`: there are columns beside theirs; `merged`: columns that USING made one."""
 
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, RelationFacts]
     hidden: frozenset[str] = frozenset()
     has_more: bool = False
-    merged: Mapping[str, Source | None] = field(default_factory=dict)
+    merged: Mapping[str, ColumnRef | None] = field(default_factory=dict)
 
-    def with_rows(self, alias: str, rows: Rows) -> Sources:
+    def with_rows(self, alias: str, rows: RelationFacts) -> FromClause:
         """The sources and one more."""
         return replace(self, rows={**self.rows, alias: rows})
 
-    def visible(self) -> dict[str, Rows]:
+    def visible(self) -> dict[str, RelationFacts]:
         """The sources whose columns can be selected."""
         return {alias: rows for alias, rows in self.rows.items() if alias not in self.hidden}
 
-    def resolve(self, column: exp.Expr) -> Source | None:
+    def resolve(self, column: exp.Expr) -> ColumnRef | None:
         """The column of FROM that a name means, if that is certain."""
         if not isinstance(column, exp.Column) or column.args.get("db"):
             return None
@@ -112,15 +112,15 @@ class Sources:
         """Whether it is certain that no source has a column."""
         return not self.has_more and not any(_may_have(rows, name.lower()) for rows in self.visible().values())
 
-    def type_of(self, source: Source | None) -> str | None:
+    def type_of(self, source: ColumnRef | None) -> str | None:
         """The catalog's type of a column, if known."""
         return self.rows[source[0]].types.get(source[1]) if source else None
 
-    def star(self, star: exp.Expr) -> list[Output]:
+    def star(self, star: exp.Expr) -> list[OutputColumn]:
         """The columns that `*` or `t.*` stands for."""
         only = star.table.lower() if isinstance(star, exp.Column) else None
         inner = star.this if isinstance(star, exp.Column) else star
-        unknown = Output("", is_many=True)
+        unknown = OutputColumn("", is_many=True)
         if self.has_more or any(inner.args.values()) or (self.merged and only is None):
             return [unknown]
         found = []
@@ -129,11 +129,11 @@ class Sources:
                 continue
             for name in rows.columns if rows.columns is not None else rows.key or ():
                 spelled = rows.spelling.get(name.lower(), name)
-                found.append(Output(spelled, None, (alias, name.lower()), rows.types.get(name.lower())))
+                found.append(OutputColumn(spelled, None, (alias, name.lower()), rows.types.get(name.lower())))
             if rows.columns is None:
                 found.append(unknown)
         return found or [unknown]
 
 
-def _may_have(rows: Rows, name: str) -> bool:
+def _may_have(rows: RelationFacts, name: str) -> bool:
     return rows.columns is None or name in (column.lower() for column in rows.columns)

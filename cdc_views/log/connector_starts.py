@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import TopicChanged
-from cdc_views.log.notifications import notification_partition, told
+from cdc_views.log.notifications import notification_partition, read_notification
 from cdc_views.log.ranges import read_piece, read_pieces
 from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
 from cdc_views.log.topics import begin_offsets, end_offsets, offsets_at
@@ -27,7 +27,7 @@ _NEAR: Final = 64
 _FARTHER: Final = 64
 
 
-class Starts:
+class ConnectorStarts:
     """The starts that `partition`, the notifications, tells of; forgets those that a cut has left behind."""
 
     def __init__(self, settings: LogSettings, admin: AdminClient) -> None:
@@ -49,7 +49,9 @@ class Starts:
         if known < end:
             begin = max(known, begin_offsets(self._admin, [self.partition])[self.partition])
             for found in read_piece(self._settings, self.partition, begin, end):
-                self._times_ms += [each.timestamp()[1] for each in found if told(each).get("type") == _SKIPPED]
+                self._times_ms += [
+                    each.timestamp()[1] for each in found if read_notification(each).get("type") == _SKIPPED
+                ]
         self._next = end
 
     def changes_before(self, start: Offsets, end: Offsets) -> list[Record]:

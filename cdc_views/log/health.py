@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, NotRunning, SlotChanged
-from cdc_views.log.connect import Connect, require_not_failed
+from cdc_views.log.connect import ConnectClient, require_not_failed
 from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
 
@@ -31,13 +31,13 @@ class WatchedSlot(Protocol):
         """No more is asked of what was confirmed up to this position."""
 
 
-class Watch:
+class LogHealth:
     """Looks at the connector, at the topics and at the slot."""
 
     def __init__(self, settings: LogSettings, topics: Callable[[], None], slot: WatchedSlot | None) -> None:
         """`topics` raises what it finds wrong; without a `slot` nobody looks at that."""
         self._connector = settings.connector
-        self._connect = Connect(settings.connect_url, timeout_s=_TIMEOUT_S)
+        self._connect = ConnectClient(settings.connect_url, timeout_s=_TIMEOUT_S)
         self._topics = topics
         self._slot = slot
         self._due_s = 0.0
@@ -68,8 +68,8 @@ class Watch:
         confirmed = self._slot.confirmed_between(order.commit, order.lsn)
         if confirmed is not None:
             raise SlotChanged(
-                f"{record.log_offset}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, which the "
-                "slot has confirmed",
+                f"{record.log_offset}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, "
+                "which the slot has confirmed",
                 hint=f"somebody moved the slot, or created it again, and changes are lost; {RESET}",
             )
 

@@ -27,14 +27,14 @@ def event_bytes(record: Record) -> int:
     return EVENT_BYTES + _TIMES_ITS_SIZE * (0 if record.raw is None else _size(record.raw))
 
 
-def most_bytes(settings: LogSettings) -> int:
+def limit_bytes(settings: LogSettings) -> int:
     """What the events that the driver holds at once may take."""
     return settings.driver_mb << 20 if settings.driver_mb is not None else _quarter_of_the_machine()
 
 
-def batch_of(settings: LogSettings) -> int:
+def batch_size(settings: LogSettings) -> int:
     """How many events are read at once, so that little is held beyond `most_bytes`."""
-    return max(_LEAST_BATCH, min(BATCH, most_bytes(settings) // _BATCH_SHARE))
+    return max(_LEAST_BATCH, min(BATCH, limit_bytes(settings) // _BATCH_SHARE))
 
 
 @cache

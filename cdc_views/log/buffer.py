@@ -9,14 +9,14 @@ from itertools import chain
 from cdc_views.config import LogSettings
 from cdc_views.errors import CutTooLarge
 from cdc_views.log.at_least_once import Redeliveries
-from cdc_views.log.cut import Held
-from cdc_views.log.memory import EVENT_BYTES, event_bytes, most_bytes
+from cdc_views.log.cut import PartitionBuffer
+from cdc_views.log.memory_limit import EVENT_BYTES, event_bytes, limit_bytes
 from cdc_views.log.record import Offsets, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
 
-class TooLong(Exception):
+class BufferFull(Exception):
     """More came than is to be held. Without these tables it is not; there are none where the others are too many."""
 
     def __init__(self, tables: frozenset[TableName]) -> None:
@@ -24,7 +24,7 @@ class TooLong(Exception):
         self.tables = tables
 
 
-class Holding:
+class CutBuffer:
     """The partitions of a log. Of the tables in `bulk` the next cut has records before those that are held."""
 
     def __init__(
@@ -43,10 +43,10 @@ class Holding:
         """Tables whose events are not all to be applied, so that the next cut has to hold them."""
         self.unread: frozenset[TableName] = frozenset()
         """Tables whose events nobody reads, so that none need be held."""
-        self._held: dict[TopicPartition, Held] = {}
+        self._held: dict[TopicPartition, PartitionBuffer] = {}
         self._redeliveries: Redeliveries | None = None  # only without exactly-once
         self._is_all_held = False
-        self._most_bytes = most_bytes(settings)
+        self._most_bytes = limit_bytes(settings)
         self._bytes: Counter[TableName] = Counter()
         self.held_bytes = 0
         """About how much memory the events take that are held."""
@@ -69,7 +69,7 @@ class Holding:
         With `is_all_held` no table is too long for the next cut; all of them together may be.
         """
         starts = {**after, **(bulk_from or {})}
-        self._held = {each: Held(each, starts[each], position) for each in self._partitions}
+        self._held = {each: PartitionBuffer(each, starts[each], position) for each in self._partitions}
         self._redeliveries = None if self._settings.exactly_once else Redeliveries()
         self._is_all_held, self._most_at_end = is_all_held, None
         self._bytes, self.held_bytes = Counter(), 0
@@ -89,7 +89,7 @@ class Holding:
         held = self._held.get((record.topic, record.partition))  # type: ignore[call-overload]
         if held is None:
             return False
-        if self._redeliveries is not None and self._redeliveries.is_again(record):
+        if self._redeliveries is not None and self._redeliveries.is_redelivery(record):
             held.skip(record)
         else:
             held.add(record)
@@ -102,7 +102,7 @@ class Holding:
         self.held_bytes += size
 
     def require_not_too_long(self) -> None:
-        """Raise TooLong once more is held than is to be, of one table or of all.
+        """Raise BufferFull once more is held than is to be, of one table or of all.
 
         Raises CutTooLarge for a cut that was to end soon.
         """
@@ -113,11 +113,11 @@ class Holding:
         if not self._is_all_held and sum(map(len, self._held.values())) >= self._settings.bulk_offsets:
             starts = {each: held.start for each, held in self._held.items()}
             if tables := self.too_long(starts, {each: held.next for each, held in self._held.items()}):
-                raise TooLong(tables)
+                raise BufferFull(tables)
         if self.held_bytes > self._most_bytes:
             tables = self._without(self._bytes, self._most_bytes)
             left = self.held_bytes - sum(self._bytes[table] for table in tables)
-            raise TooLong(tables if left <= self._most_bytes else frozenset())
+            raise BufferFull(tables if left <= self._most_bytes else frozenset())
 
     def end_soon(self) -> None:
         """Of what the next cut needs to end before everything was read, as much again may be held."""
@@ -158,7 +158,7 @@ class Holding:
         sizes = Counter({table: EVENT_BYTES * count for table, count in offsets.items() if table not in long})
         return frozenset(long | self._without(sizes, self._most_bytes) if sizes.total() > self._most_bytes else long)
 
-    def of(self, table: TableName) -> list[Held]:
+    def of(self, table: TableName) -> list[PartitionBuffer]:
         """What is held of a table."""
         return [held for each, held in self._held.items() if self._tables[each.topic] == table]
 

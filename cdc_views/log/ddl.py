@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from cdc_views.captured import CapturedSet, CapturedTable, Change, changes
+from cdc_views.captured import CapturedSet, CapturedTable, DefinitionChange, definition_changes
 from cdc_views.errors import RESET, CdcViewsError, SchemaChanged, TableTruncated
-from cdc_views.log.cut import Held
+from cdc_views.log.cut import PartitionBuffer
 from cdc_views.log.markers import committed_at
 from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
@@ -35,7 +35,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Judged:
+class DdlResult:
     """What the rows of DDL and TRUNCATE below a position mean: the first stop, and the captured set after them.
 
     Tables in `stopping` have a stop there, and are in `captured` as they were before it.
@@ -46,7 +46,7 @@ class Judged:
     stopping: frozenset[TableName]
 
 
-class Judge:
+class DdlCheck:
     """Judges what happened to the captured tables of one project, from `known`, the captured set as it was before.
 
     `publication` is the project's. Tables that `known` does not have are compared with `found`, the captured set as it
@@ -63,8 +63,8 @@ class Judge:
         # Where event triggers were missing for a while, nobody knows what else was done and when.
         self._vouched = bool(found.event_triggers) and (known is None or known.event_triggers == found.event_triggers)
 
-    def judge(self, ddl: Iterable[Held], truncates: Iterable[Held], position: Lsn) -> Judged:
-        """Judge the rows below `position`. Raises BadEvent."""
+    def judge(self, ddl: Iterable[PartitionBuffer], truncates: Iterable[PartitionBuffer], position: Lsn) -> DdlResult:
+        """DdlCheck the rows below `position`. Raises BadEvent."""
         work = _Work({str(table): self._baseline(table) for table in self._tables})
         rows = sorted(self._rows(ddl, position), key=_order)
         for record in rows:
@@ -75,9 +75,9 @@ class Judge:
         ]
         stop = min(stops, key=lambda stop: stop.position or 0, default=None)
         captured = CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables)
-        return Judged(stop, captured, frozenset(each.table for each in stops))
+        return DdlResult(stop, captured, frozenset(each.table for each in stops))
 
-    def unexplained(self, judged: Judged) -> Stop | None:
+    def unexplained(self, judged: DdlResult) -> Stop | None:
         """The stop of the first table that is not as the recorded changes have left it.
 
         None if there is none: then `found` is how the tables are known from here on, whatever harmless changes, such
@@ -89,7 +89,7 @@ class Judge:
                 continue
             if found is None:
                 return _unrecorded(table, "it is gone")
-            differing = next(iter(changes(known, found, vouched=self._vouched)), None)
+            differing = next(iter(definition_changes(known, found, vouched=self._vouched)), None)
             if differing is not None:
                 return _unrecorded(table, str(differing))
         return None
@@ -97,7 +97,7 @@ class Judge:
     def _baseline(self, table: TableName) -> CapturedTable | None:
         return (self._known or self._found).of(table)
 
-    def _rows(self, held: Iterable[Held], position: Lsn) -> Iterator[Record]:
+    def _rows(self, held: Iterable[PartitionBuffer], position: Lsn) -> Iterator[Record]:
         for each in held:
             for commit, record in each:
                 if commit >= position:
@@ -120,7 +120,7 @@ class Judge:
             return
         if difference is not None:
             work.stopped.add(table)
-            is_dated = self._vouched and (not isinstance(difference, Change) or difference.is_dated)
+            is_dated = self._vouched and (not isinstance(difference, DefinitionChange) or difference.is_dated)
             work.stops.append(_stop(record, is_dated, str(difference)))
         elif found is not None:
             work.tables[str(table)] = found
@@ -135,12 +135,12 @@ class _Work:
 
 def _difference(
     known: CapturedTable | None, found: CapturedTable | None, command: str, vouched: bool
-) -> Change | str | None:
+) -> DefinitionChange | str | None:
     if found is None:
         return "its rows may have changed without events"
     if known is None:
         return "its former definition is not known"
-    return next(iter(changes(known, found, command=command, vouched=vouched)), None)
+    return next(iter(definition_changes(known, found, command=command, vouched=vouched)), None)
 
 
 def _order(record: Record) -> tuple[int, int, int]:
