@@ -79,7 +79,10 @@ was wanted. The hint says what to do. Row values never appear in messages, but f
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from copy import copy
+from typing import ClassVar, Final, Self
+
+from cdc_views.log_offset import LogOffset
 
 RESET: Final = 'run "cdc-views reset"'
 """The remedy, in hints, where the log can no longer bring the mirrors to what the source has."""
@@ -104,6 +107,27 @@ class BadInput(CdcViewsError):
     """What the user gave cannot be used."""
 
     exit_status = 2
+
+
+class EventError(CdcViewsError):
+    """An event that cannot be applied to its mirror.
+
+    `log_offset` is where the event is in the log, None where that is not known (yet); the message then begins with
+    it, and `problem` is the message without it.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, log_offset: LogOffset | None = None) -> None:
+        super().__init__(message if log_offset is None else f"{log_offset}: {message}", hint=hint)
+        self.problem = message
+        self.log_offset = log_offset
+
+    def at(self, log_offset: LogOffset) -> Self:
+        """The same error of the event at this offset; an error that has an offset keeps it."""
+        if self.log_offset is not None:
+            return self
+        found = copy(self)
+        found.log_offset, found.message = log_offset, f"{log_offset}: {self.problem}"
+        return found
 
 
 class BadConfig(BadInput):
@@ -134,7 +158,7 @@ class PreflightFailed(BadInput):
     """Findings of `check` that stand in the way of a start."""
 
 
-class UnsupportedType(BadInput):
+class UnsupportedType(EventError, BadInput):
     """A column whose values have no exact form in Delta."""
 
 
@@ -230,7 +254,7 @@ class LogError(CdcViewsError):
     """Kafka or Connect."""
 
 
-class BadEvent(LogError):
+class BadEvent(EventError, LogError):
     """An event that is not what Debezium writes; names topic, partition and offset."""
 
 
@@ -292,16 +316,22 @@ class TableTruncated(CdcViewsError):
     """TRUNCATE of a captured table; the epoch before it is the last one."""
 
 
-class UnresolvedToast(CdcViewsError):
+class UnresolvedToast(EventError):
     """An unchanged TOAST value that neither the log nor the mirror holds, or must not be taken from there.
 
-    `table` and `column` are its place; None of an error that a task of Spark has raised.
+    `table` and `column` hold the value; `column` is None where it is not known.
     """
 
     def __init__(
-        self, message: str, *, hint: str | None = None, table: str | None = None, column: str | None = None
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        log_offset: LogOffset | None = None,
+        table: str | None = None,
+        column: str | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, log_offset=log_offset)
         self.table = table
         self.column = column
 

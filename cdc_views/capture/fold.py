@@ -22,14 +22,9 @@ import pyarrow as pa
 from cdc_views.capture.envelope import Envelope, KeyValues, RowChange
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
-from cdc_views.errors import BadEvent, CdcViewsError, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
+from cdc_views.errors import EventError, UnresolvedToast, WrongReplicaIdentity
 from cdc_views.log.record import Order, Record, bad_event
 from cdc_views.source.catalog import SourceTable
-
-__all__ = ["UNAPPLICABLE", "Fold", "Folded", "KeyValues"]
-
-# What a record raises that cannot be applied to its mirror.
-UNAPPLICABLE: Final = (BadEvent, UnsupportedType, UnresolvedToast)
 
 
 @dataclass(frozen=True)
@@ -154,9 +149,9 @@ class Fold:
             deletes.append(self._types[name].decoded(raw))
         return Folded(self._table, pa.table(arrays, schema=schema), pa.table(deletes, schema=key_schema), self.events)
 
-    def failing(self, stored: Stored) -> dict[KeyValues, CdcViewsError]:
+    def failing(self, stored: Stored) -> dict[KeyValues, EventError]:
         """The keys whose row cannot be written, and why: one by one, which takes many times as long as `finish`."""
-        found: dict[KeyValues, CdcViewsError] = {}
+        found: dict[KeyValues, EventError] = {}
         for key, row in self._rows.items():
             try:
                 self.check_key(key)
@@ -164,7 +159,7 @@ class Fold:
                     partial = [0] if type(row) is _PartialRow else []
                     arrays = [self._array(name, [row], partial, stored) for name in self._types]
                     require_no_placeholder(self._table, pa.table(arrays, list(self._types)))
-            except UNAPPLICABLE as error:
+            except EventError as error:
                 found[key] = error
         return found
 
@@ -192,7 +187,7 @@ class Fold:
     def _is_good(self, name: str, raw: Any) -> bool:
         try:
             self._types[name].decoded([raw])
-        except UNAPPLICABLE:
+        except EventError:
             return False
         return True
 

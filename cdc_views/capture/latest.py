@@ -16,10 +16,11 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded
+from cdc_views.capture.fold import Fold, Folded
 from cdc_views.capture.sift import first_error
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import forms
+from cdc_views.errors import EventError
 from cdc_views.log.cut import discontinuity
 from cdc_views.log.record import RawRecord, parse_record, parse_records
 from cdc_views.lsn import Lsn
@@ -79,7 +80,7 @@ class Latest:
         """
         if self._floor is not None:
             self._require_later(self._floor)
-        with suppress(_OddEvent, ValueError, TypeError, LookupError, *UNAPPLICABLE):
+        with suppress(_OddEvent, ValueError, TypeError, LookupError, EventError):
             return self._decoded()
         in_order = sorted(self._records.values(), key=lambda record: record.offset())
         records, fold = parse_records(in_order), Fold(self._table)
@@ -87,7 +88,7 @@ class Latest:
             for record in records:
                 fold.add(record)
             return fold.finish({})
-        except UNAPPLICABLE as error:
+        except EventError as error:
             raise first_error(self._table, records) or error from None
 
     def _decoded(self) -> Folded:

@@ -14,14 +14,14 @@ key of the table was parked before.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
 from cdc_views.capture.envelope import Envelope, Identity, KeyValues, RowChange
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded, Stored
-from cdc_views.errors import CdcViewsError
-from cdc_views.log.record import LogOffset, Order, Record
+from cdc_views.capture.fold import Fold, Folded, Stored
+from cdc_views.errors import EventError
+from cdc_views.log.record import Order, Record
+from cdc_views.log_offset import LogOffset
 from cdc_views.source.catalog import SourceTable
 
 FOLLOWS: Final = "waits for an earlier event of its key"
@@ -33,7 +33,7 @@ class Parked:
     """A record that is not applied. `error`, which names its place, is None for one that only waits; then `reason`."""
 
     record: Record
-    error: CdcViewsError | None
+    error: EventError | None
     reason: str
 
     @property
@@ -71,7 +71,7 @@ class _Mark:
     """From this offset on a key is parked; `error` is that of the first record."""
 
     offset: int
-    error: CdcViewsError | None
+    error: EventError | None
     reason: str
 
 
@@ -93,7 +93,7 @@ def sift(
         stored = stored_of(walk.fold)
         try:
             return Sifted(walk.fold, walk.fold.finish(stored), walk.parked, walk.recovered)
-        except UNAPPLICABLE:
+        except EventError:
             failing = walk.fold.failing(stored)
             if not failing:
                 raise
@@ -101,7 +101,7 @@ def sift(
                 walk.mark_failing(key, error)
 
 
-def first_error(table: SourceTable, records: Sequence[Record]) -> CdcViewsError | None:
+def first_error(table: SourceTable, records: Sequence[Record]) -> EventError | None:
     """The error of the first record that cannot be applied, in a table whose events hold whole rows."""
     parked = sift(table, records, lambda fold: {}).parked
     return next((each.error for each in parked if each.error is not None), None)
@@ -152,11 +152,11 @@ class _Walk:
                     break
         return found
 
-    def mark_failing(self, key: KeyValues, error: CdcViewsError) -> None:
+    def mark_failing(self, key: KeyValues, error: EventError) -> None:
         """Mark the first of a key's changes that no good one follows."""
         changes = self._applied[key]
         record, _ = changes[self._first_bad([change for _, change in changes])]
-        self._mark(record, _named(error, record), error.message)
+        self._mark(record, error.at(record.log_offset), error.problem)
 
     def _apply(self, record: Record, identity: Identity) -> None:
         try:
@@ -166,9 +166,9 @@ class _Walk:
                 self.fold.check_key(change.old_key)
             was_lost = self.fold.is_lost(change.key)
             self.fold.add(record)
-        except UNAPPLICABLE as error:
-            self._mark(record, _named(error, record), error.message)
-            self._park(record, identity, _named(error, record), error.message)
+        except EventError as error:
+            self._mark(record, error.at(record.log_offset), error.problem)
+            self._park(record, identity, error.at(record.log_offset), error.problem)
             return
         if was_lost:
             self.recovered.add(identity)
@@ -176,12 +176,12 @@ class _Walk:
             self._departed.add((change.key, change.order))
         self._applied.setdefault(change.key, []).append((record, change))
 
-    def _park(self, record: Record, identity: Identity, error: CdcViewsError | None, reason: str) -> None:
+    def _park(self, record: Record, identity: Identity, error: EventError | None, reason: str) -> None:
         self.parked.append(Parked(record, error, reason))
         if isinstance(identity[1], tuple):
             self._parked_keys.add(identity[1])
 
-    def _mark(self, record: Record, error: CdcViewsError | None, reason: str) -> None:
+    def _mark(self, record: Record, error: EventError | None, reason: str) -> None:
         identity = self._envelope.identity(record)
         earlier = self.marks.get(identity)
         if earlier is None or record.offset < earlier.offset:
@@ -203,16 +203,6 @@ class _Walk:
         while first > 0 and self.fold.is_partial(changes[first - 1]):
             first -= 1
         return first
-
-
-def _named(error: CdcViewsError, record: Record) -> CdcViewsError:
-    """The error, with the place of its record in front unless it is there."""
-    place = str(record.log_offset)
-    if error.message.startswith(place):
-        return error
-    named = copy(error)
-    named.message = f"{place}: {error.message}"
-    return named
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:

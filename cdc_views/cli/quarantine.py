@@ -7,7 +7,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.engine.captures import current_settings
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from cdc_views.replay import quarantine as events
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, KeyValues, Stored
+from cdc_views.capture.envelope import KeyValues
+from cdc_views.capture.fold import Fold, Stored
 from cdc_views.capture.sift import Sifted, sift
 from cdc_views.engine.mirror_errors import naming_table
 from cdc_views.engine.quarantine import NAME as QUARANTINE
 from cdc_views.engine.quarantine import Counts, Entry, Past, Step, past_of
 from cdc_views.engine.tables import Tables
+from cdc_views.errors import EventError
 from cdc_views.log.cut import CutLog
 from cdc_views.log.record import Record
 from cdc_views.source.catalog import SourceTable
@@ -128,7 +130,7 @@ def _delta(name: str, records: Sequence[Record], past: Past, step: Step, intent:
 
 def _sifted(source: SourceTable, records: Sequence[Record], past: Past, stored_of: Callable[[Fold], Stored]) -> Sifted:
     if past.is_clear:
-        with suppress(*UNAPPLICABLE):
+        with suppress(EventError):
             fold = Fold(source)
             for record in records:
                 fold.add(record)
@@ -140,7 +142,7 @@ def _counted(source: SourceTable, records: Sequence[Record]) -> Fold:
     """The fold of records of which some may be parked, for what it counts."""
     fold = Fold(source)
     for record in records:
-        with suppress(*UNAPPLICABLE):
+        with suppress(EventError):
             fold.add(record)
     return fold
 

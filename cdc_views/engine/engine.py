@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from cdc_views.capture.fold import UNAPPLICABLE
 from cdc_views.capture.types import prints_in_zone
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.clock import SYSTEM_CLOCK, Clock
@@ -39,7 +38,7 @@ from cdc_views.engine.swap import REQUEST, SwapRequest, find_swap, plan_swap, pu
 from cdc_views.engine.tables import REBUILT, Place, Tables, where_published
 from cdc_views.engine.view_tables import declare_views
 from cdc_views.engine.views import ViewRunner
-from cdc_views.errors import BadReplay, UnknownEvent
+from cdc_views.errors import BadReplay, EventError, UnknownEvent
 from cdc_views.log.health import WatchedSlot
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
@@ -219,7 +218,7 @@ class Engine:
         with self._writing():
             try:
                 recover(self._log, self._tables, self._views, self._control)
-            except UNAPPLICABLE:
+            except EventError:
                 # The event is in quarantine now, and may be the one that is to be discarded.
                 if request.kind != "discard":
                     raise

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from cdc_views import faults
-from cdc_views.capture.fold import UNAPPLICABLE
 from cdc_views.captured import CapturedSet
 from cdc_views.engine.abandon import abandon
 from cdc_views.engine.deltas import Deltas, read_deltas
@@ -20,9 +19,10 @@ from cdc_views.engine.parallel import beside
 from cdc_views.engine.quarantine import NAME, Entry, Retry, commit_step, keep_stopped, version_of
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views import ViewResult, ViewRunner
-from cdc_views.errors import CdcViewsError
+from cdc_views.errors import CdcViewsError, EventError
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import LogOffset, Offsets, find_place, offsets_by_name, offsets_by_partition
+from cdc_views.log.record import Offsets, offsets_by_name, offsets_by_partition
+from cdc_views.log_offset import LogOffset
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.stopped import STOPPED, stopped_detail, stopped_in
@@ -131,7 +131,7 @@ def finish_epoch(
         kept = commit_step(tables, deltas.step, intent.done, intent.stamp)  # what is parked, before what is not
         faults.point("quarantine.after_commit")
         commits = commit_mirrors(tables, deltas.mirrors, intent)  # 4. one version per changed mirror
-    except UNAPPLICABLE as error:
+    except EventError as error:
         return _bad_in_bulk(log, tables, views, control, intent, error)
     if intent.cut.bulk:
         # What Spark has read of the log is right only if nothing of it was compacted away meanwhile.
@@ -174,16 +174,16 @@ def _stopped(
 
 
 def _bad_in_bulk(
-    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, error: CdcViewsError
+    log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog, intent: Intent, error: EventError
 ) -> ControlRecord:
     """Stop at an event that a task of a bulk reading has met, or have the driver read its table."""
-    place = find_place(error.message)
-    if place is None:
+    at = error.log_offset
+    if at is None:
         raise error
     if not tables.parks:
-        raise _stopped(tables, control, intent, [(error, _entry_at(log, place, intent, error))])
-    abandon(tables, control, intent, intent.done, f"met {place}, which is parked")
-    cut = replace(intent.cut, bulk=intent.cut.bulk - {log.table_of(place.topic)})
+        raise _stopped(tables, control, intent, [(error, _entry_of(log, at, intent, error))])
+    abandon(tables, control, intent, intent.done, f"met {at}, which is parked")
+    cut = replace(intent.cut, bulk=intent.cut.bulk - {log.table_of(at.topic)})
     again = intend(control, cut, tables, swap=intent.swap, retry=intent.retry)
     return finish_epoch(log, tables, views, control, again, Stages())
 
@@ -195,12 +195,11 @@ def _cut_again(log: CutLog, tables: Tables, views: ViewRunner, control: ControlL
     return finish_epoch(log, tables, views, control, again, Stages())
 
 
-def _entry_at(log: CutLog, place: LogOffset, intent: Intent, error: CdcViewsError) -> Entry:
-    record = log.record_at(place)
+def _entry_of(log: CutLog, at: LogOffset, intent: Intent, error: EventError) -> Entry:
+    record = log.record_at(at)
     if record is None:
         raise error
-    reason = error.message.removeprefix(f"{place}: ")
-    return Entry.of(str(log.table_of(place.topic)), record, reason, "stopped", intent.epoch)
+    return Entry.of(str(log.table_of(at.topic)), record, error.problem, "stopped", intent.epoch)
 
 
 def move_position(control: ControlLog, cut: Cut, tables: Tables, idle_interval_s: float) -> ControlRecord | None:

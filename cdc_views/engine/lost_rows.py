@@ -24,7 +24,7 @@ from cdc_views.engine.quarantine import Counts
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection

@@ -23,16 +23,8 @@ import pyarrow as pa
 from cdc_views.capture.envelope import NEW_KEY, OLD_KEY, Envelope, Identity
 from cdc_views.capture.sift import Known, Parked, Sifted, in_order
 from cdc_views.errors import BadEvent, CdcViewsError, UnknownEvent
-from cdc_views.log.record import (
-    KeptRecord,
-    LogOffset,
-    Offsets,
-    RawRecord,
-    Record,
-    TopicPartition,
-    log_offset_of,
-    parse_record,
-)
+from cdc_views.log.record import KeptRecord, Offsets, RawRecord, Record, TopicPartition, log_offset_of, parse_record
+from cdc_views.log_offset import LogOffset
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import ControlLog
 from cdc_views.store.entries import NO_TABLE
@@ -251,8 +243,7 @@ class Step:
         assert parked.record.raw is not None
         was_parked = known is not None and known.state in PARKED
         since = known.epoch if known is not None and was_parked else self.epoch
-        reason = parked.reason.removeprefix(f"{parked.log_offset}: ")
-        entry = Entry.of(table, parked.record.raw, reason, "waiting" if parked.error is None else "bad", since)
+        entry = Entry.of(table, parked.record.raw, parked.reason, "waiting" if parked.error is None else "bad", since)
         if known is None or (known.state, known.reason) != (entry.state, entry.reason):
             self.put[entry.place] = entry
         if parked.error is not None and not was_parked:

@@ -19,7 +19,7 @@ import orjson
 from cdc_views import errors
 from cdc_views.engine.swap import SwapRequest
 from cdc_views.errors import BadInput, BadRequest, CdcViewsError, RequestFailed
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from cdc_views.unexpected import described
 
 _FOLDER: Final = ".requests"

@@ -18,7 +18,8 @@ from typing import Protocol
 
 from cdc_views.captured import CapturedSet
 from cdc_views.errors import RESET, LogDiscontinuity, SequenceRegressed
-from cdc_views.log.record import LogOffset, Offsets, Order, RawRecord, Record, TopicPartition
+from cdc_views.log.record import Offsets, Order, RawRecord, Record, TopicPartition
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable

@@ -34,7 +34,7 @@ from cdc_views.log.markers import ArrivedMarker, MarkerWriter, committed_at
 from cdc_views.log.memory_limit import batch_size
 from cdc_views.log.ranges import is_end, read_piece, read_range, require_kept, require_readable
 from cdc_views.log.reader import Reader
-from cdc_views.log.record import LogOffset, Offsets, RawRecord, Record, TopicPartition, parse_records, require_event
+from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records, require_event
 from cdc_views.log.retention import LogRetention
 from cdc_views.log.snapshot import require_one_snapshot
 from cdc_views.log.topics import (
@@ -49,6 +49,7 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_names,
 )
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 import orjson
 
 from cdc_views.errors import BadEvent
+from cdc_views.log_offset import LogOffset
 
 
 class TopicPartition(NamedTuple):
@@ -77,17 +77,6 @@ class Record:
     def log_offset(self) -> LogOffset:
         """Where it is in the log."""
         return LogOffset(self.topic, self.partition, self.offset)
-
-
-class LogOffset(NamedTuple):
-    """Where a record is in the log."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        return f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
 
 
 class RawRecord(Protocol):
@@ -163,7 +152,6 @@ class KeptRecord:
 
 _NO_HEADERS: Final[Mapping[str, bytes | None]] = {}
 _LARGEST_LSN: Final = 2**64 - 1
-_PLACE: Final = re.compile(r'topic "([^"]+)" partition (\d+) offset (\d+)')
 _HINT: Final = "only the connector may write to this topic, with the settings in connectors/postgres.json"
 _loads = orjson.loads
 
@@ -209,13 +197,7 @@ def log_offset_of(message: RawRecord) -> LogOffset:
 
 def bad_event(record: Record, problem: str, *, hint: str | None = None) -> BadEvent:
     """The error for a record that is not what Debezium writes; it never quotes the record."""
-    return BadEvent(f"{record.log_offset}: {problem}", hint=hint)
-
-
-def find_place(message: str) -> LogOffset | None:
-    """The place that an error's message names; None if it names none."""
-    found = _PLACE.search(message)
-    return LogOffset(found[1], int(found[2]), int(found[3])) if found else None
+    return BadEvent(problem, hint=hint, log_offset=record.log_offset)
 
 
 def require_event(record: Record) -> None:

@@ -14,7 +14,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.captures import require_no_reset
 from cdc_views.engine.quarantine import NAME, Entry, entry_of
 from cdc_views.engine.requests import QuarantineRequest
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from cdc_views.replay.exchange import exchange
 from cdc_views.store.control import ControlRecord
 from cdc_views.store.entries import NO_TABLE, newest_version

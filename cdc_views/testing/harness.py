@@ -39,7 +39,7 @@ from cdc_views.engine.text_columns import TextColumns
 from cdc_views.engine.view_tables import declare_view
 from cdc_views.engine.views import ViewRunner, ViewWork
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView

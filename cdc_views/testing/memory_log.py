@@ -19,7 +19,8 @@ from cdc_views.capture.unchanged import Forms, forms
 from cdc_views.clock import Clock
 from cdc_views.errors import LogGap
 from cdc_views.log.cut import Cut, PartitionBuffer
-from cdc_views.log.record import KeptRecord, LogOffset, Offsets, Order, RawRecord, Record, TopicPartition, parse_records
+from cdc_views.log.record import KeptRecord, Offsets, Order, RawRecord, Record, TopicPartition, parse_records
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
@@ -68,13 +69,13 @@ class MemoryLog:
     ) -> LogOffset:
         """Write a record of any bytes, as somebody else than the connector would; returns where it is."""
         partition = TopicPartition(self._topics[table], zlib.crc32(key or b"") % self._count)
-        place = LogOffset(*partition, len(self._partitions[partition]))
+        at = LogOffset(*partition, len(self._partitions[partition]))
         self._partitions[partition].append(
-            KeptRecord(place, int(self._clock.now().timestamp() * 1000), key, value, headers)
+            KeptRecord(at, int(self._clock.now().timestamp() * 1000), key, value, headers)
         )
         self.end = Lsn(self.end + _STEP)
         self._committed_at = self._clock.now()
-        return place
+        return at
 
     def cut(
         self,
@@ -87,7 +88,12 @@ class MemoryLog:
         """Everything that was written."""
         found = [self._held(partition, after[partition], position) for partition in self._partitions]
         ends = {each.partition: each.end(each.prefix(self.end)) for each in found}
-        return Cut(self.end, self.end, self._committed_at, dict(after), ends, stopped=dict(stopped or {}))
+        bulk = self.bulk(position) - set(held)
+        return Cut(self.end, self.end, self._committed_at, dict(after), ends, bulk, stopped=dict(stopped or {}))
+
+    def bulk(self, position: Lsn | None) -> frozenset[TableName]:
+        """The tables that may be in `Cut.bulk` of the cut after `position`: none."""
+        return frozenset()
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records."""

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.quarantine import Entry
 from cdc_views.errors import BadEvent, UnknownEvent, UnsupportedType
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from cdc_views.replay.quarantine import listed
 from cdc_views.store.control import read_control
 from cdc_views.testing import Delete, HandClock, Insert, Update, ViewHarness

@@ -8,8 +8,8 @@ import shutil
 import pytest
 from confluent_kafka import Producer
 
-from cdc_views.log.record import LogOffset
 from cdc_views.log.topics import topic_name
+from cdc_views.log_offset import LogOffset
 from cdc_views.names import TableName
 from cdc_views.replay.quarantine import listed
 from cdc_views.store.control import read_control

@@ -17,7 +17,8 @@ from cdc_views.engine.lost_rows import LostRows
 from cdc_views.engine.quarantine import Counts
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut
-from cdc_views.log.record import KeptRecord, LogOffset, Record, parse_record
+from cdc_views.log.record import KeptRecord, Record, parse_record
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable

@@ -24,7 +24,7 @@ from cdc_views.errors import (
     RequestFailed,
     UnknownView,
 )
-from cdc_views.log.record import LogOffset
+from cdc_views.log_offset import LogOffset
 from tests.waiting import wait_for
 
 REQUEST = SwapRequest("ab12", "swap", {"public.t": Standby("mirrors/public/t/g-ab12", 4, 7)})
