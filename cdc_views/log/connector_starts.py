@@ -1,9 +1,10 @@
-"""The starts of the connector, and the last change that the log had before each.
+"""The starts of the connector, and the last change that the log had before each start.
 
-Debezium says in its notifications that it skips the snapshot, as the first thing of every start but the first one. It
-goes on behind the last change that was stored, by its position in the WAL, and may leave out what shares that position:
-engine/lost_rows.py asks the source whether it did. What was before a start is told by the times that the worker gives
-to its records: where workers share a connector their clocks must agree better than a start takes, about a second.
+At every start but the first one, the first notification of Debezium says that the snapshot is skipped. The connector
+then continues after the last change that was stored, by its WAL position, and may skip rows that share that position;
+engine/lost_rows.py asks the source whether it did. Which records came before a start is decided by the timestamps that
+the worker gives to its records. Where several workers share a connector, their clocks must agree to within the duration
+of a start, about a second.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
 from cdc_views.log.topics import begin_offsets, end_offsets, offsets_at
 
 _SKIPPED: Final = "SKIPPED"
-# How far back one looks for a partition's last change, and how much farther each time. A killed worker leaves
-# transactions that were aborted behind it, of as many records as it polls at once.
+# How far back to look for the last change of a partition, and by which factor to extend that. A worker that was killed
+# leaves aborted transactions behind, of as many records as it polls at once.
 _NEAR: Final = 64
 _FARTHER: Final = 64
 
 
 class ConnectorStarts:
-    """The starts that `partition`, the notifications, tells of; forgets those that a cut has left behind."""
+    """The starts that the notifications in `partition` report, except those that a cut has left behind."""
 
     def __init__(self, settings: LogSettings, admin: AdminClient) -> None:
         self.partition = notification_partition(settings)
@@ -55,13 +56,13 @@ class ConnectorStarts:
         self._next = end
 
     def changes_before(self, start: Offsets, end: Offsets) -> list[Record]:
-        """The last change before each start, of those that lie between these offsets."""
+        """Return the last change before each start, of those changes that lie between these offsets."""
         if self._next is None:
             self.read_to(end_offsets(self._admin, [self.partition], committed=True)[self.partition])
         found: list[Record] = []
         for index in reversed(range(len(self._times_ms))):
             last = self._last_change(start, offsets_at(self._admin, list(start), self._times_ms[index]))
-            if last is None:  # nothing since `start`, nor of what was before an earlier start
+            if last is None:  # no change since `start`, so none before an earlier start either
                 del self._times_ms[: index + 1]
                 break
             if last.offset < end[TopicPartition(last.topic, last.partition)]:
@@ -69,11 +70,11 @@ class ConnectorStarts:
         return found
 
     def _last_change(self, start: Offsets, end: Offsets) -> Record | None:
-        """The last change between these offsets, by its place in the source's history."""
+        """The last change between these offsets in the source's history."""
         return max(self._last_changes(start, end), key=_order, default=None)
 
     def _last_changes(self, start: Offsets, end: Offsets) -> Iterator[Record]:
-        """The last change of each partition between these offsets."""
+        """Yield the last change of each partition between these offsets."""
         wanted = {each: offset for each, offset in end.items() if offset > start[each]}
         span = _NEAR
         while wanted:

@@ -1,4 +1,8 @@
-"""DDL and TRUNCATE of captured tables: the cut ends before the first that cannot be applied; the next cut raises it."""
+"""What DDL and TRUNCATE did to the captured tables.
+
+A cut ends before the first command that cannot be applied to a mirror; the next cut raises its error or stops the
+table.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,10 @@ HINT: Final = f"the epoch before it is the last one; {RESET}"
 
 @dataclass(frozen=True)
 class Stop:
-    """A change of `table` that cannot be applied: the state at `position` is the last before it.
+    """A change of `table` that cannot be applied: the state at `position` is the last one before it.
 
-    `position` is None where it is not known since when rows have changed without events: nothing after the last
-    published epoch can be trusted, and `committed_at` says nothing. `error` says what was changed.
+    `position` is None where it is not known since when rows may have changed without events. Then nothing after the
+    last published epoch can be trusted, and `committed_at` means nothing. `error` says what was changed.
     """
 
     table: TableName
@@ -36,9 +40,9 @@ class Stop:
 
 @dataclass(frozen=True)
 class DdlResult:
-    """What the rows of DDL and TRUNCATE below a position mean: the first stop, and the captured set after them.
+    """What the records of DDL and TRUNCATE below a position mean: the first stop, and the captured set after them.
 
-    Tables in `stopping` have a stop there, and are in `captured` as they were before it.
+    Tables in `stopping` have a stop there; `captured` has them as they were before it.
     """
 
     stop: Stop | None
@@ -47,10 +51,10 @@ class DdlResult:
 
 
 class DdlCheck:
-    """Judges what happened to the captured tables of one project, from `known`, the captured set as it was before.
+    """Compares the captured tables of one project with `known`, the captured set as it was before.
 
-    `publication` is the project's. Tables that `known` does not have are compared with `found`, the captured set as it
-    is in the source at least since the marker of the cut.
+    `publication` is the project's. Tables that are not in `known` are compared with `found`, the captured set as it was
+    in the source at some moment after the marker of the cut.
     """
 
     def __init__(
@@ -60,11 +64,11 @@ class DdlCheck:
         self._tables = frozenset(tables)
         self._known = known
         self._found = found
-        # Where event triggers were missing for a while, nobody knows what else was done and when.
+        # If event triggers were missing for a while, nobody knows what else was done and when.
         self._vouched = bool(found.event_triggers) and (known is None or known.event_triggers == found.event_triggers)
 
     def judge(self, ddl: Iterable[PartitionBuffer], truncates: Iterable[PartitionBuffer], position: Lsn) -> DdlResult:
-        """DdlCheck the rows below `position`. Raises BadEvent."""
+        """Apply the records below `position`. Raises BadEvent."""
         work = _Work({str(table): self._baseline(table) for table in self._tables})
         rows = sorted(self._rows(ddl, position), key=_order)
         for record in rows:
@@ -78,10 +82,11 @@ class DdlCheck:
         return DdlResult(stop, captured, frozenset(each.table for each in stops))
 
     def unexplained(self, judged: DdlResult) -> Stop | None:
-        """The stop of the first table that is not as the recorded changes have left it.
+        """Return the stop of the first table that differs from what the recorded changes have left; None if there is
+        none.
 
-        None if there is none: then `found` is how the tables are known from here on, whatever harmless changes, such
-        as a VACUUM FULL, were not recorded.
+        With None, `found` is the captured set from here on: harmless changes, such as a VACUUM FULL, may not have been
+        recorded.
         """
         for table in sorted(self._tables - judged.stopping):
             known, found = judged.captured.of(table), self._found.of(table)
@@ -111,7 +116,7 @@ class DdlCheck:
     def _apply(self, record: Record, work: _Work) -> None:
         row = _row(record)
         table, found = _table(row), _description(record)
-        if _is_read(record):  # a row from before the snapshot: what the table was when the snapshot began
+        if _is_read(record):  # a record of the snapshot: it says what the table was when the snapshot began
             work.tables[str(table)] = found or work.tables[str(table)]
             return
         known = work.tables[str(table)]
@@ -200,7 +205,7 @@ def _truncated(record: Record) -> Stop:
 
 
 def changed_since(table: TableName, problem: str = "its columns, their types or its key are others") -> SchemaChanged:
-    """The error of a table that is no longer what its mirror was made of."""
+    """Return the error of a table that is no longer what its mirror was made of."""
     return SchemaChanged(f'table "{table}" was changed since its mirror was made: {problem}', hint=HINT)
 
 

@@ -1,4 +1,4 @@
-"""What must hold in Kafka and Connect before the engine reads, and before a connector goes on."""
+"""What must hold in Kafka and Connect before the engine reads, and before a connector is started or resumed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from cdc_views.service_schema import SERVICE_TABLES
 
 
 def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> list[Finding]:
-    """Look at Connect, Debezium, the connector and the topics that exist.
+    """Check Connect, Debezium, the connector and the topics that exist.
 
-    `confirmed_flush_lsn` is the slot's (cdc_views.source.slot), None where there is no slot yet.
+    `confirmed_flush_lsn` is the slot's (cdc_views.source.slot), None if there is no slot yet.
     """
     findings: list[Finding] = []
     try:
@@ -46,11 +46,11 @@ def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> lis
 
 
 def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> None:
-    """Compare the slot with what Connect has stored; to be called before every start of the connector.
+    """Compare the slot with what Connect has stored; call it before every start of the connector.
 
-    The server sends nothing of before the slot's confirmed_flush_lsn. A slot beyond the stored
-    lsn_commit, because somebody advanced it or made it anew, loses the changes between without a
-    word, whatever offset.mismatch.strategy says. Raises SlotChanged.
+    The server sends nothing that comes before the slot's confirmed_flush_lsn. If the slot is beyond the stored
+    lsn_commit, because somebody advanced it or created it again, the changes between are lost silently, whatever
+    offset.mismatch.strategy says. Raises SlotChanged.
     """
     problem = _slot_problem(ConnectClient(settings.connect_url), settings, confirmed_flush_lsn)
     if problem:
@@ -61,7 +61,7 @@ def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None)
 
 
 def require_same_cluster(settings: LogSettings) -> None:
-    """Raise BadConfig if Connect writes to other brokers than those that we read from."""
+    """Raise BadConfig if Connect writes to other brokers than those that the engine reads from."""
     found, wanted = ConnectClient(settings.connect_url).kafka_cluster(), cluster_of(admin_client(settings))
     if found != wanted:
         raise BadConfig(
@@ -87,7 +87,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
         problem = f"is {version}, wanted {wanted}.Final or later: before it, restarts lose committed rows"
         yield Finding("error", "Debezium", problem, "upgrade the connector plugin of every worker")
         return
-    config = connector_config(settings, new_placeholder())  # whether it is the log's own makes no difference here
+    config = connector_config(settings, new_placeholder())  # any placeholder will do: only the settings are validated
     for name, errors in connect.config_errors({"name": settings.log.connector, **config}).items():
         remedy = "correct what the setting is made from; connectors/README.md explains each"
         if name == "exactly.once.support":
