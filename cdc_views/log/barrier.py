@@ -70,8 +70,8 @@ class Barrier:
         limit_s, arrived = self._settings.marker_timeout_s, self._arrived
         problem = f"marker {self._number} did not come through the log in {limit_s:.0f} s"
         hint = (
-            "see the log of Connect; the connector may be starting, or catching up with the source; if nothing helps, "
-            "restart it with its tasks"
+            "see the log of Connect: the connector may be starting, or catching up with the source; if that does not "
+            "help, restart the connector and its tasks"
         )
         if self._stored is not None and arrived is not None and arrived.number >= self._number:
             problem = (
@@ -80,10 +80,10 @@ class Barrier:
             )
             hint = f"{HINT}; its offset.flush.interval.ms is how often it stores"
         for each, start in unended.items():
-            problem += f': partition "{each}" has a transaction from offset {start} on that nobody has ended'
+            problem += f': partition "{each}" has a transaction from offset {start} on that is still open'
             hint = (
-                f'after a crash of the brokers "kafka-transactions.sh abort --topic {each.topic} --partition '
-                f'{each.partition} --start-offset {start}" ends it (KAFKA-20734), also in other topics'
+                f'after a crash of the brokers, end it with "kafka-transactions.sh abort --topic {each.topic} '
+                f'--partition {each.partition} --start-offset {start}" (KAFKA-20734), also in other topics'
             )
         return MarkerTimeout(problem, hint=hint)
 

@@ -188,8 +188,8 @@ class ConnectClient:
                 return self._content(response, path)
             if time.monotonic() > deadline:
                 raise NotRunning(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to a question about "
-                    f"{path or 'itself'} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
+                    f"Kafka Connect at {self._url} answers {response.status_code} to GET "
+                    f"/{path} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
                     hint="see the log of Connect; it may be starting",
                 )
             time.sleep(_POLL_S)
@@ -201,8 +201,8 @@ class ConnectClient:
                 return response.json()
         found = "no JSON" if response.status_code == 200 else _message(response)
         raise ConnectorFailed(
-            f"Kafka Connect at {self._url} answers {response.status_code} to a question about {path}: {found}",
-            hint="is log.connect_url the address of a Connect worker, and may we use it?",
+            f"Kafka Connect at {self._url} answers {response.status_code} to GET /{path}: {found}",
+            hint="check that log.connect_url is the address of a Connect worker that we may use",
         )
 
     def _ordered(
@@ -231,7 +231,7 @@ class ConnectClient:
             if not may_pass or time.monotonic() > deadline:
                 how_long = f" for {_REBALANCE_LIMIT_S:.0f} s" if may_pass else ""
                 raise ConnectorFailed(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to {method} {path}{how_long}: "
+                    f"Kafka Connect at {self._url} answers {response.status_code} to {method} /{path}{how_long}: "
                     f"{_message(response, secret)}",
                     hint='see the log of Connect; "cdc-views check" validates the settings one by one',
                 )

@@ -44,8 +44,9 @@ class ConnectorStarts:
         if end < known:
             raise TopicChanged(
                 f'topic "{self.partition.topic}" ends at offset {end}, wanted at least {known}',
-                hint="it was made anew, and whether the connector has left rows out where it began again is not known: "
-                "rebuild the tables from a snapshot if it did since the last epoch; then start the engine again",
+                hint="it was created again, so it is not known whether the connector has skipped rows when it was "
+                "restarted: if it was restarted since the last epoch, rebuild the tables from a snapshot; then start "
+                "the engine again",
             )
         if known < end:
             begin = max(known, begin_offsets(self._admin, [self.partition])[self.partition])

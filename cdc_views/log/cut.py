@@ -192,7 +192,7 @@ def discontinuity(record: Record, floor: Lsn, before: Order | None = None) -> Lo
         f"{record.log_offset}: order is {_printed(record.order or Order(None, None))}, "
         f"wanted at least the published position {floor}"
         + ("" if before is None else f"; the highest before it is {_printed(before)}"),
-        hint=f"the log goes on from an earlier state of the source (a failover, a restore, a new slot); {RESET}",
+        hint=f"the log continues from an earlier state of the source (a failover, a restore, a new slot); {RESET}",
     )
 
 

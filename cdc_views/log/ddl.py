@@ -21,7 +21,7 @@ from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
-HINT: Final = f"the epoch before it is the last one; {RESET}"
+HINT: Final = f"the mirror stays as it was before it; {RESET}"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _row(record: Record) -> dict[str, Any]:
     names = ("publication", "schema_name", "table_name")
     is_row = isinstance(row, dict) and all(isinstance(row.get(name), str) for name in names)
     if record.value.get("op") not in ("c", "u", "r") or not is_row or record.order is None or not _has_time(source):
-        raise bad_event(record, "is no row of a service table")
+        raise bad_event(record, "is not a row of a service table")
     assert isinstance(row, dict)
     return row
 
@@ -204,9 +204,9 @@ def _truncated(record: Record) -> Stop:
     return Stop(_table(row), position, _committed_at(record), error)
 
 
-def changed_since(table: TableName, problem: str = "its columns, their types or its key are others") -> SchemaChanged:
+def changed_since(table: TableName, problem: str = "its columns, their types or its key differ") -> SchemaChanged:
     """Return the error of a table that is no longer what its mirror was made of."""
-    return SchemaChanged(f'table "{table}" was changed since its mirror was made: {problem}', hint=HINT)
+    return SchemaChanged(f'table "{table}" was changed since its mirror was created: {problem}', hint=HINT)
 
 
 def _unrecorded(table: TableName, problem: str) -> Stop:

@@ -19,7 +19,7 @@ from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.rendering import FRACTION, TIMES
 
-_POOLER: Final = "a pooler between Kafka Connect and Postgres must pass the options of connections on"
+_POOLER: Final = "a pooler between Kafka Connect and Postgres must pass on the options of connections"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ def read_marker(record: Record, writer: str) -> ArrivedMarker | None:
     try:
         return _marker(record, writer)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise bad_event(record, "is no row of the heartbeat table") from None
+        raise bad_event(record, "is not a row of the heartbeat table") from None
 
 
 def require_pinned(record: Record, zoned: Collection[TableName]) -> None:
@@ -67,7 +67,7 @@ def require_pinned(record: Record, zoned: Collection[TableName]) -> None:
         row = record.value["after"]
         times, fraction = b64decode(row["times"], validate=True).decode(), float(row["fraction"])
     except (KeyError, TypeError, ValueError):
-        raise bad_event(record, "is no row of the heartbeat table") from None
+        raise bad_event(record, "is not a row of the heartbeat table") from None
     if fraction != FRACTION:
         raise PrintedOtherwise(
             f"the connector's session prints the number {FRACTION} as {fraction}", hint=f"{_POOLER}; then {RESET}"

@@ -42,7 +42,7 @@ def settle_placeholder(settings: LogSettings, known: str | None) -> str:
             raise LogDiscontinuity(
                 f'topic "{notification_partition(settings).topic}" has notifications and no placeholder: the log was '
                 "written with Debezium's own, which anybody can write into a row",
-                hint=f"the log is of an earlier version of cdc_views; {RESET}",
+                hint=f"the log was written by an earlier version of cdc_views; {RESET}",
             )
         _write(settings, known or new_placeholder())
         found = _read(settings)  # if two write at once, the first record counts
@@ -56,10 +56,12 @@ def read_placeholder(settings: LogSettings, known: str | None = None) -> str:
 
 def _same(settings: LogSettings, found: str | None, known: str | None) -> str:
     if found is None or (known is not None and found != known):
-        state = "no placeholder" if found is None else "another placeholder than the warehouse was made with"
+        state = (
+            "no placeholder" if found is None else "another placeholder than the one that the warehouse was built with"
+        )
         raise LogDiscontinuity(
             f'topic "{notification_partition(settings).topic}" has {state}',
-            hint=f'"cdc-views run" fills a topic that was deleted; else the topics are of another log: {RESET}',
+            hint=f'"cdc-views run" fills a topic that was deleted; otherwise the topics belong to another log: {RESET}',
         )
     return found
 

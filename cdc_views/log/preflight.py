@@ -55,7 +55,7 @@ def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None)
     problem = _slot_problem(ConnectClient(settings.connect_url), settings, confirmed_flush_lsn)
     if problem:
         raise SlotChanged(
-            f"{problem}: the changes between are lost",
+            f"{problem}: the changes in between are lost",
             hint=RESET,
         )
 
@@ -66,7 +66,7 @@ def require_same_cluster(settings: LogSettings) -> None:
     if found != wanted:
         raise BadConfig(
             f'Kafka Connect at {settings.connect_url} writes to the cluster "{found}", wanted "{wanted}"',
-            hint="log.connect_url and log.bootstrap_servers are of two systems",
+            hint="log.connect_url and log.bootstrap_servers belong to different systems",
         )
 
 
@@ -80,8 +80,8 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
     version = connect.plugin_version(CONNECTOR_CLASS)
     wanted = ".".join(str(part) for part in LEAST_VERSION)
     if version is None:
-        missing = f"put Debezium's Postgres connector {wanted}.Final or later on the worker's plugin.path"
-        yield Finding("error", "Kafka Connect", "has no Postgres connector of Debezium", missing)
+        missing = f"install Debezium's Postgres connector {wanted}.Final or later on the worker's plugin.path"
+        yield Finding("error", "Kafka Connect", "does not have Debezium's Postgres connector", missing)
         return
     if (version_of(version) or (0,)) < LEAST_VERSION:
         problem = f"is {version}, wanted {wanted}.Final or later: before it, restarts lose committed rows"

@@ -126,7 +126,7 @@ class Reader:
         partition = TopicPartition(message.topic(), message.partition())  # type: ignore[arg-type]
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise OffsetCompacted(
-                f'partition "{partition}": the wanted offset {self.next.get(partition)} is not there any more',
+                f'partition "{partition}": the wanted offset {self.next.get(partition)} no longer exists',
                 hint=f"the log no longer holds the changes that the mirrors need; {RESET}",
             )
         if error.code() in _UNKNOWN:

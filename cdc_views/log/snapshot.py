@@ -57,7 +57,7 @@ class SnapshotProgress:
             return self
         kind, data = notification.get("type"), notification.get("additional_data") or {}
         if kind == "ABORTED" or (kind == "STARTED" and self.started):
-            raise interrupted("was aborted" if kind == "ABORTED" else "was cut off and started again")
+            raise interrupted("was aborted" if kind == "ABORTED" else "was interrupted and started again")
         if kind == "STARTED":
             return replace(self, started=True)
         if kind == "SKIPPED":

@@ -251,9 +251,9 @@ def require_kept_as_long(known: Mapping[str, Topic], found: Mapping[str, Topic])
         for setting in _KEEPING:
             if (now := int(topic.settings[setting])) < (before := int(known[name].settings[setting])):
                 raise TopicChanged(
-                    f'topic "{name}": {setting} is {now}, wanted at least {before}, as it was',
-                    hint="give it back and start the engine again; if the topic kept less while no engine ran, what "
-                    "was deleted then may be gone from the log: rebuild its table from a snapshot",
+                    f'topic "{name}": {setting} is {now}, wanted at least the former {before}',
+                    hint="restore the setting and start the engine again; if the topic kept less while no engine ran, "
+                    "the log may have lost deletes of that time: rebuild the table from a snapshot",
                 )
 
 

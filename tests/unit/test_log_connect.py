@@ -120,7 +120,7 @@ def test_offsets_of_a_connector_that_the_worker_does_not_know_are_none() -> None
 
 def test_worker_that_never_answers_a_question_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdc_views.log.connect._REBALANCE_LIMIT_S", 0.2)
-    with worker(STARTING) as url, pytest.raises(NotRunning, match="answers 404 to a question about connector-plugins"):
+    with worker(STARTING) as url, pytest.raises(NotRunning, match="answers 404 to GET /connector-plugins"):
         ConnectClient(url).plugin_version("x")
 
 
@@ -166,13 +166,13 @@ def test_delete_of_a_connector_that_is_not_there_is_done() -> None:
 @pytest.mark.parametrize(
     ("answers", "problem"),
     [
-        ((REBALANCING,), "answers 409 to PUT connectors/app/stop for 0 s: rebalance in progress"),
-        ((FORBIDDEN,), "answers 403 to PUT connectors/app/stop: <html>go away</html>"),
-        ((DONE, NO_TASKS, NOT_STOPPED), "answers 400 to DELETE connectors/app/offsets for 0 s: .*STOPPED state"),
-        ((DONE, NO_TASKS, FAILED), "answers 500 to DELETE connectors/app/offsets for 0 s: Request timed out"),
-        ((DONE, NO_TASKS, DONE, FORBIDDEN), "answers 403 to DELETE connectors/app: "),
+        ((REBALANCING,), "answers 409 to PUT /connectors/app/stop for 0 s: rebalance in progress"),
+        ((FORBIDDEN,), "answers 403 to PUT /connectors/app/stop: <html>go away</html>"),
+        ((DONE, NO_TASKS, NOT_STOPPED), "answers 400 to DELETE /connectors/app/offsets for 0 s: .*STOPPED state"),
+        ((DONE, NO_TASKS, FAILED), "answers 500 to DELETE /connectors/app/offsets for 0 s: Request timed out"),
+        ((DONE, NO_TASKS, DONE, FORBIDDEN), "answers 403 to DELETE /connectors/app: "),
         ((DONE, (200, {"tasks": [{"id": 0}]})), 'connector "app" has 1 tasks 0 s after its stop, wanted none'),
-        ((DONE, FORBIDDEN), "answers 403 to a question about connectors/app/status"),
+        ((DONE, FORBIDDEN), "answers 403 to GET /connectors/app/status"),
     ],
 )
 def test_delete_that_was_not_done_is_an_error(answers: tuple[tuple[int, object], ...], problem: str) -> None:
@@ -207,7 +207,7 @@ def test_state_of_a_task_that_the_worker_cannot_tell_now_is_starting(status: int
 
 @pytest.mark.parametrize("answer", [FORBIDDEN, (200, b"<html>log in</html>")])
 def test_state_of_a_task_that_somebody_else_answers_is_an_error(answer: tuple[int, object]) -> None:
-    with worker(answer) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to a question about"):
+    with worker(answer) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to GET /"):
         ConnectClient(url).task_state("app")
 
 
