@@ -1,14 +1,14 @@
-"""The fold where some events are bad: what can be applied is, and what cannot be is parked, with a reason.
+"""The fold when some events are bad: what can be applied is applied, and the rest is parked, with a reason.
 
-A bad event is one that is not what Debezium writes, or whose row no exact form of a mirror can hold. Whether a value
-is bad counts only if it is the last of its column: one that a later event of the same epoch replaces never reaches the
-mirror. Of a key with a bad event the longest part of its changes that gives a good row is applied, and the rest is
-parked: its first change is the bad one. With it wait
+An event is bad if it is not what Debezium writes, or if no exact form of a mirror can hold its row. Whether a value is
+bad matters only if it is the last one of its column: a value that a later event of the same epoch replaces never
+reaches the mirror. Of a key with a bad event, the longest series of its changes that gives a good row is applied, and
+the rest is parked: the first parked change is the bad one. With it wait
   - all later changes of the key;
-  - the create of a change of key whose delete is parked, and with it the new key: what it says was left unchanged is
-    in a row that the mirror does not have.
-Looking for what is bad reads all records again, so this is only done where the fold has met something bad, or where a
-key of the table was parked before.
+  - the create of a change of key whose delete is parked, and with it the new key: its unchanged values are in a row
+    that the mirror does not have.
+Finding what is bad reads all records again. So it is only done if the fold has met something bad, or if a key of the
+table was parked before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOVED: Final = "its row moved away from a parked key"
 
 @dataclass(frozen=True)
 class Parked:
-    """A record that is not applied. `error`, which names its place, is None for one that only waits; then `reason`."""
+    """A record that is not applied. `error`, which has its offset, is None for a record that only waits."""
 
     record: Record
     error: EventError | None
@@ -38,15 +38,15 @@ class Parked:
 
     @property
     def log_offset(self) -> LogOffset:
-        """Where the record is."""
+        """Where the record is in the log."""
         return self.record.log_offset
 
 
 @dataclass(frozen=True)
 class Sifted:
-    """The fold of what was applied, and what was not, in the order of the records.
+    """The fold of what was applied, and the records that were not, in their order.
 
-    `recovered` are keys of which a change was left out once, and whose row no longer depends on it.
+    `recovered` are keys of which a change was skipped earlier, but whose row no longer depends on it.
     """
 
     fold: Fold
@@ -57,8 +57,8 @@ class Sifted:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of earlier epochs: `parked` keys, `lost` ones of which a change was left out, `skipped` records
-    that are to be.
+    """The quarantine's state: `parked` keys, `lost` keys of which a change was skipped, `skipped` records
+    that must be.
     """
 
     parked: Collection[Identity] = frozenset()
@@ -78,7 +78,7 @@ class _Mark:
 def sift(
     table: SourceTable, records: Sequence[Record], stored_of: Callable[[Fold], Stored], known: Known | None = None
 ) -> Sifted:
-    """Fold what can be applied; `stored_of` gives the mirror's rows of a fold's `lookups`.
+    """Fold what can be applied; `stored_of` returns the mirror's rows for the `lookups` of a fold.
 
     Records of one partition come in offset order, partitions in any order.
     """
@@ -102,14 +102,14 @@ def sift(
 
 
 def first_error(table: SourceTable, records: Sequence[Record]) -> EventError | None:
-    """The error of the first record that cannot be applied, in a table whose events hold whole rows."""
+    """Return the error of the first record that cannot be applied, of a table whose events hold whole rows."""
     parked = sift(table, records, lambda fold: {}).parked
     return next((each.error for each in parked if each.error is not None), None)
 
 
 @dataclass
 class _Walk:
-    """One reading of the records, with what earlier readings have found in `marks`."""
+    """One pass over the records, with what earlier passes have found in `marks`."""
 
     table: SourceTable
     known: Known
@@ -142,7 +142,7 @@ class _Walk:
             self._apply(record, identity)
 
     def mark_moved(self) -> bool:
-        """Mark the new keys of rows whose old key is parked; whether there was one."""
+        """Mark the new keys of rows whose old key is parked. Returns whether there was one."""
         found = False
         for changes in self._applied.values():
             for record, change in changes:
@@ -153,7 +153,7 @@ class _Walk:
         return found
 
     def mark_failing(self, key: KeyValues, error: EventError) -> None:
-        """Mark the first of a key's changes that no good one follows."""
+        """Mark the first change of a key from which on no change gives a good row."""
         changes = self._applied[key]
         record, _ = changes[self._first_bad([change for _, change in changes])]
         self._mark(record, error.at(record.log_offset), error.problem)
@@ -198,7 +198,7 @@ class _Walk:
                 first = number
         if first is not None:
             return first
-        # Every value is good: what is missing is one that the last changes all leave out.
+        # Every value is good: what is missing is a value that the last changes all omit.
         first = len(changes) - 1
         while first > 0 and self.fold.is_partial(changes[first - 1]):
             first -= 1
@@ -206,5 +206,5 @@ class _Walk:
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Records of several partitions, each in offset order."""
+    """Return the records of several partitions, each in offset order."""
     return sorted(records, key=lambda record: record.log_offset)
