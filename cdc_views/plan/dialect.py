@@ -1,6 +1,7 @@
-"""Where Spark SQL and Postgres give different answers for the same text: what `explain` and `check` say of it.
+"""Where Spark SQL and Postgres give different answers for the same text, as `explain` and `check` report it.
 
-Each difference is proven by cases in tests/dialect_cases.py, which ask both engines; docs/dialect.md is made of them.
+Each difference is proven by cases in tests/dialect_cases.py, which run on both engines; docs/dialect.md is generated
+from them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class DialectDifference:
-    """A difference between the engines: what each does, and how to write what the other does."""
+    """A difference between the engines: what each does, and how to write what Postgres does."""
 
     name: str
     spark: str
@@ -28,7 +29,7 @@ class Note:
     difference: DialectDifference
 
     def problem(self) -> str:
-        """What differs, in one line."""
+        """Return what differs, in one line."""
         return f'{self.place}: "{self.fragment}": Spark {self.difference.spark}; Postgres {self.difference.postgres}'
 
 

@@ -23,12 +23,12 @@ _FAMILIES: Final = {
     "date": "date",
 }
 
-Join = tuple[exp.Join, str, RelationFacts]  # with the alias and the rows of its right side
+Join = tuple[exp.Join, str, RelationFacts]  # with the alias and the facts of its right side
 
 
 @dataclass(frozen=True)
 class JoinFacts:
-    """The rows of a FROM: their key, whether a column of it may be NULL, and columns that are always equal."""
+    """What is known of the rows of a FROM: their key, whether it may hold NULL, and columns that are always equal."""
 
     key: tuple[ColumnRef, ...] | None
     nullable: bool
@@ -36,7 +36,7 @@ class JoinFacts:
     equal: tuple[tuple[ColumnRef, ColumnRef], ...] = ()
 
     def equal_to(self, column: ColumnRef) -> set[ColumnRef]:
-        """The columns that have the value of `column` in every row."""
+        """Return the columns that have the value of `column` in every row."""
         found = {column}
         for _ in self.equal:
             found |= {b for pair in self.equal for a, b in (pair, pair[::-1]) if a in found}
@@ -46,7 +46,7 @@ class JoinFacts:
 def join_frame(
     first: str, rows: RelationFacts, joins: Sequence[Join], where: exp.Expr | None
 ) -> tuple[FromClause, JoinFacts]:
-    """The sources of a FROM and the key of their join."""
+    """Return the FROM clause and what is known of its rows."""
     sources = FromClause({first: rows})
     key = None if rows.key is None else tuple((first, name) for name in rows.key)
     frame = JoinFacts(key, rows.nullable, rows.reason if key is None or not joins else "the keys of the joined tables")
@@ -67,7 +67,7 @@ def _with_source(sources: FromClause, join: exp.Join, alias: str, right: Relatio
     merged = dict(sources.merged)
     for column in join.args.get("using") or ():
         name = column.name.lower()
-        # Of an outer join on the right, the column has values of either side.
+        # In an outer join that keeps the right side, the column has values of either side.
         merged[name] = sources.resolve(exp.column(name)) if join.side in ("", "LEFT") else None
     has_more = sources.has_more or join.method == "NATURAL" or isinstance(join.this, exp.Lateral)
     return FromClause({**sources.rows, alias: right}, hidden, has_more, merged)
@@ -100,7 +100,7 @@ def _is_inner(join: exp.Join) -> bool:
 
 
 def _conditions(joins: Iterable[Join], where: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The conditions that hold in every row, each by itself."""
+    """Yield the conditions that hold in every row, one by one."""
     for condition in (*(join.args.get("on") for join, _, _ in joins), where):
         if isinstance(condition, exp.And):
             yield from condition.flatten()
@@ -109,7 +109,7 @@ def _conditions(joins: Iterable[Join], where: exp.Expr | None) -> Iterator[exp.E
 
 
 def _fixed(key: Sequence[ColumnRef], conditions: Sequence[exp.Expr], sources: FromClause, by: frozenset[str]) -> bool:
-    """Whether each column of `key` is set equal to a column of the sources `by`, or to a literal."""
+    """Whether each column of `key` is set equal to a column of the relations `by`, or to a literal."""
     found = set()
     for condition in conditions:
         if not isinstance(condition, exp.EQ):

@@ -1,10 +1,10 @@
-"""Which columns identify a view's rows: derived from its SQL where that can be proven, else none.
+"""Which columns identify a view's rows: derived from its SQL if that can be proven, else none.
 
-The rules: a table has its primary key; a filter, a projection and a window keep it; an inner join has
-both keys, or one side's where the join fixes the other side's key; an outer join too, if the key of the
-side that may be missing is never NULL; GROUP BY has its columns; DISTINCT and the set operations without
-ALL have all columns; an aggregate without GROUP BY has one row, so its key is empty. Whatever is not
-certain (functions that make rows, UNION ALL, names that cannot be resolved) has no key.
+The rules: a table has its primary key. A filter, a projection and a window keep it. An inner join has both keys, or one
+side's if the join fixes the other side's key; an outer join too, if the key of the side that may be missing is never
+NULL. GROUP BY has its columns. DISTINCT and the set operations without ALL have all columns. An aggregate without GROUP
+BY has one row, so its key is empty. Whatever is not certain (functions that return rows, UNION ALL, names that cannot
+be resolved) has no key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TableFacts = Callable[[exp.Table], RelationFacts]  # what is known of a table or
 class Selected:
     """What is known of a query, or of a SELECT in it: its FROM, its columns, and its rows before ORDER BY and LIMIT.
 
-    `groups` are what identifies a group of a SELECT with aggregates, of which () has one; else None.
+    `groups` identify a group of a SELECT with aggregates; empty if all rows are one group, None without aggregates.
     """
 
     sources: FromClause
@@ -51,7 +51,7 @@ class _Scope:
     ctes: Mapping[str, RelationFacts] = field(default_factory=dict)
 
     def rows(self, table: exp.Table) -> RelationFacts:
-        """What is known of a table, view, CTE or function in FROM."""
+        """Return what is known of a table, view, CTE or function in FROM."""
         if not isinstance(table.this, exp.Identifier):
             return no_key("a function in FROM has no key")
         if not table.args.get("db") and table.name.lower() in self.ctes:
@@ -60,12 +60,12 @@ class _Scope:
 
 
 def derive_key(query: exp.Query, tables: TableFacts, visit: Visit = lambda query, selected: None) -> RelationFacts:
-    """What is known of a query's rows: columns, types, and a key or why there is none."""
+    """Return what is known of a query's rows: columns, types, and a key or why there is none."""
     return _query(query, _Scope(tables, visit))
 
 
 def makes_rows(item: exp.Expr) -> bool:
-    """Whether an item of a SELECT makes several rows of one, as explode()."""
+    """Whether an item of a SELECT makes several rows out of one, as explode() does."""
     return any(map(_is_generator, _own_nodes(item)))
 
 
@@ -97,7 +97,7 @@ def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
 
 
 def _renamed(rows: RelationFacts, aliased: exp.Expr) -> RelationFacts:
-    """The rows with the column names of an alias like `t(a, b)`."""
+    """The facts with the column names of an alias like `t(a, b)`."""
     names = [column.name for column in aliased.args["alias"].columns] if aliased.args.get("alias") else []
     return rows.renamed(names) if names else rows
 
@@ -109,7 +109,7 @@ def _set_operation(query: exp.SetOperation, scope: _Scope) -> RelationFacts:
     if query.args.get("distinct"):
         result = result.with_all_columns_as_key("all columns of a set operation")
     else:
-        # The key of the left side does not do: its values become those of the wider type of both sides.
+        # The key of the left side is no key of the result: its values become those of the wider type of both sides.
         result = replace(result, reason=f"{type(query).__name__.upper()} ALL may have a row twice")
     scope.visit(query, _of_rows(result))
     return result
@@ -145,7 +145,7 @@ def _selected_rows(
 
 
 def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of the expressions of a SELECT; of the queries in them, only where they begin."""
+    """Yield the nodes of the expressions of a SELECT; of the queries in them, only the root."""
     pending = [node for name, value in select.args.items() if name not in ("with_", "from_")
                for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]  # fmt: skip
     while pending:
@@ -158,12 +158,12 @@ def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def nested_queries(select: exp.Select) -> Iterator[exp.Expr]:
-    """The queries in the expressions of a SELECT, and those of LATERAL."""
+    """Yield the queries in the expressions of a SELECT, and those of LATERAL."""
     return (node for node in own_nodes(select) if isinstance(node, exp.Query) and not isinstance(node, exp.Table))
 
 
 def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
-    """The tables of a SELECT by alias, and the key of their join."""
+    """The relations of a FROM by alias, and what is known of their join."""
     from_ = select.args.get("from_")
     if from_ is None:
         return FromClause({}), JoinFacts((), False, "a SELECT without FROM has one row")
@@ -179,13 +179,13 @@ def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
         alias = lateral.args.get("alias")
         names = tuple(column.name for column in alias.columns) if alias else ()
         rows = RelationFacts(names, {}, None, frame.reason)
-        # Without names for its columns Spark makes them up.
+        # Spark makes up names for its columns if there are none.
         sources = replace(sources.with_rows(lateral.alias.lower(), rows), has_more=sources.has_more or not names)
     return sources, frame
 
 
 def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
-    """The alias of a source in FROM, in lower case, and what is known of it."""
+    """The alias of an item of FROM, in lower case, and what is known of it."""
     name = node.alias_or_name.lower()
     if isinstance(node, exp.Table):
         return name, _renamed(scope.rows(node), node)
@@ -195,7 +195,7 @@ def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
 
 
 def _outputs(select: exp.Select, sources: FromClause) -> list[OutputColumn]:
-    """The columns of a SELECT; one without name stands for columns that are not known."""
+    """The columns of a SELECT; one without a name stands for columns that are not known."""
     found: list[OutputColumn] = []
     for item in select.expressions:
         value = item.unalias()
@@ -216,7 +216,7 @@ def _named(outputs: Sequence[OutputColumn]) -> RelationFacts:
 
 
 def _projected(outputs: Sequence[OutputColumn], frame: JoinFacts, rows: RelationFacts) -> RelationFacts:
-    """The key of the join, if its columns, or ones that always equal them, are selected."""
+    """The key of the join, if its columns, or columns that always equal them, are selected."""
     if frame.key is None:
         return replace(rows, reason=frame.reason)
     key = []
@@ -249,7 +249,7 @@ def _groups(select: exp.Select, outputs: Sequence[OutputColumn], sources: FromCl
 
 
 def _grouped_output(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> OutputColumn | None:
-    """The output column that GROUP BY names by its position or its alias."""
+    """The output column that GROUP BY names by its number or its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         place = int(expression.name) - 1
         return outputs[place] if 0 <= place < len(outputs) else None
@@ -277,14 +277,14 @@ def _grouped(
 
 
 def _output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:
-    """The output column that is a group expression: by position, by what it is, or by its alias."""
+    """The output column that is a group expression: by its number, by its expression, or by its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         position = int(expression.name) - 1
         many = any(output.is_many for output in outputs[: position + 1])
         return outputs[position].name or None if not many and 0 <= position < len(outputs) else None
     origin = sources.resolve(expression)
     same = [o for o in outputs if (origin is not None and o.origin == origin) or _is_same(o.value, expression)]
-    # Spark takes a column before an alias, so an alias counts only where no column can be meant.
+    # Spark prefers a column to an alias, so an alias counts only if no column can be meant.
     if not same and isinstance(expression, exp.Column) and not expression.table and sources.lacks(expression.name):
         same = [output for output in outputs if output.name.lower() == expression.name.lower()]
     return next((output.name for output in same if output.name), None)

@@ -1,4 +1,4 @@
-"""Why a function or operator cannot stand in a view, and what to write instead.
+"""Why a function or operator is not allowed in a view, and what to write instead.
 
 plan/support.py finds them among the tokens, engine/determinism.py in Spark's analysed plan.
 """
@@ -50,5 +50,5 @@ TIME_OF_TEXT: Final = Refusal(
     "name the format: to_timestamp(text, 'yyyy-MM-dd HH:mm:ss'), or option timestampFormat",
 )
 
-# Texts that Spark takes as the time at which it runs, or as a time of the current day.
+# Texts that Spark reads as the time at which it runs, or as a time of the current day.
 CLOCK_TEXT: Final = re.compile(r"[\s\x00-\x20]*((now|today|tomorrow|yesterday)([^a-z]|\Z)|t?\d{1,2}:)", re.IGNORECASE)
