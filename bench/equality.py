@@ -32,7 +32,11 @@ class StoredTable:
 def published_mirrors(warehouse: Path) -> dict[str, StoredTable]:
     """The mirrors of the newest published epoch, by `schema.table`. Raises NothingPublished."""
     tables = last_published(warehouse).tables
-    return {name: StoredTable(warehouse, table.path, table.version) for name, table in tables.items() if table.kind == "mirror"}
+    return {
+        name: StoredTable(warehouse, table.path, table.version)
+        for name, table in tables.items()
+        if table.kind == "mirror"
+    }
 
 
 def demo_differences(dsn: str, warehouse: Path) -> list[Difference]:

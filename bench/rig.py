@@ -27,7 +27,7 @@ from cdc_views.demo.project import VIEWS
 from cdc_views.engine.capture.preflight import fix, require_ready
 from cdc_views.engine.capture.start import forget_capture, start_capture
 from cdc_views.errors import NotRunning
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.markers import read_marker
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import TopicPartition, parse_records
@@ -86,7 +86,7 @@ class Rig:
     def watch_capture(self) -> float:
         """Wait for the end of a snapshot that another process begins; returns the seconds from its registering."""
         log = self.settings(self.folder / "capture").log
-        worker = Connect(log.connect_url)
+        worker = ConnectClient(log.connect_url)
         if not wait_until(lambda: worker.exists(log.connector), CAPTURED_LIMIT_S):
             raise NotRunning(f'connector "{log.connector}" was not registered within {CAPTURED_LIMIT_S:.0f} s')
         began = time.monotonic()

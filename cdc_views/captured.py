@@ -78,7 +78,7 @@ class CapturedSet(_Description):
 
 
 @dataclass(frozen=True)
-class Change:
+class DefinitionChange:
     """One thing that is not as it was known to be.
 
     `is_dated` says that the command which did it is known; rows may otherwise have changed without events at any
@@ -94,9 +94,9 @@ class Change:
         return f"{self.what} is {self.found}, wanted {self.wanted}"
 
 
-def changes(
+def definition_changes(
     known: CapturedTable, found: CapturedTable, *, command: str | None = None, vouched: bool = True
-) -> Iterator[Change]:
+) -> Iterator[DefinitionChange]:
     """Say what differs and matters.
 
     `command` is the tag of the DDL command that led from one to the other, None where none is known. `vouched` says
@@ -109,7 +109,7 @@ def changes(
     }
     for what, (before, after) in plain.items():
         if before != after:
-            yield Change(what, _shown(after), _shown(before))
+            yield DefinitionChange(what, _shown(after), _shown(before))
     yield from _of_mapping("column {}", known.columns, found.columns)
     yield from _of_mapping("constraint {}", known.guards, found.guards)
     yield from _of_mapping("attribute {} of a composite type", known.attributes, found.attributes)
@@ -118,23 +118,27 @@ def changes(
     yield from _of_relations(known.relations, found.relations, command, vouched)
 
 
-def _of_mapping(what: str, known: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Change]:
+def _of_mapping(what: str, known: Mapping[str, str], found: Mapping[str, str]) -> Iterator[DefinitionChange]:
     for name in sorted(known.keys() | found.keys()):
         if known.get(name) != found.get(name):
-            yield Change(what.format(name), _shown(found.get(name)), _shown(known.get(name)))
+            yield DefinitionChange(what.format(name), _shown(found.get(name)), _shown(known.get(name)))
 
 
 def _of_relations(
     known: Mapping[str, Relation], found: Mapping[str, Relation], command: str | None, vouched: bool
-) -> Iterator[Change]:
+) -> Iterator[DefinitionChange]:
     for oid in sorted(known.keys() | found.keys(), key=int):
         before, after = known.get(oid), found.get(oid)
         if before is None:
             assert after is not None
             if not (vouched and command == CREATE_TABLE and after.may_join and _is_partition(after, found)):
-                yield Change(f"relation {after.name}", "part of the table", "none of its partitions or children")
+                yield DefinitionChange(
+                    f"relation {after.name}", "part of the table", "none of its partitions or children"
+                )
         elif after is None:
-            yield Change(f"relation {before.name}", "no part of the table", "one of its partitions or children")
+            yield DefinitionChange(
+                f"relation {before.name}", "no part of the table", "one of its partitions or children"
+            )
         else:
             yield from _of_relation(before, after, vouched)
 
@@ -144,16 +148,16 @@ def _is_partition(relation: Relation, relations: Mapping[str, Relation]) -> bool
     return parent is not None and parent.kind == "p"
 
 
-def _of_relation(known: Relation, found: Relation, vouched: bool) -> Iterator[Change]:
+def _of_relation(known: Relation, found: Relation, vouched: bool) -> Iterator[DefinitionChange]:
     for what, name in (("kind", "kind"), ("persistence", "persistence"), ("replica identity", "identity"),
                        ("parent", "parent")):  # fmt: skip
         before, after = getattr(known, name), getattr(found, name)
         if before != after and not (name == "identity" and (before, after) == ("d", "f")):
-            yield Change(f"{what} of {known.name}", _shown(after), _shown(before))
+            yield DefinitionChange(f"{what} of {known.name}", _shown(after), _shown(before))
     if known.storage != found.storage:
         is_watched = vouched and known.trigger is not None and known.trigger == found.trigger
         if not is_watched or known.altered != found.altered:
-            yield Change(
+            yield DefinitionChange(
                 f"storage of {known.name}", "another file (TRUNCATE, or a rewrite)", "the same", is_dated=False
             )
 

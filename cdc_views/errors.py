@@ -1,59 +1,59 @@
 """Every error that cdc_views raises on purpose, as one tree.
 
 CdcViewsError
-├── BadInput                  exit status 2: what the user gave cannot be used
+├── BadInput                  exit status 2: something that the user gave cannot be used
 │   ├── BadConfig             the settings: unknown key, wrong type, missing secret
 │   ├── BadLsn
 │   ├── BadView               a view file: syntax, unknown table or option, cycle (file, line, column)
 │   │   ├── UnsupportedView   a query that cannot be kept exactly
 │   │   └── ViewCycle
 │   ├── BadQuery              SQL given to `query`
-│   ├── PreflightFailed       findings of `check` that stand in the way of a start
+│   ├── PreflightFailed       findings of `check` that prevent a start
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
-│   ├── BadReplay             a rebuild from where the log, or the control log, cannot be replayed
-│   │   └── NotSelfContained  the table's log alone does not say what the table holds
+│   ├── BadReplay             a rebuild from a position that cannot be replayed from
+│   │   └── NotSelfContained  the table's log alone does not determine what the table holds
 │   ├── UnknownTable
-│   ├── UnknownEvent          a place in the log whose event is not in quarantine
-│   ├── BadRequest            a request to the running engine that it cannot read
-│   ├── BadTable              a statement that the test harness cannot make a table of
+│   ├── UnknownEvent          an offset in the log whose event is not in quarantine
+│   ├── BadRequest            a request that the running engine cannot read
+│   ├── BadTable              a statement from which the test harness cannot create a table
 │   ├── BadChange             a change that the tables of the test harness refuse, as Postgres would
-│   │   ├── BadValue          a value that is none of its column's type, or does not fit it
+│   │   ├── BadValue          a value that is not of its column's type, or does not fit it
 │   │   ├── DuplicateKey
-│   │   ├── NoSuchRow         none, or more than one
+│   │   ├── NoSuchRow         no such row, or more than one
 │   │   └── NullNotAllowed
 │   ├── JavaMissing
-│   └── SourceUnreachable     wrong DSN, wrong password, server not there
-├── NotRunning                exit status 3: the stack or the engine is not there
+│   └── SourceUnreachable     wrong DSN, wrong password, no server
+├── NotRunning                exit status 3: the stack or the engine is not running
 ├── StackError                a service of the local stack
-│   ├── DownloadFailed        nothing is kept of what did not match its checksum
+│   ├── DownloadFailed        a pinned file; one that does not match its checksum is not kept
 │   ├── PortInUse
-│   ├── ServiceFailed         did not become healthy; carries the end of its log
-│   │   └── ServiceKilled     a signal has ended it while it was starting
-│   └── DriverLost            the JVM of Spark's driver has ended under the engine
+│   ├── ServiceFailed         did not become healthy; has the last lines of its log
+│   │   └── ServiceKilled     a signal ended it while it was starting
+│   └── DriverLost            the JVM of Spark's driver ended while the engine was using it
 ├── LogError                  Kafka or Connect
 │   ├── BadEvent              an event that is not what Debezium writes
 │   ├── ConnectorFailed       the state of the connector's task
-│   ├── SnapshotInterrupted   the initial snapshot was cut off
+│   ├── SnapshotInterrupted   the initial snapshot was interrupted
 │   ├── MarkerTimeout         a marker did not come through the log
 │   ├── SequenceRegressed     an order below its partition's maximum
-│   ├── LogDiscontinuity      the source, or the log, does not go on from what is published
+│   ├── LogDiscontinuity      the source or the log does not continue from what is published
 │   ├── CutTooLarge           more events than the driver may hold, and no smaller cut is possible
-│   ├── LogGap                records that were needed may be compacted away
+│   ├── LogGap                needed records may have been compacted away
 │   ├── OffsetCompacted       the first offset of a partition is beyond the wanted one
 │   ├── TopicChanged          another topic id, partition count or setting
 │   ├── SlotChanged           the slot is gone, lost, or advanced beyond what Connect stored
 │   ├── PrintedOtherwise      the connector's session prints values in another form than the pinned one
-│   └── RowsLost              the connector has left rows out where it began again
-├── SchemaChanged             DDL on a captured table
+│   └── RowsLost              the connector skipped rows when it was restarted
+├── SchemaChanged             DDL on a captured table that cannot be applied
 ├── TableTruncated            TRUNCATE of a captured table
 ├── UnresolvedToast           an unchanged TOAST value that neither log nor mirror holds
-│   └── WrongReplicaIdentity  an event that a table of REPLICA IDENTITY FULL does not write
+│   └── WrongReplicaIdentity  an event that Postgres does not write with REPLICA IDENTITY FULL
 ├── StoreError                Delta tables and the control log
 │   ├── Fenced                another writer has taken over
 │   ├── WarehouseLocked       another engine on this machine
-│   ├── RebuildRunning        another process makes the same tables anew
+│   ├── RebuildRunning        another process is rebuilding the same tables
 │   ├── ResetUnfinished       a reset was begun, and nothing of the new generation is published yet
-│   ├── ForeignCommit         somebody else wrote to a table of ours
+│   ├── ForeignCommit         somebody else has written to one of our tables
 │   ├── WrongFeatures         a table has a protocol feature that it must not have
 │   └── WarehouseUnusable     the operating system refuses a file: `path`, `errno`
 │       └── DiskFull          no space left, or none of the quota
@@ -70,19 +70,26 @@ CdcViewsError
 ├── CheckFailed               tables or views that do not equal Postgres
 └── OracleError               the WAL oracle of cdc_views.testing cannot say
     ├── UnsupportedTable      a table that cannot be replayed
-    ├── PositionUnknown       a position before its beginning, behind where it stands, or not yet in the WAL
-    └── ReplayFailed          the WAL does not fit the rows that it is applied to
+    ├── PositionUnknown       a position before its beginning, before its current one, or not yet in the WAL
+    └── ReplayFailed          the WAL does not fit the rows to which it is applied
 
-Wording follows Postgres: lower case, no full stop, the object quoted, what was found and what
-was wanted. The hint says what to do. Row values never appear in messages, but for UnequalRows of tests.
+BadEvent, UnsupportedType and UnresolvedToast are also EventErrors: of an event that cannot be applied, with its offset
+in the log.
+
+Wording follows Postgres: lower case, no full stop, the object quoted, what was found and what was wanted. The hint says
+what to do. Code decides by class and field, never by the text of a message. Row values never appear in messages, except
+in UnequalRows of tests.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from copy import copy
+from typing import ClassVar, Final, Self
+
+from cdc_views.log_offset import LogOffset
 
 RESET: Final = 'run "cdc-views reset"'
-"""The remedy, in hints, where the log can no longer bring the mirrors to what the source has."""
+"""The remedy, in hints, if the log can no longer bring the mirrors to the state of the source."""
 
 
 class CdcViewsError(Exception):
@@ -101,13 +108,33 @@ class CdcViewsError(Exception):
 
 
 class BadInput(CdcViewsError):
-    """What the user gave cannot be used."""
+    """Something that the user gave cannot be used."""
 
     exit_status = 2
 
 
+class EventError(CdcViewsError):
+    """An event that cannot be applied to its mirror.
+
+    `log_offset` is where the event is in the log; None while that is not known. `problem` is the message without it.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, log_offset: LogOffset | None = None) -> None:
+        super().__init__(message if log_offset is None else f"{log_offset}: {message}", hint=hint)
+        self.problem = message
+        self.log_offset = log_offset
+
+    def at(self, log_offset: LogOffset) -> Self:
+        """Return the same error with the offset of the event; an error that has an offset keeps it."""
+        if self.log_offset is not None:
+            return self
+        found = copy(self)
+        found.log_offset, found.message = log_offset, f"{log_offset}: {self.problem}"
+        return found
+
+
 class BadConfig(BadInput):
-    """A setting is unknown, has the wrong type, or refers to a secret that is not there."""
+    """A setting is unknown, has the wrong type, or refers to a secret that does not exist."""
 
 
 class BadLsn(BadInput):
@@ -123,7 +150,7 @@ class UnsupportedView(BadView):
 
 
 class ViewCycle(BadView):
-    """Views that read each other in a circle."""
+    """Views that read each other in a cycle."""
 
 
 class BadQuery(BadInput):
@@ -131,19 +158,19 @@ class BadQuery(BadInput):
 
 
 class PreflightFailed(BadInput):
-    """Findings of `check` that stand in the way of a start."""
+    """Findings of `check` that prevent a start."""
 
 
-class UnsupportedType(BadInput):
+class UnsupportedType(EventError, BadInput):
     """A column whose values have no exact form in Delta."""
 
 
 class BadReplay(BadInput):
-    """A rebuild from a place that cannot be replayed from: it would leave a gap, or is not there."""
+    """A rebuild from a position that cannot be replayed from: it does not exist, or the replay would leave a gap."""
 
 
 class NotSelfContained(BadReplay):
-    """The log of a table alone does not say what the table holds."""
+    """The log of a table alone does not determine what the table holds."""
 
 
 class UnknownTable(BadInput):
@@ -151,15 +178,15 @@ class UnknownTable(BadInput):
 
 
 class UnknownEvent(BadInput):
-    """A place in the log whose event is not in quarantine."""
+    """An offset in the log whose event is not in quarantine."""
 
 
 class BadRequest(BadInput):
-    """A request to the running engine that it cannot read, as that of another version."""
+    """A request that the running engine cannot read, for example because another version wrote it."""
 
 
 class BadTable(BadInput):
-    """A statement that the test harness cannot make a table of."""
+    """A statement from which the test harness cannot create a table."""
 
 
 class BadChange(BadInput):
@@ -167,15 +194,15 @@ class BadChange(BadInput):
 
 
 class BadValue(BadChange):
-    """A value that is none of its column's type, or does not fit it."""
+    """A value that is not of its column's type, or does not fit it."""
 
 
 class DuplicateKey(BadChange):
-    """A row with the key of another one."""
+    """A row whose key another row has."""
 
 
 class NoSuchRow(BadChange):
-    """A row to update or delete that is not there, or is more than one."""
+    """A row to update or delete that does not exist, or is not the only one."""
 
 
 class NullNotAllowed(BadChange):
@@ -187,11 +214,11 @@ class JavaMissing(BadInput):
 
 
 class SourceUnreachable(BadInput):
-    """Postgres does not answer, or not to this role."""
+    """Postgres does not answer, or refuses this role."""
 
 
 class NotRunning(CdcViewsError):
-    """The stack or the engine is not there."""
+    """The stack or the engine is not running."""
 
     exit_status = 3
 
@@ -201,27 +228,27 @@ class StackError(CdcViewsError):
 
 
 class DownloadFailed(StackError):
-    """A pinned file could not be fetched, or is not the one that was pinned."""
+    """A pinned file could not be downloaded, or does not match its checksum."""
 
     retryable = True
 
 
 class PortInUse(StackError):
-    """A wanted port belongs to another process."""
+    """A port that we need belongs to another process."""
 
 
 class ServiceFailed(StackError):
-    """A service did not become healthy; the message ends with the end of its log."""
+    """A service did not become healthy; the message ends with the last lines of its log."""
 
 
 class ServiceKilled(ServiceFailed):
-    """A service was ended by a signal while it was starting."""
+    """A signal ended a service while it was starting."""
 
     retryable = True
 
 
 class DriverLost(StackError):
-    """The JVM of Spark's driver has ended, or was stopped, while the engine was using it."""
+    """The JVM of Spark's driver ended, or was stopped, while the engine was using it."""
 
     retryable = True
 
@@ -230,8 +257,8 @@ class LogError(CdcViewsError):
     """Kafka or Connect."""
 
 
-class BadEvent(LogError):
-    """An event that is not what Debezium writes; names topic, partition and offset."""
+class BadEvent(EventError, LogError):
+    """An event that is not what Debezium writes."""
 
 
 class ConnectorFailed(LogError):
@@ -239,7 +266,7 @@ class ConnectorFailed(LogError):
 
 
 class SnapshotInterrupted(LogError):
-    """The initial snapshot was cut off; its rows in the log cannot be trusted."""
+    """The initial snapshot was interrupted; its rows in the log cannot be trusted."""
 
 
 class MarkerTimeout(LogError):
@@ -253,15 +280,15 @@ class SequenceRegressed(LogError):
 
 
 class LogDiscontinuity(LogError):
-    """The source, or the log, does not go on from what is published: an earlier state of it, or another one."""
+    """The source or the log does not continue from what is published: it is an earlier state, or another one."""
 
 
 class CutTooLarge(LogError):
-    """A cut has more events than the driver may hold, and none that is smaller is possible."""
+    """A cut has more events than the driver may hold, and no smaller cut is possible."""
 
 
 class LogGap(LogError):
-    """We were behind for so long that needed records may be compacted away."""
+    """The engine was behind for so long that records it needs may have been compacted away."""
 
 
 class OffsetCompacted(LogError):
@@ -269,7 +296,7 @@ class OffsetCompacted(LogError):
 
 
 class TopicChanged(LogError):
-    """A topic has another id, partition count or setting than when its mirror was made."""
+    """A topic has another id, partition count or setting than when its mirror was created."""
 
 
 class SlotChanged(LogError):
@@ -277,37 +304,43 @@ class SlotChanged(LogError):
 
 
 class PrintedOtherwise(LogError):
-    """The connector's session prints values in another form than the pinned one, so that the log is not exact."""
+    """The connector's session prints values in another form than the pinned one, so the log is not exact."""
 
 
 class RowsLost(LogError):
-    """The source has rows whose events the connector has left out where it began again."""
+    """The source has rows whose events the connector skipped when it was restarted."""
 
 
 class SchemaChanged(CdcViewsError):
-    """DDL on a captured table; the epoch before it is the last one."""
+    """DDL on a captured table that cannot be applied; its mirror stays as it was before."""
 
 
 class TableTruncated(CdcViewsError):
-    """TRUNCATE of a captured table; the epoch before it is the last one."""
+    """TRUNCATE of a captured table; its mirror stays as it was before."""
 
 
-class UnresolvedToast(CdcViewsError):
-    """An unchanged TOAST value that neither the log nor the mirror holds, or must not be taken from there.
+class UnresolvedToast(EventError):
+    """An unchanged TOAST value that neither the log nor the mirror holds, or that must not be taken from the mirror.
 
-    `table` and `column` are its place; None of an error that a task of Spark has raised.
+    `table` and `column` hold the value; None where they are not known.
     """
 
     def __init__(
-        self, message: str, *, hint: str | None = None, table: str | None = None, column: str | None = None
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        log_offset: LogOffset | None = None,
+        table: str | None = None,
+        column: str | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, log_offset=log_offset)
         self.table = table
         self.column = column
 
 
 class WrongReplicaIdentity(UnresolvedToast):
-    """An event that a table of REPLICA IDENTITY FULL, as this one was at the start, does not write."""
+    """An event that Postgres does not write with REPLICA IDENTITY FULL, which the table had at the start."""
 
 
 class StoreError(CdcViewsError):
@@ -325,7 +358,7 @@ class WarehouseLocked(StoreError):
 
 
 class RebuildRunning(StoreError):
-    """Another process makes the same tables anew."""
+    """Another process is rebuilding the same tables."""
 
     retryable = True
 
@@ -335,7 +368,7 @@ class ResetUnfinished(StoreError):
 
 
 class ForeignCommit(StoreError):
-    """Somebody else wrote to a table of ours."""
+    """Somebody else has written to one of our tables."""
 
 
 class WrongFeatures(StoreError):
@@ -343,7 +376,7 @@ class WrongFeatures(StoreError):
 
 
 class WarehouseUnusable(StoreError):
-    """The operating system refuses a file or folder of the warehouse at `path`, with the number `errno`."""
+    """The operating system refuses a file or folder of the warehouse: `path`, and the error number `errno`."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, path: str | None = None, errno: int | None = None
@@ -354,15 +387,15 @@ class WarehouseUnusable(StoreError):
 
 
 class DiskFull(WarehouseUnusable):
-    """No space left where a table is written."""
+    """No space is left where a table is written."""
 
 
 class MirrorFailed(CdcViewsError):
-    """An unexpected error while the changes of one table were decoded or committed; names the table."""
+    """An unexpected error while the changes of one table were decoded or committed; the message names the table."""
 
 
 class RequestFailed(CdcViewsError):
-    """An unexpected error while the engine served a request: the engine must start again, and can."""
+    """An unexpected error while the engine served a request: the engine has to start again, and can."""
 
 
 class NothingPublished(CdcViewsError):
@@ -376,7 +409,7 @@ class UnknownView(BadInput):
 
 
 class ViewFailed(CdcViewsError):
-    """A view whose query failed; the error says since when."""
+    """A view whose query failed; the message says since when."""
 
 
 class KeyNotUnique(ViewFailed):
@@ -412,12 +445,12 @@ class OracleError(CdcViewsError):
 
 
 class UnsupportedTable(OracleError):
-    """A table that cannot be replayed: its changes do not name their row, or its types cannot be made again."""
+    """A table that cannot be replayed: its changes do not name their row, or its types cannot be created again."""
 
 
 class PositionUnknown(OracleError):
-    """A position before the oracle's beginning, behind where it stands, or not yet in the WAL."""
+    """A position before the oracle's beginning, before its current one, or not yet in the WAL."""
 
 
 class ReplayFailed(OracleError):
-    """The WAL does not fit the rows that it is applied to, or cannot be read."""
+    """The WAL does not fit the rows to which it is applied, or cannot be read."""

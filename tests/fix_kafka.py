@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.captured import CapturedSet
 from cdc_views.config import LogSettings, Settings, SourceSettings
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import connector_config
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
@@ -54,7 +54,7 @@ class Capture:
 
     def __init__(self, settings: Settings, resources: ExitStack) -> None:
         self.settings = settings
-        self.connect = Connect(settings.log.connect_url)
+        self.connect = ConnectClient(settings.log.connect_url)
         self._resources = resources
 
     def start(self, topic_settings: Mapping[str, str] | None = None) -> None:

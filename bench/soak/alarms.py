@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 from bench.soak.world import World
 from cdc_views.demo.programs import wait_until
 from cdc_views.errors import NotRunning
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import connector_config
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, topic_name
@@ -58,7 +58,7 @@ def _drop_slot(world: World) -> None:
 
 
 def _begin_again(world: World) -> None:
-    worker = Connect(world.settings.log.connect_url)
+    worker = ConnectClient(world.settings.log.connect_url)
     worker.delete_connector(world.name)
     with connect(world.dsn) as source:
         drop_slot(source, world.name, limit_s=LET_GO_S)
@@ -80,7 +80,7 @@ def _altered(*statements: LiteralString) -> Callable[[World], None]:
 
 
 def _stop_connector(world: World) -> None:
-    Connect(world.settings.log.connect_url).stop_connector(world.name)
+    ConnectClient(world.settings.log.connect_url).stop_connector(world.name)
 
     def is_free() -> bool:
         with connect(world.dsn) as source:

@@ -1,11 +1,11 @@
 """One Kafka record of a table's topic to one change of one key.
 
-Only `op` and `after` are read. `before` is never used: on a compacted topic it describes a state that
-we may never have seen. Values stay Debezium's JSON here; the fold decodes those that remain.
+Only `op` and `after` are read. `before` is never used: on a compacted topic it describes a state that the engine may
+never have seen. Values stay Debezium's JSON here; the fold decodes those that remain.
 
-A change of key comes as a delete of the old key (header `__debezium.newkey`), its tombstone (which
-carries that header too) and a create of the new one (header `__debezium.oldkey`), in partitions that
-may differ, all of the same order.
+A change of key comes as a delete of the old key (header `__debezium.newkey`), its tombstone (which carries that header
+too) and a create of the new key (header `__debezium.oldkey`). They may be in different partitions, and all have the
+same order.
 """
 
 from __future__ import annotations
@@ -26,29 +26,28 @@ OLD_KEY: Final = "__debezium.oldkey"
 NEW_KEY: Final = "__debezium.newkey"
 
 # Values of the key columns, in the key's order: as JSON has them (raw), or decoded.
-Key = tuple[Any, ...]
-# Of a record: its partition, and its key, or its bytes where they are no key of the table.
-Identity = tuple[int, Key | bytes | None]
+KeyValues = tuple[Any, ...]
+# The partition of a record, and its key; or the bytes of the key if they are not a key of the table.
+Identity = tuple[int, KeyValues | bytes | None]
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """One change of one key.
 
-    `op` is c (create), u (update), d (delete), r (snapshot read) or t (tombstone); `after` the raw
-    values of every column, None for d and t. `old_key` is set on the create of a change of key,
-    `new_key` on its delete.
+    `op` is c (create), u (update), d (delete), r (snapshot read) or t (tombstone). `after` has the raw values of every
+    column, None for d and t. `old_key` is set on the create of a change of key, `new_key` on its delete.
     """
 
     op: str
-    key: Key
+    key: KeyValues
     after: dict[str, Any] | None
     order: Order | None
-    old_key: Key | None
-    new_key: Key | None
+    old_key: KeyValues | None
+    new_key: KeyValues | None
 
 
 class Envelope:
-    """Reads the records of one table. `read` raises BadEvent naming topic, partition and offset."""
+    """Reads the records of one table. `read` raises BadEvent with the offset of the record."""
 
     def __init__(self, table: SourceTable) -> None:
         types = column_types(table)
@@ -57,17 +56,17 @@ class Envelope:
         self._columns = {column.name for column in table.columns}
         self._placeholders = forms(table).plain
 
-    def read(self, record: Record) -> Change:
-        """The change that a record carries."""
+    def read(self, record: Record) -> RowChange:
+        """Return the change that a record carries."""
         require_event(record)
         key, headers = self._own_key(record), record.headers
         value = record.value
         if value is None:
-            return Change("t", key, None, record.order, None, None)
+            return RowChange("t", key, None, record.order, None, None)
         op, after = value.get("op"), value.get("after")
         if op == "d":
             new_key = self.header_key(record, NEW_KEY) if headers else None
-            return Change("d", key, None, record.order, None, new_key)
+            return RowChange("d", key, None, record.order, None, new_key)
         if op not in ("c", "u", "r"):
             raise bad_event(record, f"operation {_name(op)}, wanted one of c, u, d, r")
         if not isinstance(after, dict):
@@ -77,16 +76,16 @@ class Envelope:
         if tuple([after[column] for column in self._key]) != key:
             raise bad_event(record, "the row after it has another key than the record", hint=_KEY_HINT)
         old_key = self.header_key(record, OLD_KEY) if headers else None
-        return Change(op, key, after, record.order, old_key, None)
+        return RowChange(op, key, after, record.order, old_key, None)
 
     def identity(self, record: Record) -> Identity:
-        """What all changes of a record's key have in common, whatever the record is."""
+        """Return what all changes of a record's key have in common, even if the record is bad."""
         try:
             return record.partition, self._own_key(record)
         except BadEvent:
             return record.partition, None if record.raw is None else record.raw.key()
 
-    def _key_of(self, record: Record, key: Mapping[str, Any] | None) -> Key:
+    def _key_of(self, record: Record, key: Mapping[str, Any] | None) -> KeyValues:
         try:
             found = tuple([key[column] for column in self._key])  # type: ignore[index]
         except (KeyError, TypeError):
@@ -94,22 +93,20 @@ class Envelope:
         if None in found or len(key) != len(found):  # type: ignore[arg-type]
             raise bad_event(record, "a key that is NULL or has other columns than the table's", hint=_KEY_HINT)
         for placeholder in self._placeholders:
-            if placeholder in found:  # changes of different rows would be taken for one row's
-                raise bad_event(
-                    record, "a key stored out of line, of which only the placeholder is there", hint=_FULL_HINT
-                )
+            if placeholder in found:  # changes of different rows would be treated as changes of one row
+                raise bad_event(record, "a key stored out of line, present only as the placeholder", hint=_FULL_HINT)
         return found
 
-    def _own_key(self, record: Record) -> Key:
+    def _own_key(self, record: Record) -> KeyValues:
         key = self._key_of(record, record.key)
         for value, types in zip(key, self._key_types, strict=True):
-            # For Python, true and 1.0 are the key 1 too.
+            # For Python, true and 1.0 equal the key 1.
             if type(value) not in types:
                 raise bad_event(record, "a key of another type than the table's", hint=_KEY_HINT)
         return key
 
-    def header_key(self, record: Record, header: str) -> Key | None:
-        """The key that a header of a change of key names; None without the header. Raises BadEvent."""
+    def header_key(self, record: Record, header: str) -> KeyValues | None:
+        """Return the key in a header of a change of key; None without the header. Raises BadEvent."""
         if header not in record.headers:
             return None
         text = record.headers[header] or b""
@@ -139,7 +136,7 @@ def _name(op: Any) -> str:
 
 
 def _lenient_json(text: bytes) -> Any:
-    # Connect's SimpleHeaderConverter writes line breaks in texts as they are, which JSON forbids.
+    # Connect's SimpleHeaderConverter does not escape line breaks in strings, which JSON forbids.
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):

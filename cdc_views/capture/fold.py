@@ -1,14 +1,14 @@
-"""The fold: all changes of one table in one epoch, per key, column by column, to upserts and deletes.
+"""The fold: all changes of one table in one epoch, per key and column, to upserts and deletes.
 
-Within a partition offset order is the order of a key's changes, so the last change of a key wins;
-but an update writes a placeholder for a value that is stored out of line and was left as it was. With
-REPLICA IDENTITY FULL it does not: then a placeholder shows that the identity was changed, and is an error.
-Of other tables such a cell is a reference to where the value is:
+Within a partition, offset order is the order of a key's changes, so the last change of a key wins. But an update writes
+a placeholder for a value that is stored out of line and was not changed. With REPLICA IDENTITY FULL it does not: there
+a placeholder shows that the identity was changed, and is an error. For other tables such a cell is a reference to where
+the value is:
   - to the key's previous cell, which is followed at once, or to the mirror's row of the key;
-  - for the create of a change of key, to the row of the old key as it was just before its delete of the
-    same order. Partitions come in any order, so that one is followed when all records are in.
-A tombstone directly after a delete changes nothing any more; one without it is a delete.
-Values stay raw until `finish`, which decodes only what is written, column by column.
+  - for the create of a change of key, to the row of the old key just before its delete of the same order.
+    Partitions come in any order, so that reference is followed when all records are in.
+A tombstone directly after a delete has no further effect; one without a delete is a delete. Values stay raw until
+`finish`, which decodes only what is written, column by column.
 """
 
 from __future__ import annotations
@@ -19,25 +19,20 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from cdc_views.capture.envelope import Change, Envelope, Key
+from cdc_views.capture.envelope import Envelope, KeyValues, RowChange
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
-from cdc_views.errors import BadEvent, CdcViewsError, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
+from cdc_views.errors import EventError, UnresolvedToast, WrongReplicaIdentity
 from cdc_views.log.record import Order, Record, bad_event
 from cdc_views.source.catalog import SourceTable
-
-__all__ = ["UNAPPLICABLE", "Fold", "Folded", "Key"]
-
-# What a record raises that cannot be applied to its mirror.
-UNAPPLICABLE: Final = (BadEvent, UnsupportedType, UnresolvedToast)
 
 
 @dataclass(frozen=True)
 class Folded:
     """What a mirror must write: rows to upsert, keys to delete; no key is in both.
 
-    All rows that get from the log into a mirror go through here, whether the driver or a task of Spark has read them.
-    Raises UnresolvedToast for one that holds the placeholder.
+    All rows that get from the log into a mirror pass through here, whether the driver or a Spark task has read them.
+    Raises UnresolvedToast for a row that holds the placeholder.
     """
 
     table: SourceTable
@@ -50,30 +45,30 @@ class Folded:
 
 
 class _Cell(NamedTuple):
-    """Where an unchanged value is: in the row of `key` as it was at the epoch's start, or before `departure`."""
+    """Where an unchanged value is: in the row of `key` at the start of the epoch, or just before `departure`."""
 
-    key: Key
+    key: KeyValues
     departure: Order | None
 
 
 class _PartialRow(dict[str, Any]):
-    """A row some of whose cells are `_Cell` or `_NOWHERE`."""
+    """A row with cells that are `_Cell` or `_NOWHERE`."""
 
     __slots__ = ()
 
 
 _NOWHERE: Final = object()  # a cell whose row had been deleted
-_STORED: Final = _PartialRow()  # stands for the row of the mirror
+_STORED: Final = _PartialRow()  # stands for the mirror's row
 
 _Row = dict[str, Any] | None  # None: deleted
-Stored = Mapping[Key, Mapping[str, Any]]  # rows of the mirror, by decoded key
+Stored = Mapping[KeyValues, Mapping[str, Any]]  # rows of the mirror, by decoded key
 
 
 class Fold:
     """Folds the records of one table in one epoch.
 
-    Records of one partition come in offset order, partitions in any order. Raises BadEvent and UnresolvedToast
-    from `add`, these and UnsupportedType from `finish`.
+    Records of one partition come in offset order, partitions in any order. `add` raises BadEvent and UnresolvedToast;
+    `finish` raises these and UnsupportedType.
     """
 
     def __init__(self, table: SourceTable) -> None:
@@ -83,16 +78,16 @@ class Fold:
         self._table = table
         self._types = column_types(table)
         self._read = Envelope(table).read
-        self._rows: dict[Key, _Row] = {}
-        self._departed: dict[tuple[Key, Order | None], _Row] = {}
-        self._decoded_keys: dict[Key, Key] = {}
-        self._lost: set[Key] = set()
+        self._rows: dict[KeyValues, _Row] = {}
+        self._departed: dict[tuple[KeyValues, Order | None], _Row] = {}
+        self._decoded_keys: dict[KeyValues, KeyValues] = {}
+        self._lost: set[KeyValues] = set()
         self._unchangeable = unchangeable(table)
         self._unmarked = unmarked(table)
         self._has_full_identity = table.replica_identity == "full"
 
     def add(self, record: Record) -> None:
-        """Take in the next record of a partition; one that raises changes nothing."""
+        """Take in the next record of a partition; a record that raises changes nothing."""
         change = self._read(record)
         op, key = change.op, change.key
         if op == "r":
@@ -113,17 +108,19 @@ class Fold:
         if self._lost:
             self._lost.discard(key)
 
-    def lose(self, key: Key) -> None:
-        """A change of this key is left out: what a later one says was left unchanged is in no row that is known."""
+    def lose(self, key: KeyValues) -> None:
+        """Take note that a change of this key is skipped: a later "unchanged" value of the key can no longer be
+        resolved.
+        """
         self._lost.add(key)
 
-    def is_lost(self, key: Key) -> bool:
-        """Whether no change of the key came after the last one that was left out."""
+    def is_lost(self, key: KeyValues) -> bool:
+        """Whether the last change of the key was skipped."""
         return key in self._lost
 
-    def lookups(self) -> set[Key]:
-        """The decoded keys whose rows in the mirror are needed to fill unchanged values."""
-        wanted: set[Key] = set()
+    def lookups(self) -> set[KeyValues]:
+        """Return the decoded keys whose rows in the mirror are needed to fill unchanged values."""
+        wanted: set[KeyValues] = set()
         for row in self._rows.values():
             if type(row) is _PartialRow:
                 for column in self._unchangeable:
@@ -134,13 +131,13 @@ class Fold:
 
     @property
     def looked_up(self) -> Collection[str]:
-        """The columns of these rows that are needed, beside the key."""
+        """The columns of these rows that are needed, in addition to the key."""
         return self._unchangeable.keys()
 
     def finish(self, stored: Stored) -> Folded:
-        """The rows to write; `stored` has the mirror's rows of `lookups()`, as they were before the epoch.
+        """Return what to write; `stored` has the mirror's rows of `lookups()`, as they were before the epoch.
 
-        Which record an error is about is not known here: see `failing`.
+        An error does not say which record caused it: see `failing`.
         """
         rows = [row for row in self._rows.values() if row is not None]
         gone = [key for key, row in self._rows.items() if row is None]
@@ -154,9 +151,11 @@ class Fold:
             deletes.append(self._types[name].decoded(raw))
         return Folded(self._table, pa.table(arrays, schema=schema), pa.table(deletes, schema=key_schema), self.events)
 
-    def failing(self, stored: Stored) -> dict[Key, CdcViewsError]:
-        """The keys whose row cannot be written, and why: one by one, which takes many times as long as `finish`."""
-        found: dict[Key, CdcViewsError] = {}
+    def failing(self, stored: Stored) -> dict[KeyValues, EventError]:
+        """Return the keys whose row cannot be written, with the error. Tries them one by one: many times slower than
+        `finish`.
+        """
+        found: dict[KeyValues, EventError] = {}
         for key, row in self._rows.items():
             try:
                 self.check_key(key)
@@ -164,39 +163,39 @@ class Fold:
                     partial = [0] if type(row) is _PartialRow else []
                     arrays = [self._array(name, [row], partial, stored) for name in self._types]
                     require_no_placeholder(self._table, pa.table(arrays, list(self._types)))
-            except UNAPPLICABLE as error:
+            except EventError as error:
                 found[key] = error
         return found
 
-    def check_key(self, key: Key) -> None:
-        """Raise BadEvent or UnsupportedType for a key that cannot be decoded."""
+    def check_key(self, key: KeyValues) -> None:
+        """Raise BadEvent or UnsupportedType if a key cannot be decoded."""
         for name, raw in zip(self._table.key, key, strict=True):
             self._types[name].decoded([raw])
 
-    def is_partial(self, change: Change) -> bool:
-        """Whether a change leaves a value out that an earlier one has."""
+    def is_partial(self, change: RowChange) -> bool:
+        """Whether a change omits a value that an earlier change has."""
         return any(self._is_left_out(change, name) for name in self._unchangeable)
 
-    def bad_columns(self, change: Change, before: Collection[str]) -> set[str]:
-        """The columns whose values cannot be decoded after a change, of those `before` it."""
+    def bad_columns(self, change: RowChange, before: Collection[str]) -> set[str]:
+        """Return the columns whose values cannot be decoded after a change; `before` are those before it."""
         if change.after is None:
             return set()
         return {name for name in self._types
                 if (name in before if self._is_left_out(change, name) else not self._is_good(name, change.after[name]))
                 }  # fmt: skip
 
-    def _is_left_out(self, change: Change, name: str) -> bool:
+    def _is_left_out(self, change: RowChange, name: str) -> bool:
         is_update = change.op == "u" or change.old_key is not None
         return is_update and change.after is not None and change.after[name] in self._unchangeable.get(name, ())
 
     def _is_good(self, name: str, raw: Any) -> bool:
         try:
             self._types[name].decoded([raw])
-        except UNAPPLICABLE:
+        except EventError:
             return False
         return True
 
-    def _delete(self, change: Change) -> None:
+    def _delete(self, change: RowChange) -> None:
         key = change.key
         if change.op == "d":
             if change.new_key is None:
@@ -205,17 +204,17 @@ class Fold:
                 self._departed[key, change.order] = None if key in self._lost else self._rows.get(key, _STORED)
         self._rows[key] = None
 
-    def _require_full_identity(self, change: Change, record: Record) -> None:
+    def _require_full_identity(self, change: RowChange, record: Record) -> None:
         """Raise WrongReplicaIdentity for an event that Postgres does not write with REPLICA IDENTITY FULL.
 
-        The mirror's value must not be taken: it need not be the previous one, since the log may have been compacted.
+        The mirror's value must not be used: the log may have been compacted, so it need not be the previous value.
         """
         after = change.after
         assert after is not None
         for name, placeholders in self._unchangeable.items():
             if after[name] in placeholders:
                 raise self._wrong_identity(f'column "{name}" was left unchanged by an update, whose event', name)
-        # It may have changed the key as well: with an index as identity the event does not say so.
+        # The update may also have changed the key: with an index as identity, the event does not show that.
         if change.op == "u" and not _has_old_row(record):
             raise self._wrong_identity("an update's event", None)
 
@@ -227,12 +226,12 @@ class Fold:
             column=column,
         )
 
-    def _completed(self, change: Change, record: Record) -> _Row:
-        """The row after an update or a change of key, its unchanged values replaced by where they are."""
+    def _completed(self, change: RowChange, record: Record) -> _Row:
+        """The row after an update or a change of key, with references in place of its unchanged values."""
         after = change.after
         assert after is not None
         for name in self._unmarked:
-            if after[name] is None:  # or a value that was left unchanged, which Debezium gives no mark
+            if after[name] is None:  # or a value that was not changed, for which Debezium has no placeholder
                 raise self._unresolved(name)
         missing = [name for name, values in self._unchangeable.items() if after[name] in values]
         if not missing:
@@ -268,7 +267,7 @@ class Fold:
         return kind.array(values)
 
     def _followed(self, cell: _Cell, column: str) -> Any:
-        """The raw value that a cell refers to; a `_Cell` without departure where the mirror has it."""
+        """The raw value that a cell refers to; a `_Cell` without departure if the mirror has it."""
         found: Any = cell
         for _ in range(len(self._departed) + 1):
             if type(found) is not _Cell or found.departure is None:
@@ -279,8 +278,8 @@ class Fold:
     def _before_departure(self, cell: _Cell, column: str) -> Any:
         if (cell.key, cell.departure) in self._departed:
             return _cell_of(self._departed[cell.key, cell.departure], cell.key, column)
-        # The delete of the old key is not in the log. With nothing of that key in this epoch its row in the
-        # mirror is the one that moved; else which of its rows it was cannot be known.
+        # The delete of the old key is not in the log. If this epoch has nothing else of that key, the row that moved is
+        # its row in the mirror; otherwise it cannot be known which of its rows it was.
         return _NOWHERE if cell.key in self._rows or cell.key in self._lost else _Cell(cell.key, None)
 
     def _stored_value(self, cell: _Cell, name: str, stored: Stored) -> Any:
@@ -299,11 +298,11 @@ class Fold:
             column=column,
         )
 
-    def _decoded(self, key: Key) -> Key:
+    def _decoded(self, key: KeyValues) -> KeyValues:
         found = self._decoded_keys.get(key)
         return self._decode_keys([key])[0] if found is None else found
 
-    def _decode_keys(self, keys: Sequence[Key]) -> list[Key]:
+    def _decode_keys(self, keys: Sequence[KeyValues]) -> list[KeyValues]:
         types = [self._types[name] for name in self._table.key]
         columns = [kind.values(raw) for kind, raw in zip(types, zip(*keys, strict=True), strict=False)]
         decoded = list(zip(*columns, strict=True))
@@ -311,8 +310,8 @@ class Fold:
         return decoded
 
 
-def _cell_of(row: _Row, key: Key, column: str) -> Any:
-    """The cell of a row, for a later row that has it unchanged."""
+def _cell_of(row: _Row, key: KeyValues, column: str) -> Any:
+    """The cell of a row, for a later row in which it is unchanged."""
     if row is None:
         return _NOWHERE
     return _Cell(key, None) if row is _STORED else row[column]

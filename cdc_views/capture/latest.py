@@ -1,8 +1,8 @@
-"""The last event of each key of a long piece of log: fewer are decoded than were read, and those column by column.
+"""The last event of each key in a long piece of log: fewer events are decoded than were read, and column by column.
 
-Only for a table whose every event holds the whole row. Of an event nothing is looked at but its key, its operation,
-its order and the row after it; what is not just as expected is left to the fold, which names what is wrong. Both give
-the same rows (tests/unit/test_capture_latest.py).
+Only for a table whose events all hold the whole row. Of an event, only its key, its operation, its order and the row
+after it are looked at. An event that is not exactly as expected is left to the fold, which names what is wrong. Both
+give the same rows (tests/unit/test_capture_latest.py).
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded
+from cdc_views.capture.fold import Fold, Folded
 from cdc_views.capture.sift import first_error
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import forms
+from cdc_views.errors import EventError
 from cdc_views.log.cut import discontinuity
 from cdc_views.log.record import RawRecord, parse_record, parse_records
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 
-# Inside a JSON text every quote is escaped: these are the envelope's own, whatever the values are.
+# Inside a JSON string every quote is escaped: these are the envelope's own, whatever the values are.
 _NO_ROW_BEFORE: Final = b'{"before":null,"after":'
 _ROW_BEFORE: Final = b'{"before":{'
 _ROW_AFTER: Final = b',"after":{'
 _SOURCE: Final = b',"source":{'
 _OPERATION: Final = b',"op":"'
 _ORDER: Final = re.compile(rb'"sequence":"\[\\"(\d{1,20})\\",')
-# What follows it, up to the quote behind it.
+# The operation, and the quote that ends it.
 _DELETE: Final = b'd"'
 _UPDATE: Final = b'u"'
 _WITH_ROW: Final = frozenset((b'c"', _UPDATE, b'r"'))
@@ -41,13 +42,13 @@ _Json = dict[str, Any]
 
 
 class _OddEvent(Exception):
-    """An event is not just as expected."""
+    """An event is not exactly as expected."""
 
 
 class Latest:
-    """The last event of each key among those of one partition, which come in offset order.
+    """The last event of each key among the events of one partition, which come in offset order.
 
-    Where something is stored already, none may be of before its position, `floor`, nor of a snapshot.
+    `floor` is the position of what is stored already: no event may be earlier than that, nor from a snapshot.
     """
 
     def __init__(self, table: SourceTable, floor: Lsn | None = None) -> None:
@@ -56,7 +57,7 @@ class Latest:
         self._types = column_types(table)
         self._placeholders = forms(table).in_json()
         self._has_full_identity = table.replica_identity == "full"
-        # Else the first one is the envelope's: no type of ours has an object with this name in a row's own.
+        # Otherwise the first one is the envelope's: no type of ours has an object with this name within a row.
         self._is_ambiguous = "after" in self._types
         self._records: dict[bytes | None, RawRecord] = {}
         self._most_bytes = 0
@@ -67,19 +68,19 @@ class Latest:
         self._most_bytes += sum(map(len, records))
 
     def is_larger_than(self, most_bytes: int) -> bool:
-        """Whether the values that are held have more bytes."""
+        """Whether the values that are held take more bytes than this."""
         if self._most_bytes > most_bytes:
             self._most_bytes = sum(map(len, self._records.values()))  # without those that were replaced
         return self._most_bytes > most_bytes
 
     def finish(self) -> Folded:
-        """The rows and deleted keys that these events leave.
+        """Return the rows and deleted keys that these events leave.
 
-        Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity; each names the event's place.
+        Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity; each has the offset of the event.
         """
         if self._floor is not None:
             self._require_later(self._floor)
-        with suppress(_OddEvent, ValueError, TypeError, LookupError, *UNAPPLICABLE):
+        with suppress(_OddEvent, ValueError, TypeError, LookupError, EventError):
             return self._decoded()
         in_order = sorted(self._records.values(), key=lambda record: record.offset())
         records, fold = parse_records(in_order), Fold(self._table)
@@ -87,7 +88,7 @@ class Latest:
             for record in records:
                 fold.add(record)
             return fold.finish({})
-        except UNAPPLICABLE as error:
+        except EventError as error:
             raise first_error(self._table, records) or error from None
 
     def _decoded(self) -> Folded:
@@ -104,12 +105,12 @@ class Latest:
         )
 
     def _parsed(self) -> tuple[list[tuple[_Json, _Json]], list[_Json]]:
-        """Key and row of every event that leaves a row, and the keys of those that leave none."""
+        """The key and the row of every event that leaves a row, and the keys of those that leave none."""
         stored: list[tuple[_Json, _Json]] = []
         gone: list[_Json] = []
         texts: list[bytes] = []
         has_full_identity, loads = self._has_full_identity, orjson.loads
-        # One pass, and no call that is not needed: most of the time of a replay is spent here.
+        # One pass, and no call that is not needed: a replay spends most of its time here.
         for key, record in self._records.items():
             if key is None:
                 raise _OddEvent

@@ -1,7 +1,7 @@
-"""A column's values as Postgres prints them, as the mirror holds them.
+"""Values as Postgres prints them, converted to what the mirror holds.
 
-For rows that are read from the source itself. What it makes of a row is what the decoder of events
-(types.py) makes of its event; a test holds the two together for every type.
+For rows that are read from the source itself. The result equals what the decoder of events (types.py) makes of the
+row's event; a test compares the two for every type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[TextRow]) -> pa.Table:
-    """Rows, at least one, of some of a table's columns as Arrow. Raises UnsupportedType."""
+    """Return rows, at least one, of some of a table's columns as Arrow. Raises UnsupportedType."""
     types, schema = column_types(table), arrow_schema(table)
     values = zip(*rows, strict=True)
     arrays = [printed_array(column, types[column.name], texts) for column, texts in zip(columns, values, strict=True)]
@@ -36,7 +36,7 @@ def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[T
 
 
 def printed_array(column: Column, kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
-    """The column's values as Arrow. Raises UnsupportedType for one that has no exact form in Delta."""
+    """Return the column's values as Arrow. Raises UnsupportedType for a value that has no exact form in Delta."""
     parse = _polygon if column.type_name == "polygon" else _parser(kind.arrow, column.as_decimal)
     try:
         values = [None if text is None else parse(text) for text in texts]
@@ -92,13 +92,13 @@ def _timestamp(text: str) -> datetime:
 
 
 def _polygon(text: str) -> str:
-    """Without a last point that repeats the first, which Debezium's events do not tell from one that does not."""
+    """Without a last point that repeats the first: Debezium's events do not show whether the source has it."""
     points = _POINT.findall(text)
     return f"({','.join(points[:-1])})" if len(points) > 1 and points[0] == points[-1] else text
 
 
 def _elements(text: str) -> Iterator[str | None]:
-    """The elements of an array literal of one dimension."""
+    """Yield the elements of a one-dimensional array literal."""
     body = text.partition("={")[2] if text.startswith("[") else text.removeprefix("{")
     if "{" in _ELEMENT.sub("", body):
         raise InexactValueError("an array of more than one dimension")

@@ -1,27 +1,27 @@
-"""The fold where some events are bad: what can be applied is, and what cannot be is parked, with a reason.
+"""The fold when some events are bad: what can be applied is applied, and the rest is parked, with a reason.
 
-A bad event is one that is not what Debezium writes, or whose row no exact form of a mirror can hold. Whether a value
-is bad counts only if it is the last of its column: one that a later event of the same epoch replaces never reaches the
-mirror. Of a key with a bad event the longest part of its changes that gives a good row is applied, and the rest is
-parked: its first change is the bad one. With it wait
+An event is bad if it is not what Debezium writes, or if no exact form of a mirror can hold its row. Whether a value is
+bad matters only if it is the last one of its column: a value that a later event of the same epoch replaces never
+reaches the mirror. Of a key with a bad event, the longest series of its changes that gives a good row is applied, and
+the rest is parked: the first parked change is the bad one. With it wait
   - all later changes of the key;
-  - the create of a change of key whose delete is parked, and with it the new key: what it says was left unchanged is
-    in a row that the mirror does not have.
-Looking for what is bad reads all records again, so this is only done where the fold has met something bad, or where a
-key of the table was parked before.
+  - the create of a change of key whose delete is parked, and with it the new key: its unchanged values are in a row
+    that the mirror does not have.
+Finding what is bad reads all records again. So it is only done if the fold has met something bad, or if a key of the
+table was parked before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
-from cdc_views.capture.envelope import Change, Envelope, Identity, Key
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, Folded, Stored
-from cdc_views.errors import CdcViewsError
-from cdc_views.log.record import Order, Place, Record
+from cdc_views.capture.envelope import Envelope, Identity, KeyValues, RowChange
+from cdc_views.capture.fold import Fold, Folded, Stored
+from cdc_views.errors import EventError
+from cdc_views.log.record import Order, Record
+from cdc_views.log_offset import LogOffset
 from cdc_views.source.catalog import SourceTable
 
 FOLLOWS: Final = "waits for an earlier event of its key"
@@ -30,40 +30,40 @@ MOVED: Final = "its row moved away from a parked key"
 
 @dataclass(frozen=True)
 class Parked:
-    """A record that is not applied. `error`, which names its place, is None for one that only waits; then `reason`."""
+    """A record that is not applied. `error`, which has its offset, is None for a record that only waits."""
 
     record: Record
-    error: CdcViewsError | None
+    error: EventError | None
     reason: str
 
     @property
-    def place(self) -> Place:
-        """Where the record is."""
-        return self.record.place
+    def log_offset(self) -> LogOffset:
+        """Where the record is in the log."""
+        return self.record.log_offset
 
 
 @dataclass(frozen=True)
 class Sifted:
-    """The fold of what was applied, and what was not, in the order of the records.
+    """The fold of what was applied, and the records that were not, in their order.
 
-    `whole` are keys of which a change was left out once, and whose row no longer depends on it.
+    `recovered` are keys of which a change was skipped earlier, but whose row no longer depends on it.
     """
 
     fold: Fold
     folded: Folded
     parked: list[Parked]
-    whole: set[Identity]
+    recovered: set[Identity]
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of earlier epochs: `parked` keys, `lost` ones of which a change was left out, `left_out` records
-    that are to be.
+    """The quarantine's state: `parked` keys, `lost` keys of which a change was skipped, `skipped` records
+    that must be.
     """
 
     parked: Collection[Identity] = frozenset()
     lost: Collection[Identity] = frozenset()
-    left_out: Collection[Place] = frozenset()
+    skipped: Collection[LogOffset] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class _Mark:
     """From this offset on a key is parked; `error` is that of the first record."""
 
     offset: int
-    error: CdcViewsError | None
+    error: EventError | None
     reason: str
 
 
 def sift(
     table: SourceTable, records: Sequence[Record], stored_of: Callable[[Fold], Stored], known: Known | None = None
 ) -> Sifted:
-    """Fold what can be applied; `stored_of` gives the mirror's rows of a fold's `lookups`.
+    """Fold what can be applied; `stored_of` returns the mirror's rows for the `lookups` of a fold.
 
     Records of one partition come in offset order, partitions in any order.
     """
@@ -92,8 +92,8 @@ def sift(
             continue
         stored = stored_of(walk.fold)
         try:
-            return Sifted(walk.fold, walk.fold.finish(stored), walk.parked, walk.whole)
-        except UNAPPLICABLE:
+            return Sifted(walk.fold, walk.fold.finish(stored), walk.parked, walk.recovered)
+        except EventError:
             failing = walk.fold.failing(stored)
             if not failing:
                 raise
@@ -101,27 +101,27 @@ def sift(
                 walk.mark_failing(key, error)
 
 
-def first_error(table: SourceTable, records: Sequence[Record]) -> CdcViewsError | None:
-    """The error of the first record that cannot be applied, in a table whose events hold whole rows."""
+def first_error(table: SourceTable, records: Sequence[Record]) -> EventError | None:
+    """Return the error of the first record that cannot be applied, of a table whose events hold whole rows."""
     parked = sift(table, records, lambda fold: {}).parked
     return next((each.error for each in parked if each.error is not None), None)
 
 
 @dataclass
 class _Walk:
-    """One reading of the records, with what earlier readings have found in `marks`."""
+    """One pass over the records, with what earlier passes have found in `marks`."""
 
     table: SourceTable
     known: Known
     marks: dict[Identity, _Mark]
     parked: list[Parked] = field(default_factory=list)
-    whole: set[Identity] = field(default_factory=set)
+    recovered: set[Identity] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.fold = Fold(self.table)
         self._envelope = Envelope(self.table)
-        self._applied: dict[Key, list[tuple[Record, Change]]] = {}
-        self._departed: set[tuple[Key, Order | None]] = set()
+        self._applied: dict[KeyValues, list[tuple[Record, RowChange]]] = {}
+        self._departed: set[tuple[KeyValues, Order | None]] = set()
         self._parked_keys = {key for _, key in self.known.parked if isinstance(key, tuple)}
         for _, key in self.known.lost:
             if isinstance(key, tuple):
@@ -130,7 +130,7 @@ class _Walk:
     def add(self, record: Record) -> None:
         """Apply the record, or park it."""
         identity = self._envelope.identity(record)
-        if record.place in self.known.left_out:
+        if record.log_offset in self.known.skipped:
             if isinstance(identity[1], tuple):
                 self.fold.lose(identity[1])
         elif identity in self.known.parked:
@@ -142,7 +142,7 @@ class _Walk:
             self._apply(record, identity)
 
     def mark_moved(self) -> bool:
-        """Mark the new keys of rows whose old key is parked; whether there was one."""
+        """Mark the new keys of rows whose old key is parked. Returns whether there was one."""
         found = False
         for changes in self._applied.values():
             for record, change in changes:
@@ -152,11 +152,11 @@ class _Walk:
                     break
         return found
 
-    def mark_failing(self, key: Key, error: CdcViewsError) -> None:
-        """Mark the first of a key's changes that no good one follows."""
+    def mark_failing(self, key: KeyValues, error: EventError) -> None:
+        """Mark the first change of a key from which on no change gives a good row."""
         changes = self._applied[key]
         record, _ = changes[self._first_bad([change for _, change in changes])]
-        self._mark(record, _named(error, record), error.message)
+        self._mark(record, error.at(record.log_offset), error.problem)
 
     def _apply(self, record: Record, identity: Identity) -> None:
         try:
@@ -166,28 +166,28 @@ class _Walk:
                 self.fold.check_key(change.old_key)
             was_lost = self.fold.is_lost(change.key)
             self.fold.add(record)
-        except UNAPPLICABLE as error:
-            self._mark(record, _named(error, record), error.message)
-            self._park(record, identity, _named(error, record), error.message)
+        except EventError as error:
+            self._mark(record, error.at(record.log_offset), error.problem)
+            self._park(record, identity, error.at(record.log_offset), error.problem)
             return
         if was_lost:
-            self.whole.add(identity)
+            self.recovered.add(identity)
         if change.op == "d" and change.new_key is not None:
             self._departed.add((change.key, change.order))
         self._applied.setdefault(change.key, []).append((record, change))
 
-    def _park(self, record: Record, identity: Identity, error: CdcViewsError | None, reason: str) -> None:
+    def _park(self, record: Record, identity: Identity, error: EventError | None, reason: str) -> None:
         self.parked.append(Parked(record, error, reason))
         if isinstance(identity[1], tuple):
             self._parked_keys.add(identity[1])
 
-    def _mark(self, record: Record, error: CdcViewsError | None, reason: str) -> None:
+    def _mark(self, record: Record, error: EventError | None, reason: str) -> None:
         identity = self._envelope.identity(record)
         earlier = self.marks.get(identity)
         if earlier is None or record.offset < earlier.offset:
             self.marks[identity] = _Mark(record.offset, error, reason)
 
-    def _first_bad(self, changes: Sequence[Change]) -> int:
+    def _first_bad(self, changes: Sequence[RowChange]) -> int:
         first: int | None = None
         bad: set[str] = set()
         for number, change in enumerate(changes):
@@ -198,23 +198,13 @@ class _Walk:
                 first = number
         if first is not None:
             return first
-        # Every value is good: what is missing is one that the last changes all leave out.
+        # Every value is good: what is missing is a value that the last changes all omit.
         first = len(changes) - 1
         while first > 0 and self.fold.is_partial(changes[first - 1]):
             first -= 1
         return first
 
 
-def _named(error: CdcViewsError, record: Record) -> CdcViewsError:
-    """The error, with the place of its record in front unless it is there."""
-    place = str(record.place)
-    if error.message.startswith(place):
-        return error
-    named = copy(error)
-    named.message = f"{place}: {error.message}"
-    return named
-
-
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Records of several partitions, each in offset order."""
-    return sorted(records, key=lambda record: record.place)
+    """Return the records of several partitions, each in offset order."""
+    return sorted(records, key=lambda record: record.log_offset)

@@ -1,7 +1,7 @@
 """Values as the text that Postgres prints, from Debezium's JSON.
 
-As Postgres prints them with DateStyle ISO, IntervalStyle postgres, TimeZone UTC and the default
-extra_float_digits. Measured differences between Debezium's snapshot and its stream are evened out here.
+As Postgres prints them with DateStyle ISO, IntervalStyle postgres, TimeZone UTC and the default extra_float_digits.
+Measured differences between Debezium's snapshot and its stream are evened out here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPECIAL_NUMERICS: Final = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGAT
 SPECIAL_FLOATS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 _DAY_US: Final = 86_400_000_000
-# A snapshot reads dates as Java's, whose infinities are other days than those that the stream is given.
+# A snapshot reads dates as Java's; Java's infinities are other days than those in the stream.
 _SPECIAL_DAYS: Final = {
     2_146_033_979: "infinity",
     -622_191_234: "infinity",
@@ -39,12 +39,12 @@ _ZONED: Final = re.compile(
 
 
 def bpchar(text: str) -> str:
-    """A char(n) without its padding, which means nothing in Postgres' comparisons."""
+    """A char(n) without its padding, which Postgres ignores in comparisons."""
     return text.rstrip(" ")
 
 
 def numeric(text: str) -> str:
-    """A numeric: plain digits."""
+    """A numeric in plain digits."""
     if "E" not in text and "N" not in text:
         return text
     # Java prints 0.0000000001 as 1E-10.
@@ -52,19 +52,19 @@ def numeric(text: str) -> str:
 
 
 def whole_numeric(text: str) -> str:
-    """A numeric of negative scale, after whose point Debezium writes zeros."""
+    """A numeric of negative scale; Debezium writes zeros after its point."""
     return SPECIAL_NUMERICS.get(text) or format(Decimal(text).to_integral_value(), "f")
 
 
 def float8(value: Any) -> str:
-    """A float8: the shortest digits that give it back."""
+    """A float8 in the shortest digits that give it back."""
     if isinstance(value, str):
         return _special_float(value)
     return _float(repr(float(value)), largest_plain=15)
 
 
 def float4(value: Any) -> str:
-    """A float4: the shortest digits that give it back as four bytes."""
+    """A float4 in the shortest digits that give it back as four bytes."""
     if isinstance(value, str):
         return _special_float(value)
     wanted = struct.pack("f", value)
@@ -73,17 +73,17 @@ def float4(value: Any) -> str:
 
 
 def date(days: int) -> str:
-    """A date of days since 1970."""
+    """A date, from days since 1970."""
     special = _SPECIAL_DAYS.get(days)
     return special or _with_era(*_year_and_day(days))
 
 
 def timestamp(microseconds: int) -> str:
-    """A timestamp of microseconds since 1970."""
+    """A timestamp, from microseconds since 1970."""
     if microseconds in _SPECIAL_MICROSECONDS:
         return _SPECIAL_MICROSECONDS[microseconds]
     if microseconds < _FIRST_US:
-        # Postgres' last year is 294276; Java's long ends before, and Debezium lets it overflow.
+        # Postgres' last year is 294276; Java's long overflows before that, and Debezium lets it.
         raise InexactValueError("a time of the year 294247 or later")
     days, rest = divmod(microseconds, _DAY_US)
     year, day = _year_and_day(days)
@@ -91,7 +91,7 @@ def timestamp(microseconds: int) -> str:
 
 
 def timestamptz(text: str) -> str:
-    """A timestamptz of ISO 8601 in UTC."""
+    """A timestamptz, from ISO 8601 in UTC."""
     if text in ("infinity", "-infinity"):
         return text
     found = _ISO_TIME.fullmatch(text)
@@ -103,7 +103,7 @@ def timestamptz(text: str) -> str:
 
 
 def time(microseconds: int) -> str:
-    """A time of microseconds since midnight."""
+    """A time, from microseconds since midnight."""
     if not 0 <= microseconds <= _DAY_US:
         raise OtherShapeError
     seconds, fraction = divmod(microseconds, 1_000_000)
@@ -120,7 +120,7 @@ def timetz(text: str) -> str:
 
 
 def interval(text: str) -> str:
-    """An interval of ISO 8601 with a sign at each number."""
+    """An interval, from ISO 8601 with a sign at each number."""
     found = _INTERVAL.fullmatch(text)
     if not found:
         raise OtherShapeError
@@ -142,7 +142,7 @@ def interval(text: str) -> str:
 
 
 def hstore(text: str) -> str:
-    """An hstore as hstore_to_json prints it: its keys by length, then by bytes."""
+    """An hstore as hstore_to_json prints it: keys sorted by length, then by bytes."""
     pairs = json.loads(text)
     if not isinstance(pairs, dict):
         raise OtherShapeError
@@ -151,12 +151,12 @@ def hstore(text: str) -> str:
 
 
 def at_utc(text: str) -> str:
-    """The times of a tstzrange at UTC: Postgres printed them in the zone of Connect's Java."""
+    """The times of a tstzrange at UTC: Postgres printed them in the time zone of Connect's Java."""
     return _ZONED.sub(_moved, text) if "+" in text or "-" in text else text
 
 
 def bits(length: int) -> Callable[[str], str]:
-    """A bit(length) of base64, least significant byte first."""
+    """A bit(length), from base64 with the least significant byte first."""
 
     def decoded(text: str) -> str:
         number = int.from_bytes(b64decode(text, validate=True), "little")
@@ -171,12 +171,12 @@ def point(value: Mapping[str, Any]) -> str:
 
 
 def line(value: Mapping[str, Any]) -> str:
-    """A line of its three coefficients."""
+    """A line, from its three coefficients."""
     return f"{{{float8(value['a'])},{float8(value['b'])},{float8(value['c'])}}}"
 
 
 def circle(value: Mapping[str, Any]) -> str:
-    """A circle of center and radius."""
+    """A circle, from center and radius."""
     return f"<{point(value['center'])},{float8(value['radius'])}>"
 
 
@@ -186,7 +186,7 @@ def lseg(value: Mapping[str, Any]) -> str:
 
 
 def box(value: Mapping[str, Any]) -> str:
-    """A box: the upper right and the lower left corner, of a ring that begins with the first."""
+    """A box, from a ring that begins with the upper right corner: that corner and the lower left one."""
     corners = _points(value)
     return f"{corners[0]},{corners[2]}"
 
@@ -198,13 +198,13 @@ def path(value: Mapping[str, Any]) -> str:
 
 
 def polygon(value: Mapping[str, Any]) -> str:
-    """A polygon, without a last point that repeats the first: Debezium adds one where there is none."""
+    """A polygon without a last point that repeats the first: Debezium adds one if there is none."""
     points = _points(value)
     return f"({','.join(points[:-1] if len(points) > 1 and points[0] == points[-1] else points)})"
 
 
 def _points(value: Mapping[str, Any]) -> Sequence[str]:
-    """The points of a line string or of the only ring of a polygon, in well-known binary (OGC 06-103r4, 8.2)."""
+    """The points of a line string, or of the only ring of a polygon, in well-known binary (OGC 06-103r4, 8.2)."""
     wkb = b64decode(value["wkb"], validate=True)
     order, kind, count = struct.unpack_from("<BII", wkb)
     start = 9
@@ -231,7 +231,7 @@ def _packs_to(text: str, wanted: bytes) -> bool:
 
 
 def _float(text: str, largest_plain: int) -> str:
-    """Python's digits of a float in Postgres' form: an exponent below -4, and from `largest_plain` on."""
+    """Python's digits of a float in Postgres' form: with an exponent below -4, and from `largest_plain` on."""
     value = Decimal(text)
     if not value.is_finite():
         return {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}[str(value)]
@@ -248,8 +248,8 @@ def _float(text: str, largest_plain: int) -> str:
 
 
 def _year_and_day(days: int) -> tuple[int, str]:
-    """Year (0 is 1 BC) and `MM-DD` of a day since 1970 in the Gregorian calendar, which Postgres has for all times."""
-    # https://howardhinnant.github.io/date_algorithms.html, civil_from_days; eras of 400 years that begin in March.
+    """Year (0 is 1 BC) and `MM-DD` of a day since 1970 in the Gregorian calendar, which Postgres uses for all times."""
+    # https://howardhinnant.github.io/date_algorithms.html, civil_from_days; eras are 400 years and begin in March.
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)

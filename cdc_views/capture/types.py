@@ -1,10 +1,10 @@
-"""The type of every mirror column: what Arrow holds, and how Debezium's JSON becomes it.
+"""The type of every mirror column: its Arrow type, and how Debezium's JSON is converted to it.
 
-Assumes the connector settings that say what the JSON looks like: decimals and intervals as strings,
-times in microseconds, hstore as JSON, bytea as base64, no schemas in the values, and a type that Debezium
-does not know as the base64 of what Postgres prints. To add a type, add a line to one of the tables
-below: a type is the text that Postgres prints unless Delta has it exactly. docs/types.md lists every type;
-it is made from the cases that tests/stack/test_types.py compares with a real server.
+Assumes the connector settings that define the JSON: decimals and intervals as strings, times in microseconds, hstore as
+JSON, bytea as base64, no schemas in the values, and a type that Debezium does not know as the base64 of what Postgres
+prints. To add a type, add a line to one of the tables below. A type is mirrored as the text that Postgres prints unless
+Delta has it exactly. docs/types.md lists every type; it is generated from the cases that tests/stack/test_types.py
+compares with a real server.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Cast = Callable[[Sequence[Any], pa.DataType], pa.Array]
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What a column is in the mirror.
+    """The type of a column in the mirror.
 
-    `decode` takes Debezium's JSON value, not null, and gives what `pa.array` takes and `to_pylist` gives
-    back; None where they are the same. `cast` gives the same array as `decode` for all values at once, or raises
-    what Arrow raises. `json` are the Python types that the JSON value may have; `has_text` says that
-    source.text_columns gives the column another form, which holds every value.
+    `decode` converts one JSON value, not null, to what `pa.array` takes and `to_pylist` returns; None if they are the
+    same. `cast` gives the same array as `decode` for all values at once, or raises an error of Arrow. `json` has the
+    Python types that the JSON value may have. `has_text`: source.text_columns can mirror the column as text, which
+    holds every value.
     """
 
     arrow: pa.DataType
@@ -60,13 +60,13 @@ class ColumnType:
     cast: Cast | None = None
 
     def value(self, raw: Any) -> Any:
-        """One value decoded. Raises UnsupportedType, BadEvent."""
+        """Decode one value. Raises UnsupportedType, BadEvent."""
         return self.values([raw])[0]
 
     def values(self, raw: Sequence[Any]) -> Sequence[Any]:
-        """The values decoded; None stays None. Raises UnsupportedType, BadEvent."""
+        """Decode values; None stays None. Raises UnsupportedType, BadEvent."""
         unexpected = set(map(type, raw)) - self.json
-        # Arrow would take 1.5 for an integer. A float may be a text, "NaN", of which `decode` says more.
+        # Arrow would accept 1.5 for an integer. A float may be a string, "NaN", for which `decode` has a better error.
         if unexpected and (self.decode is None or unexpected != {str}):
             raise self._other_shape()
         if self.decode is None:
@@ -80,26 +80,26 @@ class ColumnType:
             raise self._other_shape() from None
 
     def decoded(self, raw: Sequence[Any]) -> pa.Array:
-        """The values decoded, as Arrow. Raises UnsupportedType, BadEvent."""
+        """Decode values to Arrow. Raises UnsupportedType, BadEvent."""
         if self.cast is not None and set(map(type, raw)) <= self.json:
-            # One by one it takes ten times as long, but tells which value has no exact form.
+            # One by one takes ten times as long, but finds which value has no exact form.
             with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
                 return self.cast(raw, self.arrow)
         return self.array(self.values(raw))
 
     def array(self, values: Sequence[Any]) -> pa.Array:
-        """Decoded values as Arrow. Raises UnsupportedType."""
+        """Convert decoded values to Arrow. Raises UnsupportedType."""
         try:
             return pa.array(values, self.arrow)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
             # Arrow's own message holds the value.
             raise UnsupportedType(
                 f'table "{self.table}": column "{self.column}" holds a value that does not fit {self.arrow}',
-                hint="the column's type may have changed since the mirror was made",
+                hint="the column's type may have changed since the mirror was created",
             ) from None
 
     def inexact(self, error: InexactValueError) -> UnsupportedType:
-        """Make the error of a value that the column cannot hold."""
+        """Return the error of a value that the column cannot hold."""
         if isinstance(error, DoesNotFitError):
             return UnsupportedType(
                 f'table "{self.table}": column "{self.column}" holds {error}, which source.decimal_columns gives it',
@@ -114,12 +114,12 @@ class ColumnType:
     def _other_shape(self) -> BadEvent:
         return BadEvent(
             f'table "{self.table}": column "{self.column}" has JSON of another shape than its type has',
-            hint="the connector's settings, or the column's type, are not those that the mirror was made with",
+            hint="the connector's settings, or the column's type, have changed since the mirror was created",
         )
 
 
 def column_type(table: TableName, column: Column) -> ColumnType:
-    """The mirror's type of a column. Raises UnsupportedType naming table, column and type."""
+    """Return the mirror's type of a column. Raises UnsupportedType with table, column and type."""
     if reason := refusal(column):
         raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_REMEDY)
     has_text, cast = False, None
@@ -155,7 +155,7 @@ def _stop_hint(table: TableName, column: str) -> str:
 
 
 def column_types(table: SourceTable) -> dict[str, ColumnType]:
-    """The types of all columns, in the table's order. Raises UnsupportedType."""
+    """Return the types of all columns, in the table's order. Raises UnsupportedType."""
     types = {column.name: column_type(table.name, column) for column in table.columns}
     for column in table.columns:
         if column.name in table.key:
@@ -167,18 +167,18 @@ def column_types(table: SourceTable) -> dict[str, ColumnType]:
 
 
 def arrow_schema(table: SourceTable) -> pa.Schema:
-    """The mirror's columns, in the table's order.
+    """Return the mirror's columns, in the table's order.
 
-    All may be NULL: that a column is NOT NULL can change at the source without a change of the mirror.
+    All may be NULL: the source can add or drop NOT NULL without a change of the mirror.
     """
     return pa.schema([pa.field(name, kind.arrow) for name, kind in column_types(table).items()])
 
 
 def prints_in_zone(table: SourceTable) -> bool:
-    """Whether values of a table may be printed in, or moved through, the time zone of the connector's session.
+    """Whether values of a table may be printed in, or shifted by, the time zone of the connector's session.
 
-    Of a type that only Postgres knows, as a composite type, nobody can tell. Debezium moves times in arrays by way of
-    Java's zone.
+    For a type that only Postgres knows, such as a composite type, this cannot be told. Debezium converts times in
+    arrays through Java's time zone.
     """
     kinds = {column.element or column.type_name for column in table.columns}
     return bool(kinds - _ZONELESS) or any(column.element in _TIMES for column in table.columns)
@@ -209,7 +209,7 @@ def _numeric(typmod: int) -> _Form:
     if typmod < 4:
         return pa.string(), texts.numeric, _TEXT
     precision, scale = numeric_size(typmod)
-    # numeric(3,-2) holds up to 99900; numeric(2,4) up to 0.0099: Delta wants 0 <= scale <= precision.
+    # numeric(3,-2) holds up to 99900, numeric(2,4) up to 0.0099; Delta wants 0 <= scale <= precision.
     digits, places = (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
     if digits <= MAX_DECIMAL_DIGITS:
         return pa.decimal128(digits, places), _decimal if scale >= 0 else _whole, _TEXT
@@ -223,13 +223,13 @@ def _decimal(text: str) -> Decimal:
 
 
 def exact_decimal(precision: int, scale: int) -> Callable[[str], Decimal]:
-    """The reader of numbers that fit decimal(precision, scale), as Debezium or as Postgres prints them."""
+    """Return the parser of numbers that fit decimal(precision, scale), as Debezium or Postgres prints them."""
     unit = Decimal(1).scaleb(-scale)
     exact = Context(prec=precision, traps=[Inexact, InvalidOperation])
 
     def decoded(text: str) -> Decimal:
         try:
-            # Debezium's names of NaN and of the infinities are no numbers for Python.
+            # Debezium's names of NaN and of the infinities are not numbers for Python.
             if (number := Decimal(text)).is_finite():
                 return number.quantize(unit, context=exact)
         except (Inexact, InvalidOperation):
@@ -240,7 +240,7 @@ def exact_decimal(precision: int, scale: int) -> Callable[[str], Decimal]:
 
 
 def _whole(text: str) -> Decimal:
-    # Debezium takes a negative scale for a large one, and writes some two thousand zeros after the point.
+    # Debezium reads a negative scale as a large one, and writes some two thousand zeros after the point.
     return _decimal(text).to_integral_value()
 
 
@@ -253,7 +253,7 @@ def _float64(value: Any) -> float:
 
 
 def _float32(value: Any) -> float:
-    # JSON has the shortest digits of the 4-byte number; what the mirror gives back is that number.
+    # JSON has the shortest digits of the 4-byte number; the mirror gives back that number.
     return float(struct.unpack("f", struct.pack("f", _float64(value)))[0])
 
 
@@ -289,7 +289,7 @@ def _cast_decimals(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
 
 def _cast_exact_decimals(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
     numbers = pa.array(raw, pa.string())
-    # Arrow makes 0 of 1E-40 in silence: it does not notice what more than 38 digits lose.
+    # Arrow silently turns 1E-40 into 0: it does not notice what numbers of more than 38 digits lose.
     longest = pc.max(pc.utf8_length(numbers)).as_py() or 0
     if longest > MAX_DECIMAL_DIGITS or pc.any(pc.match_substring(numbers, "E")).as_py():
         raise pa.ArrowInvalid("may lose digits")
@@ -314,7 +314,7 @@ def _cast_timestamps(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
 
 def _cast_timestamps_with_zone(raw: Sequence[Any], arrow: pa.DataType) -> pa.Array:
     moments = pa.array(raw, pa.string()).cast(arrow)
-    # Arrow takes the year 0, and a zone may move a time out of the years that Delta has.
+    # Arrow accepts the year 0, and a zone may shift a time out of the years that Delta has.
     _require_within(moments.cast(pa.int64()), _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1)
     return moments
 
@@ -334,14 +334,14 @@ def _bit(value: bool) -> str:
 
 
 def _printed(text: str) -> str:
-    """Of a type that Debezium does not know: what Postgres prints."""
+    """What Postgres prints, of a type that Debezium does not know."""
     return b64decode(text, validate=True).decode()
 
 
 _Form = tuple[pa.DataType, Decode | None, frozenset[type]]
 
-# Elements that Debezium writes as Java prints an array, "[Ljava.lang.String;@1b2c3d", if they are arrays
-# themselves; of the others it makes NULLs.
+# If the elements of an array are arrays themselves, Debezium writes those of these types as Java prints an array,
+# "[Ljava.lang.String;@1b2c3d"; those of the other types become NULL.
 _NESTED_IN_JAVA: Final = frozenset({"text", "varchar", "bpchar", "json", "jsonb", "uuid", "inet", "enum"})
 _JAVA_ARRAY: Final = re.compile(r"\[+Ljava\.[A-Za-z.]+;@[0-9a-f]+$")
 _INT: Final[frozenset[type]] = frozenset({int, _NULL})
@@ -401,7 +401,7 @@ _ZONELESS: Final = _TYPES.keys() | {
     *("tsmultirange", "pg_lsn", "xid", "xid8", "cid", "tid", "tsquery", "jsonpath", "pg_snapshot", "txid_snapshot"),
 }
 
-# What source.text_columns makes of a type: the text that Postgres prints.
+# The form that source.text_columns gives a type: the text that Postgres prints.
 _TEXT_FORMS: Final[Mapping[str, tuple[Decode, frozenset[type]]]] = {
     "numeric": (texts.numeric, _TEXT),
     "float4": (texts.float4, _FLOAT | _TEXT),

@@ -1,6 +1,6 @@
-"""How Debezium writes a value that Postgres did not put into the WAL: stored out of line and not changed.
+"""How Debezium writes a value that Postgres did not put into the WAL because it is stored out of line and unchanged.
 
-It writes a placeholder in place of the value, in a form that depends on the column's type; all forms are measured
+It writes a placeholder instead of the value, in a form that depends on the column's type; all forms were measured
 (tests/stack/test_types.py). The placeholder is a secret of each log (log/placeholder.py). So a value that equals one of
 its forms is never a real value, whatever the table's replica identity is, and no row of a mirror may hold one.
 """
@@ -24,7 +24,7 @@ from cdc_views.errors import UnresolvedToast
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.refusals import has_placeholder
 
-# A column is searched as one text; a value is looked at by itself only if that finds something.
+# A column is searched as one text; single values are only looked at if that finds something.
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _NUMBERS: Final = (pa.int32(), pa.int64(), pa.date32())
 
@@ -38,27 +38,27 @@ class Forms(NamedTuple):
     uuid: str  # in an array of uuid
     texts: list[str]
     uuids: list[str]
-    numbers: list[int]  # of an array of integers or dates
+    numbers: list[int]  # in an array of integers or dates
 
     @property
     def plain(self) -> tuple[Any, ...]:
-        """Those of a column that is no array."""
+        """The forms in a column that is not an array."""
         return self.text, self.base64, self.hstore
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """Those of an array."""
+        """The forms in an array."""
         return self.texts, self.uuids, self.numbers
 
     def in_json(self) -> tuple[bytes, ...]:
-        """What a JSON text without spaces has in it if it holds one of them."""
+        """Return the bytes one of which a JSON text without spaces contains if it holds a form of the placeholder."""
         numbers = orjson.dumps(self.numbers).removeprefix(b"[").removesuffix(b"]")
         return self.text.encode(), self.base64.encode(), self.uuid.encode(), numbers
 
 
 @cache
 def forms_of(placeholder: str) -> Forms:
-    """The forms in which Debezium writes this placeholder."""
+    """Return the forms in which Debezium writes this placeholder."""
     content = placeholder.encode()
     # Java's UUID.nameUUIDFromBytes: version 3 without a namespace.
     uuid = str(UUID(bytes=md5(content, usedforsecurity=False).digest(), version=3))
@@ -68,19 +68,19 @@ def forms_of(placeholder: str) -> Forms:
 
 
 def with_placeholder(tables: Iterable[SourceTable], placeholder: str) -> list[SourceTable]:
-    """The tables, so that events with this placeholder can be decoded."""
+    """Return the tables with the placeholder of their log, so that its events can be decoded."""
     return [replace(table, placeholder=placeholder) for table in tables]
 
 
 def forms(table: SourceTable) -> Forms:
-    """The forms of the placeholder of the log that the table's events come from."""
+    """Return the forms of the placeholder of the log that the table's events come from."""
     if table.placeholder is None:
-        raise ValueError(f'table "{table.name}" was not told the placeholder of its log')
+        raise ValueError(f'table "{table.name}" does not have the placeholder of its log')
     return forms_of(table.placeholder)
 
 
 def unchangeable(table: SourceTable) -> dict[str, tuple[Any, ...]]:
-    """The columns whose values an event may omit, with what may stand for them."""
+    """Return the columns whose values an event may omit, with what may stand for the value."""
     found = forms(table)
     return {
         column.name: found.plain if column.element is None else found.arrays
@@ -90,7 +90,7 @@ def unchangeable(table: SourceTable) -> dict[str, tuple[Any, ...]]:
 
 
 def unmarked(table: SourceTable) -> tuple[str, ...]:
-    """The columns for which no placeholder was measured: the connector fails, or a NULL may stand for the value."""
+    """Return the columns without a known placeholder: the connector fails, or a NULL may stand for the value."""
     return tuple(column.name for column in table.columns if column.toastable and not has_placeholder(column))
 
 
@@ -132,7 +132,7 @@ def _holds_text(values: pa.Array, text: str) -> bool:
     content = values.buffers()[2]
     if content is None or content.to_pybytes().find(text.encode()) < 0:
         return False
-    # The buffer may have more than these values, and one value's end beside another's beginning.
+    # The buffer may hold more than these values, and the end of one value next to the beginning of another.
     return bool(pc.any(pc.match_substring(values, text)).as_py())
 
 

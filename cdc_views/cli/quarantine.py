@@ -7,7 +7,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.engine.capture.captures import current_settings
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.replay import quarantine as events
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
@@ -68,10 +68,10 @@ def discard(project: Project, place: tuple[str, ...]) -> None:
     _report(events.discard(settings, delta_jars(), _place(place)))
 
 
-def _place(words: tuple[str, ...]) -> Place:
+def _place(words: tuple[str, ...]) -> LogOffset:
     if len(words) != 3 or not (words[1].isdecimal() and words[2].isdecimal()):
         raise click.UsageError('a place is TOPIC PARTITION OFFSET, as "cdc-views quarantine list" shows it')
-    return Place(words[0], int(words[1]), int(words[2]))
+    return LogOffset(words[0], int(words[1]), int(words[2]))
 
 
 def _key(key: bytes | None) -> str | None:

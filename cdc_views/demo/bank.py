@@ -24,7 +24,7 @@ MIRRORS: Final = ("public.accounts", "public.savings")
 Read = Callable[[Path, str, int], pa.Table]
 
 
-class Record(Protocol):
+class EpochRecord(Protocol):
     """A record of the control log, as far as it matters here."""
 
     @property
@@ -35,7 +35,7 @@ class Record(Protocol):
     def tables(self) -> Mapping[str, Published]: ...
 
 
-def bank_totals(root: Path, records: Iterable[Record], read: Read = read_table) -> list[tuple[int, Decimal]]:
+def bank_totals(root: Path, records: Iterable[EpochRecord], read: Read = read_table) -> list[tuple[int, Decimal]]:
     """Read the total at every published epoch.
 
     Returns (epoch, total) pairs. Raises CheckFailed, naming the epoch, if the view has not exactly one row,

@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 from cdc_views.config import FILE_NAME, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.data import SIZES
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import drop_slot
 
@@ -69,6 +69,6 @@ def forget_project(folder: Path) -> None:
     if not (folder / FILE_NAME).exists():
         return
     settings = load_settings(folder)
-    Connect(settings.log.connect_url).delete_connector(settings.log.connector)
+    ConnectClient(settings.log.connect_url).delete_connector(settings.log.connector)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         drop_slot(connection, settings.source.slot)

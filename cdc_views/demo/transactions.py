@@ -58,7 +58,7 @@ class WrongRowsError(Exception):
 
 
 @dataclass(frozen=True)
-class Kind:
+class TransactionKind:
     """A kind of transaction: `row_changes` is how many it makes on average."""
 
     run: Callable[[Transaction, Random, int], None]
@@ -300,18 +300,18 @@ def savepoint(tx: Transaction, random: Random, _number: int) -> None:
 
 # Those `wanted` are in every run, at least LEAST times each; the others fill it up.
 KINDS: Final = {
-    "unchanged_toast_update": Kind(unchanged_toast_update, 1, 8, wanted=True),
-    "key_change": Kind(key_change, 1, 4, wanted=True),
-    "delete_reinsert": Kind(delete_reinsert, 2.5, 4, wanted=True),
-    "rollback": Kind(rollback, 0, 3, wanted=True, rolls_back=True),
-    "three_table_transaction": Kind(three_table_transaction, 5, 20, wanted=True),
-    "fifty_updates": Kind(fifty_updates, 50, 1, wanted=True),
-    "bank_transfer": Kind(bank_transfer, 2, 30, wanted=True, repeatable_read=True),
-    "bank_replacement": Kind(bank_replacement, 2, 3),
-    "insert": Kind(insert, 3, 20),
-    "update": Kind(update, 3, 30),
-    "update_many": Kind(update_many, 10, 2),
-    "delete": Kind(delete, 1.5, 12),
-    "savepoint": Kind(savepoint, 1, 2),
+    "unchanged_toast_update": TransactionKind(unchanged_toast_update, 1, 8, wanted=True),
+    "key_change": TransactionKind(key_change, 1, 4, wanted=True),
+    "delete_reinsert": TransactionKind(delete_reinsert, 2.5, 4, wanted=True),
+    "rollback": TransactionKind(rollback, 0, 3, wanted=True, rolls_back=True),
+    "three_table_transaction": TransactionKind(three_table_transaction, 5, 20, wanted=True),
+    "fifty_updates": TransactionKind(fifty_updates, 50, 1, wanted=True),
+    "bank_transfer": TransactionKind(bank_transfer, 2, 30, wanted=True, repeatable_read=True),
+    "bank_replacement": TransactionKind(bank_replacement, 2, 3),
+    "insert": TransactionKind(insert, 3, 20),
+    "update": TransactionKind(update, 3, 30),
+    "update_many": TransactionKind(update_many, 10, 2),
+    "delete": TransactionKind(delete, 1.5, 12),
+    "savepoint": TransactionKind(savepoint, 1, 2),
 }
 LEAST: Final = 20

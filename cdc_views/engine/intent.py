@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets, Place
+from cdc_views.log.record import Offsets
+from cdc_views.log_offset import LogOffset
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.control.details import Standby
 from cdc_views.store.warehouse import Stamp
@@ -34,7 +35,7 @@ class Retry:
     `request` is the id of the request for it; None in a test.
     """
 
-    place: Place | None
+    place: LogOffset | None
     request: str | None = None
 
 

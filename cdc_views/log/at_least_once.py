@@ -1,9 +1,10 @@
-"""A worker without exactly-once: what it delivers again, and how far everything is delivered.
+"""Connect workers without exactly-once: what they deliver again, and up to where everything was delivered.
 
-A marker that can be read says nothing there: earlier changes of other partitions may still be under way. What
-says it is the offset that Connect has stored, which it does for changes that the brokers have acknowledged, with all
-before them. A worker that was killed goes on from there, and delivers again what it had delivered since. So what comes
-again is of after every cut that was made, and stands behind its first delivery in the same partition.
+There a readable marker proves nothing: earlier changes of other partitions may still be on their way. The proof is the
+offset that Connect has stored. Connect stores it only for changes that the brokers have acknowledged, together with all
+changes before them. A worker that was killed continues from the stored offset, and delivers again what it had delivered
+after it. So a redelivered record comes after every cut that was made, and after its first delivery in the same
+partition.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ _FIRST: Final = Order(None, None)
 
 
 class Redeliveries:
-    """Tells records that come again, by their order: strictly below one that came before in the same partition.
+    """Recognizes redelivered records by their order: it is strictly below that of an earlier record of the partition.
 
-    Give it all records of a partition, in offset order.
+    Pass it all records of a partition, in offset order.
     """
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], Order] = {}
         self._dropped: dict[tuple[str, int], Record] = {}
 
-    def is_again(self, record: Record) -> bool:
-        """Whether it is to be dropped; a tombstone shares the fate of its delete, which stands directly before it."""
+    def is_redelivery(self, record: Record) -> bool:
+        """Whether to drop the record. A tombstone is dropped with its delete, which comes directly before it."""
         partition = record.topic, record.partition
         before = self._dropped.pop(partition, None)
         if record.order is None:
@@ -52,10 +53,10 @@ class Redeliveries:
 
 
 class StoredOffsets:
-    """What a connector has stored, read from the worker's topic for that; the REST interface is slow."""
+    """The offset that a connector has stored, read from the worker's offsets topic because the REST API is slow."""
 
     def __init__(self, settings: LogSettings, topic: str) -> None:
-        """Read all that is there. Raises BadConfig where there is no such topic, NotRunning."""
+        """Read the whole topic. Raises BadConfig if there is no such topic, NotRunning."""
         self._key = [settings.connector, {"server": settings.topic_prefix}]
         self._commit: Lsn | None = None
         admin = admin_client(settings)
@@ -65,7 +66,7 @@ class StoredOffsets:
         partitions = [TopicPartition(topic, number) for number in range(facts[topic]["partitions"])]
         self._reader = Reader(settings)
         self._reader.assign(begin_offsets(admin, partitions))
-        # What was stored in an earlier life of the connector may be of after all that is stored now.
+        # An earlier life of the connector may have stored a position beyond everything that is stored now.
         ends, deadline = end_offsets(admin, partitions, committed=True), time.monotonic() + REQUEST_TIMEOUT_S
         while not self._reader.reached(ends):
             self._take(self._reader.read(_WAIT_S))
@@ -74,12 +75,12 @@ class StoredOffsets:
                 raise NotRunning(f'topic "{topic}" could not be read within {REQUEST_TIMEOUT_S} s')
 
     def commit(self) -> Lsn | None:
-        """The last commit up to which the brokers have everything; None if there is none."""
+        """Return the end of the last commit that the brokers have in full; None if there is none."""
         self._take(self._reader.read(0))
         return self._commit
 
     def close(self) -> None:
-        """Let the consumer go."""
+        """Close the consumer."""
         self._reader.close()
 
     def _take(self, records: list[RawRecord]) -> None:
@@ -91,7 +92,7 @@ class StoredOffsets:
 
 
 def _is_below(order: Order, last: Order) -> bool:
-    """As a partition is ordered: equal ones are no repetition, nor are those of before the first commit."""
+    """Compare as a partition is ordered: equal orders are no redelivery, nor are those before the first commit."""
     if order.commit is None or last.commit is None:
         return order.commit is None and last.commit is not None
     if order.commit != last.commit:

@@ -22,7 +22,7 @@ _REBALANCE_LIMIT_S: Final = 60.0
 _STOP_LIMIT_S: Final = 30.0
 # 404 while a worker starts, 409 while the workers rebalance.
 _PASSING: Final = frozenset({404, 409})
-# A restarted task can look well for seconds before it fails again at the same record.
+# A restarted task can look healthy for seconds before it fails again at the same record.
 SETTLE_S: Final = 10.0
 
 
@@ -35,7 +35,7 @@ class TaskState:
 
     @property
     def failure(self) -> str | None:
-        """What a failed task says: the first line of its trace, and the first of its last cause."""
+        """The message of a failed task: the first line of its trace, and the first of its last cause."""
         if self.state != "FAILED":
             return None
         lines = (self.trace or "no trace").splitlines()
@@ -43,23 +43,23 @@ class TaskState:
         return ": ".join(dict.fromkeys([lines[0], *causes[-1:]]))
 
 
-class Connect:
-    """A Connect worker's REST address."""
+class ConnectClient:
+    """The REST API of a Connect worker."""
 
     def __init__(self, url: str, *, timeout_s: float = 15) -> None:
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
-        # No proxy stands between us and the loopback, whatever the environment says.
+        # Never use a proxy for the loopback, whatever the environment says.
         self._may_use_proxy = urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1")
 
     def put_connector(self, name: str, config: Mapping[str, str]) -> None:
-        """Create the connector or change its settings. Raises ConnectorFailed where the worker refuses them."""
-        # The answer repeats settings, and with them the password.
+        """Create the connector or change its settings. Raises ConnectorFailed if the worker refuses them."""
+        # The answer repeats settings, including the password.
         self._ordered("PUT", f"connectors/{quote(name)}/config", secret=config.get("database.password"),
                       json=dict(config))  # fmt: skip
 
     def delete_connector(self, name: str) -> None:
-        """Delete the connector and its offsets if it is there; its slot and publication are the source's.
+        """Delete the connector and its offsets if it exists; its slot and publication belong to the source.
 
         Raises ConnectorFailed if anything of it is left.
         """
@@ -70,23 +70,23 @@ class Connect:
             self._ordered("DELETE", f"connectors/{quote(name)}", may_be_unknown=True)
 
     def restart_connector(self, name: str, *, only_failed: bool = False) -> None:
-        """Restart the connector with its task; with `only_failed` none that is well. Raises ConnectorFailed."""
+        """Restart the connector with its task; with `only_failed`, only what has failed. Raises ConnectorFailed."""
         chosen = "&onlyFailed=true" if only_failed else ""
         self._ordered("POST", f"connectors/{quote(name)}/restart?includeTasks=true{chosen}")
 
     def stop_connector(self, name: str) -> None:
-        """Stop the connector; it keeps its offsets and lets go of its slot, as a paused one does not.
+        """Stop the connector; it keeps its offsets and releases its slot, which a paused connector does not.
 
         Raises ConnectorFailed.
         """
         self._ordered("PUT", f"connectors/{quote(name)}/stop")
 
     def resume_connector(self, name: str) -> None:
-        """Let a stopped connector go on. Raises ConnectorFailed."""
+        """Resume a stopped connector. Raises ConnectorFailed."""
         self._ordered("PUT", f"connectors/{quote(name)}/resume")
 
     def task_state(self, name: str) -> TaskState:
-        """Read the task's state; 404 of a known connector means that it is starting.
+        """Return the state of the task; 404 for a known connector means that it is starting.
 
         Raises NotRunning, ConnectorFailed.
         """
@@ -123,7 +123,7 @@ class Connect:
             time.sleep(_POLL_S)
 
     def stored_commit(self, name: str, topic_prefix: str) -> Lsn | None:
-        """Read the stored `lsn_commit`: the last commit whose changes are all in Kafka. Slow.
+        """Return the stored `lsn_commit`: the end of the last commit whose changes are all in Kafka. Slow.
 
         Raises NotRunning, ConnectorFailed.
         """
@@ -133,17 +133,20 @@ class Connect:
         return None if not commits or commits[0] is None else Lsn(commits[0])
 
     def kafka_cluster(self) -> str:
-        """Read the id of the Kafka cluster that the worker writes to. Raises NotRunning, ConnectorFailed."""
+        """Return the id of the Kafka cluster that the worker writes to. Raises NotRunning, ConnectorFailed."""
         return str((self._answered("") or {}).get("kafka_cluster_id"))
 
     def plugin_version(self, connector_class: str) -> str | None:
-        """Read the version of a connector plugin, or None where the worker has none. Raises as `kafka_cluster`."""
+        """Return the version of a connector plugin, or None if the worker does not have it.
+
+        Raises NotRunning, ConnectorFailed.
+        """
         plugins = self._answered("connector-plugins") or []
         versions = [str(plugin["version"]) for plugin in plugins if plugin["class"] == connector_class]
         return versions[0] if versions else None
 
     def config_errors(self, config: Mapping[str, str]) -> dict[str, list[str]]:
-        """Let the worker and Debezium validate settings; errors by setting, without their values."""
+        """Have the worker and Debezium validate settings; return errors by setting, without their values."""
         path = f"connector-plugins/{config['connector.class'].rpartition('.')[2]}/config/validate"
         response, password = self._request("PUT", path, json=dict(config)), config.get("database.password")
         if response.status_code != 200:
@@ -154,7 +157,7 @@ class Connect:
         }
 
     def _await_no_tasks(self, name: str) -> None:
-        """Wait until no task of a stopped connector is left. Raises ConnectorFailed, NotRunning."""
+        """Wait until a stopped connector has no task left. Raises ConnectorFailed, NotRunning."""
         deadline = time.monotonic() + _STOP_LIMIT_S
         while tasks := (self._answered(f"connectors/{quote(name)}/status") or {}).get("tasks", []):
             if time.monotonic() > deadline:
@@ -171,10 +174,10 @@ class Connect:
             return TaskState("STARTING")
 
     def _answered(self, path: str) -> Any:
-        """The content of the answer to a question; None if the worker knows of no such connector.
+        """Return the content of the answer to a GET request; None if the worker knows no such connector.
 
-        An answer of the 500s, or one that only says that the worker is starting or rebalancing, is waited out.
-        Raises NotRunning after a while, ConnectorFailed for any other answer.
+        Repeats the request while the worker answers 5xx, or that it is starting or rebalancing. Raises NotRunning after
+        a minute of that, ConnectorFailed for any other answer.
         """
         deadline = time.monotonic() + _REBALANCE_LIMIT_S
         while True:
@@ -185,21 +188,21 @@ class Connect:
                 return self._content(response, path)
             if time.monotonic() > deadline:
                 raise NotRunning(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to a question about "
-                    f"{path or 'itself'} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
+                    f"Kafka Connect at {self._url} answers {response.status_code} to GET "
+                    f"/{path} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
                     hint="see the log of Connect; it may be starting",
                 )
             time.sleep(_POLL_S)
 
     def _content(self, response: requests.Response, path: str) -> Any:
-        """The JSON of an answer that is one. Raises ConnectorFailed."""
+        """Return the JSON of an answer. Raises ConnectorFailed if it is not a good one."""
         if response.status_code == 200:
             with suppress(ValueError):
                 return response.json()
         found = "no JSON" if response.status_code == 200 else _message(response)
         raise ConnectorFailed(
-            f"Kafka Connect at {self._url} answers {response.status_code} to a question about {path}: {found}",
-            hint="is log.connect_url the address of a Connect worker, and may we use it?",
+            f"Kafka Connect at {self._url} answers {response.status_code} to GET /{path}: {found}",
+            hint="check that log.connect_url is the address of a Connect worker that we may use",
         )
 
     def _ordered(
@@ -212,10 +215,10 @@ class Connect:
         secret: str | None = None,
         **arguments: Any,
     ) -> bool:
-        """Have something done; False if the worker knows of no such connector, where that may be.
+        """Have something done; False if the worker knows no such connector and `may_be_unknown` is set.
 
-        An answer of the 500s, one of `passing`, or one that only says that the worker is starting or rebalancing, is
-        waited out. Raises ConnectorFailed if it is not done, NotRunning if there is no answer.
+        Repeats the request while the worker answers 5xx, one of `passing`, or that it is starting or rebalancing.
+        Raises ConnectorFailed if it is not done, NotRunning if there is no answer.
         """
         deadline = time.monotonic() + _REBALANCE_LIMIT_S
         while True:
@@ -228,7 +231,7 @@ class Connect:
             if not may_pass or time.monotonic() > deadline:
                 how_long = f" for {_REBALANCE_LIMIT_S:.0f} s" if may_pass else ""
                 raise ConnectorFailed(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to {method} {path}{how_long}: "
+                    f"Kafka Connect at {self._url} answers {response.status_code} to {method} /{path}{how_long}: "
                     f"{_message(response, secret)}",
                     hint='see the log of Connect; "cdc-views check" validates the settings one by one',
                 )
@@ -247,7 +250,7 @@ class Connect:
 
 
 def require_not_failed(name: str, task: TaskState) -> None:
-    """Raise ConnectorFailed with what the task says, if it has failed."""
+    """Raise ConnectorFailed with the task's message if the task has failed."""
     if (failure := task.failure) is not None:
         raise ConnectorFailed(
             f'the task of connector "{name}" has failed: {failure}',
@@ -268,12 +271,12 @@ def _hide(text: str, secret: str | None) -> str:
 
 
 def _is_passing(response: requests.Response) -> bool:
-    """Whether the same call may be answered otherwise soon: the workers start or rebalance, or one of them failed."""
+    """Whether the answer may soon be another one: the workers are starting or rebalancing, or one of them failed."""
     return response.status_code in _PASSING or response.status_code >= 500
 
 
 def _is_unknown(response: requests.Response) -> bool:
-    """Whether the worker itself says 404: its HTTP server does so, too, until the worker has started."""
+    """Whether the worker itself answers 404; its HTTP server does too until the worker has started."""
     with suppress(ValueError, AttributeError):
         return response.status_code == 404 and bool(response.json().get("error_code") == 404)
     return False

@@ -27,7 +27,7 @@ _NOT_LITERAL = re.compile(r"([^A-Za-z0-9_])")
 
 
 def template_file() -> Traversable:
-    """The template: a wheel has `connectors` inside the package, a checkout beside it. Raises BadConfig."""
+    """Return the template: inside the package in a wheel, beside it in a checkout. Raises BadConfig."""
     package = files("cdc_views")
     for folder in (package, package / ".."):
         file = folder / "connectors" / "postgres.json"
@@ -41,9 +41,9 @@ def template_file() -> Traversable:
 def connector_config(
     settings: Settings, placeholder: str, template: Traversable | None = None, excluded: Iterable[ColumnName] = ()
 ) -> dict[str, str]:
-    """Fill in the template; `placeholder` is the log's (log/placeholder.py), events lack the `excluded` columns.
+    """Fill in the template; `placeholder` is the log's (log/placeholder.py), events omit the `excluded` columns.
 
-    The result holds the password: it goes to Connect and nowhere else.
+    The result holds the password. It goes to Connect, which stores it in its config topic.
     """
     values = {
         **_values(settings),
@@ -62,7 +62,7 @@ def connector_config(
 
 
 def version_of(text: str) -> tuple[int, ...] | None:
-    """Compare a version of Debezium: (3, 7, 0) for "3.7.0.Final"; a pre-release counts as the one before."""
+    """Return a version of Debezium to compare: (3, 7, 0) for "3.7.0.Final"; a pre-release counts as the one before."""
     match = re.match(r"^(\d+)\.(\d+)\.(\d+)(?:\.([A-Za-z]+)\d*)?", text)
     if not match:
         return None
@@ -92,7 +92,7 @@ def _dsn_values(dsn: str) -> dict[str, str]:
     try:
         given: Mapping[str, object] = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
-        # The text of libpq's error can repeat any part of the string, the password too.
+        # The text of libpq's error can repeat any part of the string, including the password.
         raise SourceUnreachable("the source's dsn is not a libpq connection string") from None
     host = str(given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "localhost")
     if "," in host or host.startswith("/"):
@@ -112,7 +112,7 @@ def _dsn_values(dsn: str) -> dict[str, str]:
 
 
 def _pattern(table: TableName) -> str:
-    # Matched without case unless told otherwise.
+    # Matched case-insensitively unless stated otherwise.
     return rf"(?-i){_quoted(table.schema)}\.{_quoted(table.table)}"
 
 
@@ -121,5 +121,5 @@ def _column_pattern(column: ColumnName) -> str:
 
 
 def _quoted(name: str) -> str:
-    # By its number: the list is split at commas, and what is around a pattern is stripped of blanks.
+    # By its number: the list is split at commas, and blanks around a pattern are stripped.
     return _NOT_LITERAL.sub(lambda found: rf"\x{{{ord(found[1]):x}}}", name)

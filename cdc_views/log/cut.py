@@ -1,10 +1,9 @@
-"""The cut, without Kafka: which of the records read so far belong to everything committed up to B.
+"""The cut, without Kafka: which of the records that were read belong to everything committed up to B.
 
-A record belongs to it if and only if its s0, the end of the commit before its transaction, is below
-B: then its own commit ends at B or before. One without s0 (a tombstone, a snapshot read, the first
-transaction after the slot was made, one that could not be parsed) goes with the highest s0 before it in
-its partition. In each partition the cut ends before the first record with s0 at or above B; the next one
-starts there.
+A record belongs to the cut if and only if its s0, the end of the commit before its transaction, is below B: then its
+own commit ends at B or earlier. A record without s0 (a tombstone, a snapshot read, the first transaction after the slot
+was created, one that could not be parsed) inherits the highest s0 before it in its partition. In each partition the cut
+ends before the first record with s0 at or above B; the next cut starts there.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from typing import Protocol
 
 from cdc_views.captured import CapturedSet
 from cdc_views.errors import RESET, LogDiscontinuity, SequenceRegressed
-from cdc_views.log.record import Offsets, Order, Place, RawRecord, Record, TopicPartition
+from cdc_views.log.record import Offsets, Order, RawRecord, Record, TopicPartition
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable
@@ -26,12 +26,13 @@ from cdc_views.stopped import StoppedTable
 
 @dataclass(frozen=True)
 class Cut:
-    """What the next epoch contains: `start` to before `end` in each partition, the state at `position`.
+    """What the next epoch contains: from `start` to before `end` in each partition; the state at `position`.
 
-    Everything committed before `complete_to` is in it; `committed_at` is that moment on the source's clock. `bulk`
-    are tables whose part is too long to be held: whoever needs it reads it in pieces. `marker` is the number of the
-    marker that vouches for it, `captured` describes the captured tables at its position. `leader_epochs` are those of
-    the last records before `end`, or later ones, where they are known. Of tables in `stopped` it has no records.
+    Everything committed before `complete_to` is in it; `committed_at` is that moment by the source's clock. `bulk`
+    lists the tables whose part is too long to be held: it is read in pieces by whoever needs it. `marker` is the number
+    of the marker that vouches for the cut, `captured` describes the captured tables at its position. `leader_epochs`
+    are those of the last records before `end`, or later ones, where they are known. The cut has no records of tables in
+    `stopped`.
     """
 
     position: Lsn
@@ -57,47 +58,52 @@ class CutLog(Protocol):
         held: Collection[TableName] = (),
         stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
-        """Cut what was committed up to now and is not before `after`, or a first part; `held` are not in its `bulk`.
+        """Cut what was committed up to now and comes after `after`, or a first part of it; `held` tables are not in
+        `bulk`.
 
-        Tables in `stopped` are left out, and those that are found to have to stop; None raises the error of such a one.
+        The cut leaves out the tables in `stopped`, and those that it finds it must stop; with None it raises the error.
         """
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records of mirrored tables."""
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        """Yield the records of mirrored tables in the cut, but for `bulk`, partition by partition in offset order."""
+        """Yield the records of mirrored tables in the cut except `bulk`, by partition in offset order."""
 
-    def record_at(self, place: Place) -> RawRecord | None:
+    def record_at(self, at: LogOffset) -> RawRecord | None:
         """Read one record of a table's topic again; None if it is gone."""
 
     def changes_before_starts(self, cut: Cut) -> list[Record]:
-        """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
+        """For each start of the connector, return the last change before it if that is in the cut and of a mirrored
+        table.
+        """
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap or OffsetCompacted if the cut may not be read again as it was."""
 
     def require_read_in_time(self, began: datetime) -> None:
-        """Raise LogGap unless a reading from the first offsets, just ended, was fast enough to meet every delete."""
+        """Raise LogGap unless reading from the first offsets, which has just ended, was fast enough to see
+        each delete.
+        """
 
     def require_gapless(self, since: datetime) -> None:
-        """Raise LogGap unless the log still tells of everything that was deleted since then."""
+        """Raise LogGap unless the log still has every delete since then."""
 
     def table_of(self, topic: str) -> TableName:
-        """Give the table of a topic."""
+        """Return the table of a topic."""
 
 
-class Held:
+class PartitionBuffer:
     """The records of one partition that were read and are in no cut yet, in offset order."""
 
     def __init__(self, partition: TopicPartition, start: int, floor: Lsn | None) -> None:
-        """Everything before offset `start` is in the cut at position `floor` (None: in none yet)."""
+        """Everything before offset `start` is in the cut at position `floor`; None before the first cut."""
         self.partition = partition
         self.start = start
         self.next = start
         self._floor = floor
         self._records: deque[tuple[int, Record]] = deque()
-        # -1 stands for minus infinity: nothing with an s0 was seen yet.
+        # -1 stands for minus infinity: no record with an s0 was read yet.
         self._commit = -1
         self._lsn: int | None = None
 
@@ -105,12 +111,12 @@ class Held:
         return len(self._records)
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
-        """Yield (s0 or what stands for it, record)."""
+        """Yield pairs of the s0 that counts for a record, and the record."""
         return iter(self._records)
 
     @property
     def highest(self) -> int:
-        """The highest s0 so far, below which nothing comes any more; -1 if there was none."""
+        """The highest s0 so far, below which no later record is; -1 if there was none."""
         return self._commit
 
     def add(self, record: Record) -> None:
@@ -131,7 +137,7 @@ class Held:
         self.next = record.offset + 1
 
     def skip(self, record: Record) -> None:
-        """Leave the next record out."""
+        """Pass over the next record."""
         self.next = record.offset + 1
 
     def prefix(self, position: int) -> int:
@@ -144,7 +150,7 @@ class Held:
         return count
 
     def end(self, count: int) -> int:
-        """Give the offset at which a cut with the first `count` records ends."""
+        """Return the offset at which a cut with the first `count` records ends."""
         if count < len(self._records):
             return self._records[count][1].offset
         return self.next
@@ -165,7 +171,7 @@ class Held:
 
     @property
     def _order(self) -> Order:
-        """The highest so far."""
+        """The highest order so far."""
         return Order(None if self._commit < 0 else self._commit, self._lsn)
 
     def _regressed(self, record: Record, order: Order) -> SequenceRegressed:
@@ -178,15 +184,15 @@ class Held:
 
 
 def discontinuity(record: Record, floor: Lsn, before: Order | None = None) -> LogDiscontinuity:
-    """Make the error of a record whose order is below what is published already, or that has none.
+    """Return the error of a record whose order is below what is published already, or that has no order.
 
-    `before` is the highest order in its partition so far: it tells a change that comes late from one that comes again.
+    `before` is the highest order in its partition so far: it tells a late change from a redelivered one.
     """
     return LogDiscontinuity(
-        f"{record.place}: order is {_printed(record.order or Order(None, None))}, "
+        f"{record.log_offset}: order is {_printed(record.order or Order(None, None))}, "
         f"wanted at least the published position {floor}"
         + ("" if before is None else f"; the highest before it is {_printed(before)}"),
-        hint=f"the log goes on from an earlier state of the source (a failover, a restore, a new slot); {RESET}",
+        hint=f"the log continues from an earlier state of the source (a failover, a restore, a new slot); {RESET}",
     )
 
 

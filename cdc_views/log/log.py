@@ -1,13 +1,13 @@
-"""The log of one connector: cut after cut, and the records of each.
+"""The log of one connector: one cut after the other, and the records of each.
 
-The engine's marker is written into the source and waited for; then everything that was in the
-topics when it was seen is read, and cut at its position (cut.py). Whatever makes that inexact,
-compaction, other topics, other histories, is an error of its own.
+`Log.cut` is the main path. The engine writes a marker into the source and waits until the marker can be read. What
+was in the topics at that moment is read (cut_reader.py) and cut at the marker's position (cut.py). The cut ends
+earlier before DDL that cannot be applied (table_stops.py), and where it would not fit into memory (`_part`). Whatever
+would make a cut inexact, such as compaction, other topics or another history of the source, is an error of its own.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -15,58 +15,33 @@ from typing import Any, Final
 from cdc_views.captured import CapturedSet
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import LogSettings
-from cdc_views.errors import (
-    RESET,
-    CdcViewsError,
-    LogDiscontinuity,
-    LogGap,
-    MarkerTimeout,
-    OffsetCompacted,
-    TopicChanged,
-)
+from cdc_views.errors import CdcViewsError, LogDiscontinuity, LogGap
 from cdc_views.log.barrier import Barrier
+from cdc_views.log.buffer import BufferFull
 from cdc_views.log.cut import Cut
-from cdc_views.log.freshness import Freshness
-from cdc_views.log.holding import Holding, TooLong
+from cdc_views.log.cut_reader import SERVICE_TABLES, CutReader, LastCut
+from cdc_views.log.health import WatchedSlot
+from cdc_views.log.log_topics import LogTopics
 from cdc_views.log.markers import ArrivedMarker, MarkerWriter, committed_at
-from cdc_views.log.memory import batch_of
-from cdc_views.log.ranges import is_end, read_piece, read_range, require_kept, require_readable
-from cdc_views.log.reader import Reader
-from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition, parse_records, require_event
+from cdc_views.log.ranges import is_end, read_piece, read_range
+from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition
+from cdc_views.log.retention import LogRetention
 from cdc_views.log.snapshot import require_one_snapshot
-from cdc_views.log.starts import Starts
-from cdc_views.log.stops import Judge, Judged, Stop
-from cdc_views.log.topics import (
-    Topic,
-    admin_client,
-    begin_offsets,
-    committed_ends,
-    describe_topics,
-    end_offsets,
-    require_kept_as_long,
-    require_same_topics,
-    topic_facts,
-    topic_names,
-)
-from cdc_views.log.watch import Watch, WatchedSlot
+from cdc_views.log.table_stops import TableStops
+from cdc_views.log.topics import Topic
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
 from cdc_views.stopped import StoppedTable
 
-_WAIT_S: Final = 0.05
-_BEYOND_LIMIT_S: Final = 30.0
-_SHRUNK_LIMIT_S: Final = 10.0
-# The settings of thirty topics take a broker 30 ms, and its cleaner rests for 15 s.
-_SETTINGS_INTERVAL_S: Final = 2.0
-# A command committed between a marker and the look at the captured set is explained by the rows below the next marker.
+_END_LIMIT_S: Final = 30.0
+# A command that is committed between a marker and the look at the captured set is explained by a record that comes
+# before the next marker, so a difference is looked at again so many times.
 _LOOKS: Final = 5
-# What these say is for the log as a whole: without it no cut is right.
-_SERVICE_TABLES: Final = frozenset({DDL, HEARTBEAT, TRUNCATES})
 
 
 class Log:
-    """The topics of the mirrored tables, cut at positions of the source. One at a time, from one thread."""
+    """The topics of the mirrored tables, cut at positions of the source. One cut at a time, from one thread."""
 
     def __init__(
         self,
@@ -84,54 +59,46 @@ class Log:
         changed: Mapping[TableName, CdcViewsError] | None = None,
         zoned: Collection[TableName] = (),
     ) -> None:
-        """Look at the topics. Raises TopicChanged, NotRunning.
+        """Open the log: look at its topics. Raises TopicChanged, NotRunning.
 
-        `publication` names the project whose rows of DDL and TRUNCATE count. `known_topics` is what `topics()` said
-        when the mirrors were made. `toast_lookup` are the
-        tables whose unchanged TOAST values come from the mirror: they need every version of a row. `bulk` are
-        those of which a cut does not hold what is long (`Cut.bulk`). `published` is the last published cut: a table may
-        have been changed since, or brokers have lost some of it. `clock` tells how old what we read
-        is; how long we wait for Kafka is real time. `slot` is the connector's, if somebody watches it. `changed` are
-        tables that are no longer what their mirrors were made of: the log is to say when that was done. `zoned` have
-        values that are printed in the time zone of the connector's session.
+        `publication` is the project's: only its records of DDL and TRUNCATE count. `known_topics` is what `topics()`
+        returned when the mirrors were made. `toast_lookup` lists the tables whose unchanged TOAST values come from
+        the mirror: every version of their rows is needed. `bulk` lists the tables that Spark may read instead of the
+        driver (`Cut.bulk`). `published` is the last published cut: with it the log finds out what happened to tables
+        and brokers since. `clock` tells the age of what is read; waits for Kafka use real time. `slot` watches the
+        connector's slot, if anything does. `changed` lists tables that are no longer what their mirrors were made of;
+        the log is expected to show when that happened. `zoned` lists tables with values that are printed in the time
+        zone of the connector's session.
         """
         self._settings = settings
         self._clock = clock
-        self._admin = admin_client(settings)
-        self._tables = topic_names(settings.topic_prefix, tables)
-        self._topics = describe_topics(self._admin, self._tables)
-        require_same_topics(known_topics or {}, self.topics())
-        self._require_topics()
+        self._topics = LogTopics(settings, tables, known_topics or {})
         self._mirrored = frozenset(tables)
-        self._publication = publication
-        self._captured = published.captured if published else None
-        self._changed = dict(changed or {})
-        self._stopped: dict[TableName, StoppedTable] | None = None  # by the cut that is being made
-        self._epochs = _epochs_at_end(published) if published else {}
-        mirrored = [topic for name, topic in self._topics.items() if self._tables[name] in self._mirrored]
-        self._freshness = Freshness(mirrored, [t for t in mirrored if self._tables[t.name] in toast_lookup])
-        self._partitions = self._partitions_of(lambda table: table != HEARTBEAT)
-        self._heartbeat = self._partitions_of(lambda table: table == HEARTBEAT)
-        self._holding = Holding(settings, self._tables, self._partitions, bulk)
-        self._has_snapshot = False  # all of it is in a cut
-        self._settings_due_s = time.monotonic() + _SETTINGS_INTERVAL_S
-        self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
-        self._starts = Starts(settings, self._admin)
-        self._watch = Watch(settings, self._require_same_topics, slot)
+        self._retention = LogRetention(
+            [self._topics.topic_of(table) for table in tables],
+            [self._topics.topic_of(table) for table in tables if table in toast_lookup],
+        )
         self._barrier = Barrier(settings, marker, clock, zoned)
-        self._reader = Reader(settings, batch=batch_of(settings))
-
-    def begin(self) -> Offsets:
-        """Give the first offset of every partition of the tables' topics and of those of DDL and TRUNCATE."""
-        return begin_offsets(self._admin, self._partitions)
-
-    def topics(self) -> dict[str, Any]:
-        """Tell what must never change about the topics, as JSON."""
-        return {name: topic.facts() for name, topic in sorted(self._topics.items())}
-
-    def table_of(self, topic: str) -> TableName:
-        """Give the table of a topic."""
-        return self._tables[topic]
+        self._reader = CutReader(
+            settings,
+            self._topics,
+            self._retention,
+            self._barrier,
+            bulk=bulk,
+            published=published,
+            clock=clock,
+            slot=slot,
+        )
+        self._buffer = self._reader.buffer
+        self._stops = TableStops(
+            publication,
+            self._mirrored,
+            published.captured if published else None,
+            changed or {},
+            barrier=self._barrier,
+            buffer=self._buffer,
+        )
+        self._taken: tuple[Cut, dict[TopicPartition, list[Record]]] | None = None
 
     def cut(
         self,
@@ -141,177 +108,149 @@ class Log:
         held: Collection[TableName] = (),
         stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
-        """Cut everything committed up to now, or up to before the first DDL or TRUNCATE.
+        """Cut what was committed up to now, or before the first DDL or TRUNCATE that cannot be applied.
 
-        The next cut goes on without the table of that: it is in `Cut.stopped`, as those in `stopped` are. Where nobody
-        goes on without a table (None), before the first published cut, and for the last table, it raises.
+        The cut after such a one leaves that table out: `Cut.stopped` lists it, and the tables in `stopped`. The error
+        of the table is raised instead if `stopped` is None, before the first published cut, and for the last table.
 
-        What the driver may not hold at once (`log.driver_mb`), and Spark cannot read, is cut in several parts.
+        What the driver must not hold at once (`log.driver_mb`), and Spark cannot read, is cut in several parts.
 
-        `after` and `position` are those of the last published cut, None for the first; so is
-        `caught_up_at`, its `committed_at`, which matters to a Log that has not made that cut itself. Tables in `held`
-        are never in `Cut.bulk`.
+        `after` and `position` are the end of the last published cut; `position` is None before the first one.
+        `caught_up_at` is the `committed_at` of that cut; it matters to a Log that has not made the cut itself. Tables
+        in `held` are never in `Cut.bulk`.
         Raises MarkerTimeout, ConnectorFailed, PrintedOtherwise, SchemaChanged, TableTruncated, LogGap, OffsetCompacted,
         TopicChanged, SequenceRegressed, LogDiscontinuity, SnapshotInterrupted, CutTooLarge.
         """
         self._taken = None  # the driver holds the events of one cut
-        self._holding.never_bulk, self._holding.unread = frozenset(held), frozenset(stopped or ())
-        self._stopped = None if stopped is None else dict(stopped)
+        self._buffer.never_bulk, self._buffer.unread = frozenset(held), frozenset(stopped or ())
+        self._stops.begin(stopped)
         try:
-            return self._cut(after, position, caught_up_at)
+            return self._cut(LastCut(after, position, caught_up_at))
         except BaseException:
-            self._holding.forget()  # what was met may have been passed by: whoever goes on reads it again
+            self._buffer.forget()  # some records may not be in it: the next cut reads them again
             raise
 
-    def _cut(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None, looks: int = _LOOKS) -> Cut:
-        self._resume(after, position, caught_up_at)
+    def _cut(self, last: LastCut, looks: int = _LOOKS) -> Cut:
+        self._reader.resume(last)
         try:
-            marker = self._held_past_a_marker(after, position)
-        except TooLong:
-            return self._part(after, position, caught_up_at)
-        return self._all(after, position, caught_up_at, marker, looks)
+            marker = self._reader.read_past_marker(last)
+        except BufferFull:
+            return self._part(last)
+        return self._at_marker(last, marker, looks)
 
-    def _all(
-        self,
-        after: Offsets,
-        position: Lsn | None,
-        caught_up_at: datetime | None,
-        marker: ArrivedMarker,
-        looks: int = _LOOKS,
-    ) -> Cut:
-        """The cut at a marker, past which everything was read."""
+    def _at_marker(self, last: LastCut, marker: ArrivedMarker, looks: int = _LOOKS) -> Cut:
+        """Cut at a marker, or before the first stop; everything up to the marker was read."""
         assert marker.position is not None
-        if position is None:
-            # Connect may have been killed after the snapshot was told to be complete and before its offset was stored.
+        if last.position is None:
+            # Connect may have been killed after it reported the snapshot as complete, before it stored the offset.
             require_one_snapshot(self._settings)
-        elif marker.position < position:
+        elif marker.position < last.position:
             raise LogDiscontinuity(
-                f"the marker is at position {marker.position}, wanted at least the published {position}",
-                hint="the source goes on from an earlier state of itself (a failover or a restore)",
+                f"the marker is at position {marker.position}, wanted at least the published {last.position}",
+                hint="the source continues from an earlier state of itself (a failover or a restore)",
             )
-        while (unexplained := self._unexplained(marker)) is not None:
+        while (unexplained := self._stops.unexplained(marker)) is not None:
             if looks > 1:
-                return self._cut(after, position, caught_up_at, looks - 1)
-            self._leave_out(unexplained, position)
-        stop = self._first_stop(marker, position)
-        if stop is None and (changed := self._changed_since()) is not None:
-            self._leave_out(changed, position)
-            return self._all(after, position, caught_up_at, marker, looks)
+                return self._cut(last, looks - 1)
+            self._stops.stop(unexplained, last.position)
+        stop = self._stops.first_ahead(marker, last.position)
+        if stop is None and (changed := self._stops.changed_since_start()) is not None:
+            self._stops.stop(changed, last.position)
+            return self._at_marker(last, marker, looks)
         if stop is None:
             return self._take(marker.position, marker.lsn, marker.committed_at, marker, self._barrier.captured)
-        if self._holding.bulk:
-            # Which records are before a DDL or TRUNCATE only reading them tells.
-            self._hold(after, position, frozenset(), is_all_held=True)
-            return self._cut(after, position, caught_up_at)
+        if self._buffer.bulk:
+            # Only reading the records of these tables shows which of them come before the stop.
+            self._reader.hold(last, frozenset(), is_all_held=True)
+            return self._cut(last)
         assert stop.position is not None
         assert stop.committed_at is not None
-        before, _ = self._judged(stop.position)
-        return self._take(stop.position, stop.position, stop.committed_at, marker, before.captured)
+        return self._take(stop.position, stop.position, stop.committed_at, marker, self._captured_at(stop.position))
 
-    def _first_stop(self, marker: ArrivedMarker, position: Lsn | None) -> Stop | None:
-        """The first stop before which there may be something to cut; the tables of earlier ones are left out."""
-        assert marker.position is not None
-        while (stop := self._judged(marker.position)[0].stop) is not None:
-            at = stop.position
-            is_ahead = at is not None and (position is None or at > position)
-            if at is not None and is_ahead and (self._holding.bulk or not self._holding.is_empty_below(at)):
-                return stop
-            self._leave_out(stop, position)
-        return None
+    def _part(self, last: LastCut) -> Cut:
+        """Cut earlier than at a marker: more is held than may be, and no table can be left to Spark.
 
-    def _leave_out(self, stop: Stop, position: Lsn | None) -> None:
-        """Go on without the table of a stop, or raise its error (see `cut`)."""
-        if self._stopped is None or position is None or self._mirrored <= {*self._stopped, stop.table}:
-            raise stop.error
-        self._stopped[stop.table] = StoppedTable.by(stop.error, max(position, stop.position or position))
-
-    def _changed_since(self) -> Stop | None:
-        """The stop of a table that is no longer what its mirror was made of, and the log does not say why."""
-        left = (table for table in self._changed if table not in (self._stopped or {}))
-        return next((Stop(table, None, None, self._changed[table]) for table in left), None)
-
-    def _judged(self, position: Lsn) -> tuple[Judged, Judge]:
-        """What DDL and TRUNCATE below a position mean, and who judges that."""
-        tables = self._mirrored - set(self._stopped or ())
-        judge = Judge(self._publication, tables, self._captured, self._barrier.captured)
-        return judge.judge(self._holding.of(DDL), self._holding.of(TRUNCATES), position), judge
-
-    def _part(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> Cut:
-        """Cut earlier than at a marker, where more is held than is to be, and no table can be left to Spark.
-
-        Any position is one of a cut if all events before it were read. A later version of a row, which is not in such
-        a cut, may have made the cleaner remove the one that is: not if all that is to be read is too young for that.
+        A cut may be at any position all events before which were read. But a later version of a row, which is not in
+        such a cut, may have made the cleaner remove the version that is. So everything that is still to be read must
+        be too young for that.
         """
-        if position is None or not self._settings.exactly_once:
-            raise self._holding.too_large("the first cut, and any without exactly-once, is one")
-        if not self._freshness.has_every_version(self._clock.now().timestamp()):
-            raise self._holding.too_large("the log was not read for so long that it can only be read as a whole")
-        if self._holding.bulk:
-            self._hold(after, position, frozenset(), is_all_held=True)
-            return self._cut(after, position, caught_up_at)
-        self._holding.end_soon()
+        if last.position is None or not self._settings.exactly_once:
+            raise self._buffer.too_large("the first cut, and every cut without exactly-once, must be read as a whole")
+        if not self._retention.has_every_version(self._clock.now().timestamp()):
+            raise self._buffer.too_large("the log was not read for so long that it can only be read as a whole")
+        if self._buffer.bulk:
+            self._reader.hold(last, frozenset(), is_all_held=True)
+            return self._cut(last)
+        self._buffer.end_soon()
         try:
-            return self._part_read(after, position, caught_up_at)
+            return self._read_part(last, last.position)
         finally:
-            self._reader.read_only(self._reader.next)
+            self._reader.read_all_again()
 
-    def _part_read(self, after: Offsets, position: Lsn, caught_up_at: datetime | None) -> Cut:
-        deadline, looks = time.monotonic() + self._settings.marker_timeout_s, _LOOKS
-        self._watch.begin()
-        self._reader.read_only(self._heartbeat)
-        marker = self._await_marker(deadline)
+    def _read_part(self, last: LastCut, position: Lsn) -> Cut:
+        deadline, looks = self._reader.new_deadline(), _LOOKS
+        marker = self._reader.await_marker(deadline, alone=True)
         while True:
-            read = {each: self._reader.next[each] for each in self._partitions}
-            ends = self._ends({**read, self._starts.partition: 0})
-            self._starts.read_to(ends.pop(self._starts.partition))
-            behind = {each for each, end in ends.items() if read[each] < end}
-            if not behind:
-                self._require_same_topics()
-                self._require_kept_as_long()
-                return self._all(after, position, caught_up_at, marker)
-            if time.monotonic() > deadline:
-                raise self._behind(ends)
-            # What was done to the tables before the marker is known first: all of it, also what is behind the cut.
-            wanted = {each for each in behind if self._tables[each.topic] in _SERVICE_TABLES}
+            unread = self._reader.unread()
+            if not unread:
+                self._reader.require_same_topics()
+                return self._at_marker(last, marker)
+            if self._reader.is_over(deadline):
+                raise self._reader.timeout(unread)
+            # First of all, read everything that was done to the tables before the marker, also behind this cut.
+            wanted = {each for each in unread if self._topics.tables[each.topic] in SERVICE_TABLES}
             if not wanted:
-                if (stop := self._unexplained(marker)) is not None:
+                if (stop := self._stops.unexplained(marker)) is not None:
                     looks -= 1
                     if not looks:
-                        self._leave_out(stop, position)
+                        self._stops.stop(stop, position)
                         looks = 1
-                    self._reader.read_only(self._heartbeat)
-                    marker = self._await_marker(deadline)
+                    marker = self._reader.await_marker(deadline, alone=True)
                     continue
-                reached = self._holding.position_reached(behind)
-                if reached is not None and reached > position and not self._holding.is_empty_below(reached):
+                reached = self._buffer.position_reached(unread)
+                if reached is not None and reached > position and not self._buffer.is_empty_below(reached):
                     return self._take_part(reached, position, marker)
-                wanted = self._holding.slowest(behind)
-            self._reader.read_only({*self._heartbeat, *wanted})
-            self._read(_WAIT_S)
-            self._watch.look()
-
-    def _unexplained(self, marker: ArrivedMarker) -> Stop | None:
-        """The stop of a table that is not as the changes before a marker have left it."""
-        assert marker.position is not None
-        judged, judge = self._judged(marker.position)
-        return judge.unexplained(judged)
+                wanted = self._buffer.slowest(unread)
+            self._reader.read_some(wanted)
 
     def _take_part(self, reached: Lsn, position: Lsn, marker: ArrivedMarker) -> Cut:
-        self._require_same_topics()
-        self._require_kept_as_long()
-        assert marker.position is not None
-        stop = self._first_stop(marker, position)
+        self._reader.require_same_topics()
+        stop = self._stops.first_ahead(marker, position)
         if stop is not None and stop.position is not None and stop.position <= reached:
             assert stop.committed_at is not None
             reached, at = stop.position, stop.committed_at
         else:
-            first = self._holding.first_after(reached)
+            first = self._buffer.first_after(reached)
             assert first.value is not None
             at = committed_at(first.value)
-        cut = self._take(reached, reached, at, marker, self._judged(reached)[0].captured)
+        cut = self._take(reached, reached, at, marker, self._captured_at(reached))
         if self.changes_before_starts(cut):
-            # Whether the connector has left rows out there only a cut at a later marker can tell.
-            raise self._holding.too_large("the connector was started in between, so that it is read as a whole")
+            # Whether the connector has skipped rows there, only a cut at a later marker can show.
+            raise self._buffer.too_large("the connector was started in between, so it must be read as a whole")
+        return cut
+
+    def _captured_at(self, position: Lsn) -> CapturedSet:
+        _, result = self._stops.check(position)
+        return result.captured
+
+    def _take(
+        self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker, captured: CapturedSet
+    ) -> Cut:
+        taken, stopped = self._reader.take(position), self._stops.stopped
+        cut = Cut(
+            position,
+            complete_to,
+            committed_at,
+            taken.start,
+            taken.end,
+            taken.bulk - stopped.keys(),
+            marker.number,
+            captured,
+            taken.leader_epochs,
+            stopped,
+        )
+        self._stops.captured = captured
+        self._taken = (cut, taken.records)
         return cut
 
     def has_changes(self, cut: Cut) -> bool:
@@ -319,279 +258,93 @@ class Log:
         return bool(cut.bulk) or next(self.records(cut), None) is not None
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        """Yield all records of the mirrored tables in the cut, but for `cut.bulk`, in offset order by partition.
+        """Yield the records of the mirrored tables in the cut except `cut.bulk`, by partition in offset order.
 
-        The last cut is in memory; another one is read again. Raises LogGap or OffsetCompacted if it
-        can no longer be read as it was.
+        The records of the last cut are in memory; those of another one are read again.
+        Raises LogGap or OffsetCompacted if they can no longer be read as they were.
         """
         if self._taken is None or self._taken[0] != cut:
             self.require_repeatable(cut)
-            unread = [name for name, table in self._tables.items() if table in cut.bulk or table in cut.stopped]
+            unread = [name for name, table in self._topics.tables.items() if table in cut.bulk or table in cut.stopped]
             records = read_range(self._settings, cut, self._settings.marker_timeout_s, leaving_out=unread)
-            self.require_repeatable(cut)  # compaction may have begun while we were reading
+            self.require_repeatable(cut)  # compaction may have begun in the meantime
             self._taken = (cut, records)
         for partition, records_of_it in self._taken[1].items():
             if self._is_applied(partition.topic, cut):
                 yield from records_of_it
 
     def _is_applied(self, topic: str, cut: Cut) -> bool:
-        table = self._tables[topic]
+        table = self.table_of(topic)
         return table in self._mirrored and table not in cut.stopped
 
-    def record_at(self, place: Place) -> RawRecord | None:
+    def record_at(self, at: LogOffset) -> RawRecord | None:
         """Read one record again; None if it was compacted away."""
-        partition = TopicPartition(place.topic, place.partition)
-        pieces = read_piece(self._settings, partition, place.offset, place.offset + 1)
+        partition = TopicPartition(at.topic, at.partition)
+        pieces = read_piece(self._settings, partition, at.offset, at.offset + 1)
         return next((record for piece in pieces for record in piece), None)
 
     def changes_before_starts(self, cut: Cut) -> list[Record]:
-        """Of each start of the connector, the last change before it, if that is in the cut and of a mirrored table."""
-        found = self._starts.changes_before(cut.start, cut.end)
+        """For each start of the connector, return the last change before it if that is in the cut and applied."""
+        found = self._reader.connector_starts.changes_before(cut.start, cut.end)
         return [record for record in found if self._is_applied(record.topic, cut)]
 
     def require_repeatable(self, cut: Cut) -> None:
         """Raise LogGap, OffsetCompacted or LogDiscontinuity if the cut may not be read again as it was."""
-        self.require_gapless(cut.committed_at)  # tombstones go by time alone, whatever comes after them
-        ends = self._ends(cut.end)
-        require_readable(begin_offsets(self._admin, cut.start), cut.start)
-        self._require_same_topics()
-        self._require_kept(cut.end, cut.leader_epochs)
+        self.require_gapless(cut.committed_at)  # tombstones are removed by time alone, whatever comes after them
+        ends = self._topics.ends(cut.end)
+        self._topics.require_readable(cut.start)
+        self._topics.require_same()
+        self._topics.require_kept(cut.end, cut.leader_epochs)
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
-        # Only a later version of a row makes the cleaner remove an earlier one.
-        if age_s > self._freshness.validity_s and not is_end(self._settings, cut.end, ends, _BEYOND_LIMIT_S):
+        # The cleaner removes a version of a row only if there is a later one.
+        if age_s > self._retention.validity_s and not is_end(self._settings, cut.end, ends, _END_LIMIT_S):
             raise LogGap(
                 f"the cut at position {cut.position} is {age_s:.0f} s old, and after "
-                f"{self._freshness.validity_s:.0f} s its rows may have been compacted away",
+                f"{self._retention.validity_s:.0f} s its rows may have been compacted away",
                 hint="a later cut holds all of it",
             )
 
     def require_gapless(self, since: datetime) -> None:
-        """Raise LogGap unless the log still tells of everything that was deleted since then."""
-        self._freshness.require_gapless(since.timestamp(), self._clock.now().timestamp())
+        """Raise LogGap unless the log still has every delete since then."""
+        self._retention.require_gapless(since.timestamp(), self._clock.now().timestamp())
 
     def require_read_in_time(self, began: datetime) -> None:
-        """Raise LogGap unless a reading from the first offsets, just ended, was fast enough to meet every delete.
+        """Raise LogGap unless reading from the first offsets, which has just ended, was fast enough to see each delete.
 
-        A delete that was cleaned already stays for delete.retention.ms from then on only: it may go while we read.
+        A delete that the cleaner has met stays only for delete.retention.ms from then on: it may disappear meanwhile.
         """
         took_s = (self._clock.now() - began).total_seconds()
-        if took_s > self._freshness.reading_limit_s:
+        if took_s > self._retention.reading_limit_s:
             raise LogGap(
                 f"reading the log from its beginning took {took_s:.0f} s, and it keeps deletes for "
-                f"{self._freshness.reading_limit_s:.0f} s",
+                f"{self._retention.reading_limit_s:.0f} s",
                 hint="raise delete.retention.ms of the topics, or rebuild from a snapshot",
             )
 
+    def begin(self) -> Offsets:
+        """Return the first offset of every partition of the topics of tables, DDL and TRUNCATE."""
+        return self._topics.begin_offsets()
+
+    def topics(self) -> dict[str, Any]:
+        """Return what must never change about the topics, as JSON."""
+        return self._topics.facts()
+
+    def table_of(self, topic: str) -> TableName:
+        """Return the table of a topic."""
+        return self._topics.tables[topic]
+
     def topic_of(self, table: TableName) -> Topic:
-        """Give the topic of a table."""
-        return next(self._topics[name] for name, known in self._tables.items() if known == table)
+        """Return the topic of a table."""
+        return self._topics.topic_of(table)
 
     def partitions_of(self, tables: Collection[TableName]) -> list[TopicPartition]:
-        """Give the partitions of these tables' topics."""
-        return self._partitions_of(lambda table: table in tables)
+        """Return the partitions of the topics of these tables."""
+        return self._topics.partitions_of(tables)
 
     def too_long(self, start: Offsets, end: Offsets) -> frozenset[TableName]:
-        """The tables with so much log between these offsets that it is not to be held."""
-        return self._holding.too_long(start, end)
+        """Return the tables with more log between these offsets than the driver should hold."""
+        return self._buffer.too_long(start, end)
 
     def close(self) -> None:
-        """Let the consumer go."""
+        """Close the consumers."""
         self._reader.close()
-        self._barrier.close()
-
-    def _require_topics(self) -> None:
-        for name in self._tables:
-            if name not in self._topics:
-                raise TopicChanged(f'topic "{name}" does not exist', hint='"cdc-views run" makes it with the connector')
-
-    def _partitions_of(self, wanted: Any) -> list[TopicPartition]:
-        return [
-            TopicPartition(name, number)
-            for name, table in self._tables.items()
-            if wanted(table)
-            for number in range(self._topics[name].partitions)
-        ]
-
-    def _resume(self, after: Offsets, position: Lsn | None, caught_up_at: datetime | None) -> None:
-        if self._holding.goes_on_from(after):
-            return
-        self._require_same_topics()
-        if set(after) != set(self._partitions):
-            odd = min(set(after) ^ set(self._partitions))
-            raise TopicChanged(f'partition "{odd}" is in only one of the published epoch and the log')
-        ends = self._ends(after)
-        require_readable(begin_offsets(self._admin, after), after)
-        self._freshness.start(caught_up_at)
-        self._hold(after, position, self.too_long(after, ends))
-
-    def _hold(
-        self, after: Offsets, position: Lsn | None, bulk: frozenset[TableName], *, is_all_held: bool = False
-    ) -> None:
-        """Read from these offsets on, and hold what is read; of the tables in `bulk` what comes from now on.
-
-        All that can be read of them now was committed before the next marker is touched, so it is in the cut,
-        whatever its order is.
-        """
-        epochs = {each: epoch for each, (at, epoch) in self._epochs.items() if after[each] == at}
-        self._require_kept(after, {each: epoch for each, epoch in epochs.items() if self._tables[each.topic] in bulk})
-        now, epochs_now = committed_ends(self._admin, self.partitions_of(bulk)) if bulk else ({}, {})
-        self._holding.begin(after, position, bulk, now, is_all_held=is_all_held)
-        self._has_snapshot = position is not None
-        self._barrier.forget()
-        self._reader.assign({**after, **now, **end_offsets(self._admin, self._heartbeat)}, {**epochs, **epochs_now})
-
-    def _held_past_a_marker(self, after: Offsets, position: Lsn | None) -> ArrivedMarker:
-        """Read past a marker, and hold only what is not too long. Raises TooLong if that is still too much."""
-        while True:
-            try:
-                return self._read_past_a_marker()
-            except TooLong as found:
-                if not found.tables:
-                    raise
-                self._hold(after, position, self._holding.bulk | found.tables)
-
-    def _read_past_a_marker(self) -> ArrivedMarker:
-        """Read to the end of what a marker vouches for, soon enough after it that nothing of it was compacted."""
-        deadline = time.monotonic() + self._settings.marker_timeout_s
-        self._watch.begin()
-        while True:
-            marker = self._await_marker(deadline)
-            read = {each: self._reader.next[each] for each in self._partitions}
-            ends = self._ends({**read, self._starts.partition: 0})
-            self._starts.read_to(ends.pop(self._starts.partition))
-            self._read_to(ends, deadline)
-            # The ends were those of these topics, and what was committed before the marker is in these partitions.
-            self._require_same_topics()
-            self._require_kept_as_long()
-            self._freshness.caught_up(self._clock.now().timestamp())
-            if self._clock.monotonic() - self._barrier.touched_s <= self._freshness.validity_s:
-                return marker
-            if time.monotonic() > deadline:
-                raise LogGap(
-                    f"reading the log takes longer than {self._freshness.validity_s:.0f} s, for which it keeps "
-                    "every version of a row",
-                    hint="raise min.compaction.lag.ms of the topics",
-                )
-
-    def _await_marker(self, deadline: float) -> ArrivedMarker:
-        self._barrier.touch()
-        while (marker := self._barrier.passed()) is None:
-            if time.monotonic() > deadline:
-                ends = end_offsets(self._admin, self._heartbeat)
-                raise self._barrier.timeout(
-                    {each: start for each, end in ends.items() if (start := self._reader.next[each]) < end}
-                )
-            self._watch.look()
-            if self._freshness.is_due(self._clock.now().timestamp()):
-                self._note_caught_up()
-            self._read(_WAIT_S)
-        return marker
-
-    def _ends(self, wanted: Offsets) -> dict[TopicPartition, int]:
-        """Where these partitions end. Raises LogDiscontinuity if that is before the wanted offsets, TopicChanged."""
-        deadline = time.monotonic() + _SHRUNK_LIMIT_S
-        while True:
-            ends = end_offsets(self._admin, wanted)
-            shrunk = next((each for each, at in wanted.items() if ends[each] < at), None)
-            if shrunk is None:
-                return ends
-            self._require_same_topics()
-            if time.monotonic() > deadline:
-                raise _records_lost(f'partition "{shrunk}" ends at offset {ends[shrunk]}, wanted {wanted[shrunk]}')
-            time.sleep(_WAIT_S)  # a broker that was deposed may have answered
-
-    def _behind(self, ends: Offsets) -> MarkerTimeout:
-        """The error of partitions that could not be read to their ends in time."""
-        behind = next(each for each, end in ends.items() if self._reader.next[each] < end)
-        return MarkerTimeout(
-            f'partition "{behind}" could not be read to offset {ends[behind]}, only to {self._reader.next[behind]}',
-            hint="a transaction of a killed connector may be open until its timeout",
-        )
-
-    def _read_to(self, ends: Offsets, deadline: float) -> None:
-        while not self._reader.reached(ends):
-            if time.monotonic() > deadline:
-                raise self._behind(ends)
-            self._read(_WAIT_S)
-            self._watch.look()
-
-    def _read(self, wait_s: float) -> None:
-        for record in parse_records(self._read_raw(wait_s)):
-            if record.problem is not None and self._tables[record.topic] in _SERVICE_TABLES:
-                require_event(record)
-            self._watch.require_follows(record)
-            if not self._holding.add(record) and (record.topic, record.partition) in self._heartbeat:
-                self._require_no_snapshot(record)
-                self._barrier.take(record)
-        self._holding.require_not_too_long()
-
-    def _require_no_snapshot(self, heartbeat: Record) -> None:
-        if self._has_snapshot and heartbeat.value is not None and heartbeat.value.get("op") == "r":
-            raise LogDiscontinuity(
-                f'topic "{heartbeat.topic}" offset {heartbeat.offset}: a snapshot was taken again, wanted changes',
-                hint=f"rows deleted before it may be in no event; {RESET}",
-            )
-
-    def _read_raw(self, wait_s: float) -> list[RawRecord]:
-        try:
-            return self._reader.read(wait_s)
-        except OffsetCompacted as error:
-            raise self._lost(error, self._reader.next) from None
-
-    def _require_kept(self, end: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
-        """Raise LogDiscontinuity if what was before these offsets, of these epochs or earlier ones, was lost since."""
-        if known := {each: end[each] for each in leader_epochs}:
-            try:
-                require_kept(self._settings, known, leader_epochs)
-            except OffsetCompacted as error:
-                raise self._lost(error, known) from None
-
-    def _lost(self, error: OffsetCompacted, wanted: Offsets) -> Exception:
-        """What the error means that a Reader has raised, which cannot tell. Raises TopicChanged."""
-        self._require_same_topics()  # in one that was made anew our offsets are not there either
-        begin = begin_offsets(self._admin, wanted)
-        is_compacted = any(begin[each] > at for each, at in wanted.items())
-        return error if is_compacted else _records_lost(error.message)
-
-    def _require_same_topics(self) -> None:
-        require_same_topics(self.topics(), topic_facts(self._admin, self._tables))
-
-    def _require_kept_as_long(self) -> None:
-        """What was read is all there was only as long as the topics keep what they kept when this log was made."""
-        if (now := time.monotonic()) >= self._settings_due_s:
-            require_kept_as_long(self._topics, describe_topics(self._admin, self._topics))
-            self._settings_due_s = now + _SETTINGS_INTERVAL_S
-
-    def _note_caught_up(self) -> None:
-        now = self._clock.now().timestamp()
-        ends = end_offsets(self._admin, self._partitions, committed=True)
-        if self._reader.reached(ends):
-            self._freshness.caught_up(now)
-
-    def _take(
-        self, position: Lsn, complete_to: Lsn, committed_at: datetime, marker: ArrivedMarker, captured: CapturedSet
-    ) -> Cut:
-        start, bulk = self._holding.start, self._holding.bulk
-        end, records = self._holding.take(position)
-        self._watch.forget(position)
-        epochs = {each: epoch for each, epoch in self._reader.leader_epochs.items() if each in end}
-        stopped = dict(self._stopped or {})
-        cut = Cut(position, complete_to, committed_at, start, end, bulk - stopped.keys(), marker.number, captured,
-                  epochs, stopped)  # fmt: skip
-        self._captured = captured
-        self._epochs = _epochs_at_end(cut)
-        self._taken = (cut, records)
-        self._has_snapshot = True
-        return cut
-
-
-def _epochs_at_end(cut: Cut) -> dict[TopicPartition, tuple[int, int]]:
-    """Where each partition of a cut ends, and what is known to be the leader epoch there."""
-    return {each: (cut.end[each], epoch) for each, epoch in cut.leader_epochs.items()}
-
-
-def _records_lost(problem: str) -> LogDiscontinuity:
-    return LogDiscontinuity(
-        f"{problem}: the log has lost records that it had",
-        hint=f"a broker's machine has lost power, or a replica that was behind was made the leader; {RESET}",
-    )

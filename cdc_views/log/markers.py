@@ -1,8 +1,7 @@
 """Markers as they come out of the log.
 
-B, the position of a cut, is the marker's s0: the end of the last commit before it. Everything
-committed up to there stands before the marker in the stream, and under exactly-once a marker that
-can be read says that all of it can be.
+B, the position of a cut, is the marker's s0: the end of the last commit before it. Everything committed up to there
+comes before the marker in the stream. Under exactly-once, a marker that can be read proves that all of it can be.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.rendering import FRACTION, TIMES
 
-_POOLER: Final = "a pooler between Kafka Connect and Postgres must pass the options of connections on"
+_POOLER: Final = "a pooler between Kafka Connect and Postgres must pass on the options of connections"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MarkerWriter(Protocol):
-    """Who writes markers into the source (cdc_views.source.marker.Marker)."""
+    """Writes markers into the source (cdc_views.source.marker.Marker)."""
 
     @property
     def writer(self) -> str:
-        """Tell this writer's markers from others'."""
+        """The name that tells this writer's markers from those of others."""
 
     def touch(self) -> int:
         """Write a marker and return its number, which only grows."""
@@ -41,7 +40,7 @@ class MarkerWriter(Protocol):
 
 @dataclass(frozen=True)
 class ArrivedMarker:
-    """A marker that was read: B (None in the first transaction after the slot was made), its own LSN, its time."""
+    """A marker that was read: B (None in the first transaction after the slot was created), its own LSN, its time."""
 
     number: int
     position: Lsn | None
@@ -50,17 +49,17 @@ class ArrivedMarker:
 
 
 def read_marker(record: Record, writer: str) -> ArrivedMarker | None:
-    """Return the marker of this writer that the record is, or None. Raises BadEvent."""
+    """Return the marker of this writer that the record holds, or None. Raises BadEvent."""
     try:
         return _marker(record, writer)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise bad_event(record, "is no row of the heartbeat table") from None
+        raise bad_event(record, "is not a row of the heartbeat table") from None
 
 
 def require_pinned(record: Record, zoned: Collection[TableName]) -> None:
-    """Look how the connector's session has printed the probes in a heartbeat; snapshot rows are of another session.
+    """Check how the connector's session printed the probes in a heartbeat; snapshot rows are from another session.
 
-    Tables in `zoned` have values that are printed in the session's time zone. Raises PrintedOtherwise, BadEvent.
+    `zoned` lists the tables with values that are printed in the session's time zone. Raises PrintedOtherwise, BadEvent.
     """
     if record.value is None or record.value.get("op") not in ("c", "u"):
         return
@@ -68,7 +67,7 @@ def require_pinned(record: Record, zoned: Collection[TableName]) -> None:
         row = record.value["after"]
         times, fraction = b64decode(row["times"], validate=True).decode(), float(row["fraction"])
     except (KeyError, TypeError, ValueError):
-        raise bad_event(record, "is no row of the heartbeat table") from None
+        raise bad_event(record, "is not a row of the heartbeat table") from None
     if fraction != FRACTION:
         raise PrintedOtherwise(
             f"the connector's session prints the number {FRACTION} as {fraction}", hint=f"{_POOLER}; then {RESET}"
@@ -99,7 +98,7 @@ def _marker(record: Record, writer: str) -> ArrivedMarker | None:
 
 
 def committed_at(value: dict[str, Any]) -> datetime:
-    """Read when the transaction of an event was committed, on the source's clock."""
+    """Return when the transaction of an event was committed, by the source's clock."""
     source = value["source"]
     microseconds = source.get("ts_us")
     return _EPOCH + timedelta(microseconds=source["ts_ms"] * 1000 if microseconds is None else microseconds)

@@ -1,4 +1,4 @@
-"""Debezium's notifications: where they are, and what one tells."""
+"""Debezium's notifications: their partition, and their content."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cdc_views.log.topics import notification_topic
 
 
 def notification_partition(settings: LogSettings) -> TopicPartition:
-    """The one partition of their topic."""
+    """Return the only partition of the notifications' topic."""
     return TopicPartition(notification_topic(settings.topic_prefix), 0)
 
 
-def told(message: RawRecord) -> dict[str, Any]:
-    """What a notification tells; nothing if it has no value."""
+def read_notification(message: RawRecord) -> dict[str, Any]:
+    """Return the content of a notification; empty if it has no value."""
     notification: dict[str, Any] = orjson.loads(message.value() or b"{}")
-    # With a schema around it where somebody else's converter writes one.
+    # A converter that is not ours may wrap it in a schema.
     found: dict[str, Any] = notification.get("payload", notification)
     return found

@@ -1,9 +1,9 @@
-"""The placeholder of a log: what its events have in place of a value that Postgres did not put into the WAL.
+"""The placeholder of a log: what its events hold for a value that Postgres did not put into the WAL.
 
-It is a random secret, so that nobody who can write rows can write one that looks like it. It belongs to the events, so
-it is the first record of the topic of notifications: made with the topics, before the connector starts; deleted with
-them; and read by whoever decodes their events, at whatever time. The control log has a copy, with which a topic of
-notifications that was deleted is filled again.
+It is a random secret, so that nobody who can write rows can write a value that looks like it. It belongs to the events,
+so it is the first record of the topic of notifications: created with the topics, before the connector starts; deleted
+with them; and read by whoever decodes their events, at any time. The control log has a copy, from which a deleted topic
+of notifications is filled again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from confluent_kafka import KafkaException, Producer
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, LogDiscontinuity, NotRunning
-from cdc_views.log.notifications import notification_partition, told
+from cdc_views.log.notifications import notification_partition, read_notification
 from cdc_views.log.ranges import read_piece
 from cdc_views.log.topics import REQUEST_TIMEOUT_S, admin_client, begin_offsets, end_offsets, unreachable
 
-# Some bytes that are no secret, so that a reader of the log sees what it is.
+# A readable prefix, which is no secret, shows a reader of the log what it is.
 _PREFIX: Final = "__cdc_views_unavailable_"
 _SECRET_BYTES: Final = 16
 _KEY: Final = b"cdc_views"
@@ -28,38 +28,40 @@ _FIELD: Final = "unavailable_value_placeholder"
 
 
 def new_placeholder() -> str:
-    """A placeholder that nobody can guess."""
+    """Return a placeholder that nobody can guess."""
     return _PREFIX + secrets.token_hex(_SECRET_BYTES)
 
 
 def settle_placeholder(settings: LogSettings, known: str | None) -> str:
-    """The placeholder of these topics, which exist; made if they are new. To be called before the connector starts.
+    """Return the placeholder of these topics, which exist; write a new one if there is none.
 
-    `known` is what the control log has. Raises LogDiscontinuity, NotRunning.
+    Call it before the connector starts. `known` is what the control log has. Raises LogDiscontinuity, NotRunning.
     """
     if (found := _read(settings)) is None:
         if known is None and _end(settings):
             raise LogDiscontinuity(
                 f'topic "{notification_partition(settings).topic}" has notifications and no placeholder: the log was '
                 "written with Debezium's own, which anybody can write into a row",
-                hint=f"the log is of an earlier version of cdc_views; {RESET}",
+                hint=f"the log was written by an earlier version of cdc_views; {RESET}",
             )
         _write(settings, known or new_placeholder())
-        found = _read(settings)  # of two that write at once, the first record counts
+        found = _read(settings)  # if two write at once, the first record counts
     return _same(settings, found, known)
 
 
 def read_placeholder(settings: LogSettings, known: str | None = None) -> str:
-    """The placeholder of a log whose connector was started. Raises LogDiscontinuity, NotRunning."""
+    """Return the placeholder of a log whose connector was started. Raises LogDiscontinuity, NotRunning."""
     return _same(settings, _read(settings), known)
 
 
 def _same(settings: LogSettings, found: str | None, known: str | None) -> str:
     if found is None or (known is not None and found != known):
-        state = "no placeholder" if found is None else "another placeholder than the warehouse was made with"
+        state = (
+            "no placeholder" if found is None else "another placeholder than the one that the warehouse was built with"
+        )
         raise LogDiscontinuity(
             f'topic "{notification_partition(settings).topic}" has {state}',
-            hint=f'"cdc-views run" fills a topic that was deleted; else the topics are of another log: {RESET}',
+            hint=f'"cdc-views run" fills a topic that was deleted; otherwise the topics belong to another log: {RESET}',
         )
     return found
 
@@ -69,7 +71,7 @@ def _read(settings: LogSettings) -> str | None:
     begin = begin_offsets(admin_client(settings), [partition])[partition]
     for records in read_piece(settings, partition, begin, _end(settings)):
         for record in records:
-            if record.key() == _KEY and isinstance(found := told(record).get(_FIELD), str):
+            if record.key() == _KEY and isinstance(found := read_notification(record).get(_FIELD), str):
                 return found
     return None
 

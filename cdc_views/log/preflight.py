@@ -1,4 +1,4 @@
-"""What must hold in Kafka and Connect before the engine reads, and before a connector goes on."""
+"""What must hold in Kafka and Connect before the engine reads, and before a connector is started or resumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import RESET, BadConfig, NotRunning, SlotChanged
 from cdc_views.findings import Finding
 from cdc_views.log.at_least_once import HINT
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
 from cdc_views.log.placeholder import new_placeholder
 from cdc_views.log.topics import (
@@ -25,9 +25,9 @@ from cdc_views.service_schema import SERVICE_TABLES
 
 
 def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> list[Finding]:
-    """Look at Connect, Debezium, the connector and the topics that exist.
+    """Check Connect, Debezium, the connector and the topics that exist.
 
-    `confirmed_flush_lsn` is the slot's (cdc_views.source.slot), None where there is no slot yet.
+    `confirmed_flush_lsn` is the slot's (cdc_views.source.slot), None if there is no slot yet.
     """
     findings: list[Finding] = []
     try:
@@ -46,27 +46,27 @@ def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> lis
 
 
 def require_slot_matches(settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> None:
-    """Compare the slot with what Connect has stored; to be called before every start of the connector.
+    """Compare the slot with what Connect has stored; call it before every start of the connector.
 
-    The server sends nothing of before the slot's confirmed_flush_lsn. A slot beyond the stored
-    lsn_commit, because somebody advanced it or made it anew, loses the changes between without a
-    word, whatever offset.mismatch.strategy says. Raises SlotChanged.
+    The server sends nothing that comes before the slot's confirmed_flush_lsn. If the slot is beyond the stored
+    lsn_commit, because somebody advanced it or created it again, the changes between are lost silently, whatever
+    offset.mismatch.strategy says. Raises SlotChanged.
     """
-    problem = _slot_problem(Connect(settings.connect_url), settings, confirmed_flush_lsn)
+    problem = _slot_problem(ConnectClient(settings.connect_url), settings, confirmed_flush_lsn)
     if problem:
         raise SlotChanged(
-            f"{problem}: the changes between are lost",
+            f"{problem}: the changes in between are lost",
             hint=RESET,
         )
 
 
 def require_same_cluster(settings: LogSettings) -> None:
-    """Raise BadConfig if Connect writes to other brokers than those that we read from."""
-    found, wanted = Connect(settings.connect_url).kafka_cluster(), cluster_of(admin_client(settings))
+    """Raise BadConfig if Connect writes to other brokers than those that the engine reads from."""
+    found, wanted = ConnectClient(settings.connect_url).kafka_cluster(), cluster_of(admin_client(settings))
     if found != wanted:
         raise BadConfig(
             f'Kafka Connect at {settings.connect_url} writes to the cluster "{found}", wanted "{wanted}"',
-            hint="log.connect_url and log.bootstrap_servers are of two systems",
+            hint="log.connect_url and log.bootstrap_servers belong to different systems",
         )
 
 
@@ -76,18 +76,18 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
     except BadConfig as error:
         yield Finding("error", "Kafka Connect", error.message, error.hint or "")
         return
-    connect = Connect(settings.log.connect_url)
+    connect = ConnectClient(settings.log.connect_url)
     version = connect.plugin_version(CONNECTOR_CLASS)
     wanted = ".".join(str(part) for part in LEAST_VERSION)
     if version is None:
-        missing = f"put Debezium's Postgres connector {wanted}.Final or later on the worker's plugin.path"
-        yield Finding("error", "Kafka Connect", "has no Postgres connector of Debezium", missing)
+        missing = f"install Debezium's Postgres connector {wanted}.Final or later on the worker's plugin.path"
+        yield Finding("error", "Kafka Connect", "does not have Debezium's Postgres connector", missing)
         return
     if (version_of(version) or (0,)) < LEAST_VERSION:
         problem = f"is {version}, wanted {wanted}.Final or later: before it, restarts lose committed rows"
         yield Finding("error", "Debezium", problem, "upgrade the connector plugin of every worker")
         return
-    config = connector_config(settings, new_placeholder())  # whether it is the log's own makes no difference here
+    config = connector_config(settings, new_placeholder())  # any placeholder will do: only the settings are validated
     for name, errors in connect.config_errors({"name": settings.log.connector, **config}).items():
         remedy = "correct what the setting is made from; connectors/README.md explains each"
         if name == "exactly.once.support":
@@ -98,7 +98,7 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
         yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, RESET)
 
 
-def _slot_problem(connect: Connect, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
+def _slot_problem(connect: ConnectClient, settings: LogSettings, confirmed_flush_lsn: Lsn | None) -> str | None:
     stored = connect.stored_commit(settings.connector, settings.topic_prefix)
     if stored is None:
         return None

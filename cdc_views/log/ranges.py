@@ -11,18 +11,18 @@ from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, CutTooLarge, NotRunning, OffsetCompacted
 from cdc_views.log.at_least_once import Redeliveries
 from cdc_views.log.cut import Cut
-from cdc_views.log.memory import event_bytes, most_bytes
+from cdc_views.log.memory_limit import event_bytes, limit_bytes
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records
 
 _WAIT_S: Final = 0.05
 _SILENCE_LIMIT_S: Final = 60.0
-# What was fetched of a partition beyond the end of a piece is fetched in vain.
+# What was fetched beyond the end of a piece is thrown away.
 _PREFETCHED: Final = 5_000
 
 
 def require_readable(begin: Offsets, start: Offsets) -> None:
-    """Raise OffsetCompacted if offsets from `start` on are gone."""
+    """Raise OffsetCompacted if the log no longer has these offsets."""
     for partition, wanted in start.items():
         if begin[partition] > wanted:
             raise OffsetCompacted(
@@ -33,7 +33,9 @@ def require_readable(begin: Offsets, start: Offsets) -> None:
 
 
 def require_kept(settings: LogSettings, end: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
-    """Have the brokers compare the epochs of what was before these offsets. Raises OffsetCompacted, NotRunning."""
+    """Have the brokers compare the leader epochs of the records before these offsets. Raises OffsetCompacted,
+    NotRunning.
+    """
     deadline = time.monotonic() + _SILENCE_LIMIT_S
     with closing(Reader(settings, prefetched=1)) as reader:
         reader.assign(end, leader_epochs)
@@ -45,7 +47,7 @@ def require_kept(settings: LogSettings, end: Offsets, leader_epochs: Mapping[Top
 
 
 def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: float) -> bool:
-    """Whether the partitions hold no record from these offsets on: only marks of transactions, or nothing."""
+    """Whether the partitions hold no record from these offsets on: only transaction markers, or nothing."""
     deadline = time.monotonic() + limit_s
     behind = {partition: offset for partition, offset in available.items() if offset > end[partition]}
     if not behind:
@@ -59,14 +61,14 @@ def is_end(settings: LogSettings, end: Offsets, available: Offsets, limit_s: flo
 
 
 def read_piece(settings: LogSettings, partition: TopicPartition, start: int, end: int) -> Iterator[list[RawRecord]]:
-    """Yield the records of one partition from `start` to before `end`, some at a time. Raises NotRunning."""
+    """Yield the records of one partition from `start` to before `end`, in batches. Raises NotRunning."""
     for records in read_pieces(settings, {partition: start}, {partition: end}):
         is_within = not records or records[-1].offset() < end
         yield records if is_within else [record for record in records if record.offset() < end]
 
 
 def read_pieces(settings: LogSettings, start: Offsets, end: Offsets) -> Iterator[list[RawRecord]]:
-    """Yield the records of some partitions from `start` to `end` at least, some at a time. Raises NotRunning."""
+    """Yield the records of some partitions from `start` to at least `end`, in batches. Raises NotRunning."""
     with closing(Reader(settings, prefetched=_PREFETCHED)) as reader:
         reader.assign(start)
         yield from _until(reader, end, _SILENCE_LIMIT_S)
@@ -75,7 +77,7 @@ def read_pieces(settings: LogSettings, start: Offsets, end: Offsets) -> Iterator
 def read_range(
     settings: LogSettings, cut: Cut, limit_s: float, leaving_out: Collection[str] = ()
 ) -> dict[TopicPartition, list[Record]]:
-    """Read what lies from `cut.start` to before `cut.end`, by partition, but for the topics in `leaving_out`.
+    """Read from `cut.start` to before `cut.end`, by partition, except the topics in `leaving_out`.
 
     Raises NotRunning if nothing comes for `limit_s`, CutTooLarge if it is more than the driver may hold.
     """
@@ -86,13 +88,13 @@ def read_range(
     if not wanted:
         return records
     redeliveries = None if settings.exactly_once else Redeliveries()
-    held, most = 0, 3 * most_bytes(settings)  # more than a cut has that ends early
+    held, most = 0, 3 * limit_bytes(settings)  # more than a cut that ends early can have
     with closing(Reader(settings)) as reader:
         reader.assign({partition: cut.start[partition] for partition in wanted})
         for found in _until(reader, wanted, limit_s):
             for record in parse_records(found):
                 partition = TopicPartition(record.topic, record.partition)
-                if redeliveries is not None and redeliveries.is_again(record):
+                if redeliveries is not None and redeliveries.is_redelivery(record):
                     continue
                 if record.offset < wanted[partition]:
                     records[partition].append(record)
@@ -106,7 +108,7 @@ def read_range(
 
 
 def _until(reader: Reader, ends: Offsets, limit_s: float) -> Iterator[list[RawRecord]]:
-    """Yield what a reader reads, some at a time, until it is at these offsets. Raises NotRunning after a silence."""
+    """Yield what a reader reads, in batches, until it is at these offsets. Raises NotRunning after a silence."""
     heard_s = time.monotonic()
     while not reader.reached(ends):
         if time.monotonic() - heard_s > limit_s:
@@ -118,4 +120,4 @@ def _until(reader: Reader, ends: Offsets, limit_s: float) -> Iterator[list[RawRe
         records = reader.read(_WAIT_S)
         yield records
         if records:
-            heard_s = time.monotonic()  # now: what was done with them is no silence
+            heard_s = time.monotonic()  # now: the time that the caller took is no silence

@@ -1,7 +1,7 @@
-"""Reading partitions to given offsets: one consumer, explicit offsets, only what was committed.
+"""Reading partitions up to given offsets: one consumer, explicit offsets, only committed records.
 
-How far it has come is told by the consumer's position and never by counting records: the marks of
-transactions, and aborted ones, take up offsets too.
+Progress is the consumer's position, never a count of records: transaction markers and aborted records take up offsets
+too.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from cdc_views.log.record import Offsets, RawRecord, TopicPartition
 from cdc_views.log.topics import PASSING, admin_client, require_partitions, unreachable
 
 BATCH: Final = 5000
-_NO_EPOCH: Final = -1  # says the client
+_NO_EPOCH: Final = -1  # the client's value for "unknown"
 _NONE: Final[Mapping[TopicPartition, int]] = {}
 _UNKNOWN: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
 
 class Reader:
-    """Reads the partitions it was assigned, in offset order each."""
+    """Reads the partitions that it was assigned, each in offset order."""
 
     def __init__(self, settings: LogSettings, prefetched: int = 100_000, batch: int = BATCH) -> None:
-        """Of each partition about so many records are `prefetched`; some more than `batch` are given at once."""
+        """Fetch about `prefetched` records of each partition ahead; return about `batch` records at once."""
         self._batch = batch
         self.next: dict[TopicPartition, int] = {}
         self.leader_epochs: dict[TopicPartition, int] = {}
-        """Of the last record that was read of each partition, or of before what is read."""
+        """The leader epoch of the last record that was read of each partition, or the one it was assigned with."""
         self.answered: set[TopicPartition] = set()
-        """Partitions of which a record, or the end, was read."""
+        """The partitions of which a record, or the end, was read."""
         self._settings = settings
         self._consumer = Consumer(
             {
@@ -45,7 +45,7 @@ class Reader:
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
-                # The default of a second after a full queue would be the latency of every large cut.
+                # With the default, a second after a full queue, every large cut would take a second longer.
                 "fetch.queue.backoff.ms": 10,
                 "fetch.error.backoff.ms": 20,
                 "fetch.wait.max.ms": 50,
@@ -58,8 +58,8 @@ class Reader:
     def assign(self, offsets: Offsets, leader_epochs: Mapping[TopicPartition, int] = _NONE) -> None:
         """Read these partitions from these offsets on, and no others.
 
-        `leader_epochs` are those of the last record before these offsets, where it is known, or later ones: if brokers
-        have lost what was there, reading raises OffsetCompacted, whatever was written in its place (KIP-320).
+        `leader_epochs` are those of the last record before these offsets, where they are known, or later ones. If
+        brokers have lost what was there, reading raises OffsetCompacted, whatever was written instead (KIP-320).
         """
         self.next, self.leader_epochs, self.answered = dict(offsets), dict(leader_epochs), set()
         self._consumer.assign(
@@ -70,15 +70,15 @@ class Reader:
         )
 
     def read_only(self, wanted: Collection[TopicPartition]) -> None:
-        """Read these of the assigned partitions, and let the others wait where they are."""
+        """Read these of the assigned partitions, and pause the others."""
         waiting = [KafkaPartition(*each) for each in self.next if each not in wanted]
         self._consumer.resume([KafkaPartition(*each) for each in self.next if each in wanted])
         self._consumer.pause(waiting)
 
     def read(self, wait_s: float) -> list[RawRecord]:
-        """Take what has arrived, waiting for the first message at most `wait_s`.
+        """Return what has arrived; wait at most `wait_s` for the first message.
 
-        Raises OffsetCompacted, TopicChanged and LogError. A broker that is away only means no messages.
+        Raises OffsetCompacted, TopicChanged and LogError. While a broker is down there are no messages.
         """
         first = self._consumer.poll(wait_s)
         if first is None:
@@ -89,7 +89,7 @@ class Reader:
             for message in messages:
                 if (error := message.error()) is not None:
                     self._take_error(message, error)
-        # What is ignored here: a message without an error has a topic, a partition and an offset.
+        # The ignored types are safe: a message without an error has a topic, a partition and an offset.
         for message in self._last_of_each(records):
             self._reach(message, message.offset() + 1)  # type: ignore[operator]
             if (epoch := message.leader_epoch()) is not None:
@@ -101,7 +101,7 @@ class Reader:
         return all(self.next[each] >= end for each, end in ends.items())
 
     def close(self) -> None:
-        """Let the consumer go."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _last_of_each(self, records: list[Message]) -> Iterable[Message]:
@@ -118,7 +118,7 @@ class Reader:
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
-            # The offset of this event lies behind marks of transactions at the end of the partition.
+            # The offset of this event comes after the transaction markers at the end of the partition.
             self._reach(message, message.offset())  # type: ignore[arg-type]
             return
         if error.code() in PASSING:
@@ -126,7 +126,7 @@ class Reader:
         partition = TopicPartition(message.topic(), message.partition())  # type: ignore[arg-type]
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise OffsetCompacted(
-                f'partition "{partition}": the wanted offset {self.next.get(partition)} is not there any more',
+                f'partition "{partition}": the wanted offset {self.next.get(partition)} no longer exists',
                 hint=f"the log no longer holds the changes that the mirrors need; {RESET}",
             )
         if error.code() in _UNKNOWN:

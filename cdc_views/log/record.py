@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 import orjson
 
 from cdc_views.errors import BadEvent
+from cdc_views.log_offset import LogOffset
 
 
 class TopicPartition(NamedTuple):
@@ -33,21 +33,21 @@ Offsets = Mapping[TopicPartition, int]
 
 
 def offsets_by_name(offsets: Offsets) -> dict[str, int]:
-    """Offsets as JSON can hold them, by `topic/partition`."""
+    """Return offsets by `topic/partition`, as JSON can hold them."""
     return {str(partition): offset for partition, offset in offsets.items()}
 
 
 def offsets_by_partition(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Read what `offsets_by_name` gives."""
+    """Read what `offsets_by_name` returns."""
     return {TopicPartition.parse(name): offset for name, offset in offsets.items()}
 
 
 class Order(NamedTuple):
-    """Where a change stands in the source's history: `source.sequence`.
+    """The order of a change in the source's history: `source.sequence`.
 
-    `commit` is the end LSN of the commit before its transaction, the same for all changes of one
-    transaction; None for snapshot reads and for the first transaction after the slot was made.
-    `lsn` is the change's own; all rows of a COPY, and both halves of a key change, have the same.
+    `commit` is the end LSN of the commit before its transaction, the same for all changes of one transaction; None for
+    snapshot reads and for the first transaction after the slot was created. `lsn` is the change's own LSN; all rows of
+    a COPY, and both halves of a key change, have the same.
     """
 
     commit: int | None
@@ -56,10 +56,10 @@ class Order(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """A record; `value` and `order` are None for a tombstone. Nobody changes one after it was parsed.
+    """A record; `value` and `order` are None for a tombstone. It is not changed after it was parsed.
 
-    `raw` is what was parsed. One that could not be has a `problem`, no value and no order: which table's mirror it
-    stops, or whether it does, is not known where it is read.
+    `raw` is what was parsed. A record that could not be parsed has a `problem`, no value and no order: whether it stops
+    a mirror, and which one, is not known where it is read.
     """
 
     topic: str
@@ -74,24 +74,13 @@ class Record:
     problem: str | None = None
 
     @property
-    def place(self) -> Place:
-        """Where it is in the log."""
-        return Place(self.topic, self.partition, self.offset)
-
-
-class Place(NamedTuple):
-    """Where a record is in the log."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        return f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
+    def log_offset(self) -> LogOffset:
+        """Where the record is in the log."""
+        return LogOffset(self.topic, self.partition, self.offset)
 
 
 class RawRecord(Protocol):
-    """A record as it came from Kafka, without an error; nothing of it was parsed."""
+    """A record as it came from Kafka, without an error and not yet parsed."""
 
     def topic(self) -> str:
         """The topic."""
@@ -103,26 +92,26 @@ class RawRecord(Protocol):
         """The offset."""
 
     def timestamp(self) -> tuple[int, int]:
-        """What it is the time of, and milliseconds since 1970."""
+        """The kind of the timestamp, and milliseconds since 1970."""
 
     def headers(self) -> list[tuple[str, bytes]] | None:
-        """None if there are none."""
+        """The headers; None if there are none."""
 
     def key(self) -> bytes | None:
         """The key."""
 
     def value(self) -> bytes | None:
-        """None for a tombstone."""
+        """The value; None for a tombstone."""
 
     def __len__(self) -> int:
-        """Bytes of the value."""
+        """The number of bytes of the value."""
 
 
 @dataclass(frozen=True)
 class KeptRecord:
-    """A record's bytes, kept: answers what Kafka's client answers."""
+    """The bytes of a record, with the methods of a message of Kafka's client."""
 
-    place: Place
+    log_offset: LogOffset
     at_ms: int
     key_bytes: bytes | None
     value_bytes: bytes | None
@@ -130,18 +119,18 @@ class KeptRecord:
 
     def topic(self) -> str:
         """The topic."""
-        return self.place.topic
+        return self.log_offset.topic
 
     def partition(self) -> int:
         """The partition."""
-        return self.place.partition
+        return self.log_offset.partition
 
     def offset(self) -> int:
         """The offset."""
-        return self.place.offset
+        return self.log_offset.offset
 
     def timestamp(self) -> tuple[int, int]:
-        """Kind, and milliseconds."""
+        """The kind of the timestamp, and milliseconds since 1970."""
         return 1, self.at_ms
 
     def headers(self) -> list[tuple[str, bytes]] | None:
@@ -157,19 +146,18 @@ class KeptRecord:
         return self.value_bytes
 
     def __len__(self) -> int:
-        """Bytes of the value."""
+        """The number of bytes of the value."""
         return len(self.value_bytes or b"")
 
 
 _NO_HEADERS: Final[Mapping[str, bytes | None]] = {}
 _LARGEST_LSN: Final = 2**64 - 1
-_PLACE: Final = re.compile(r'topic "([^"]+)" partition (\d+) offset (\d+)')
 _HINT: Final = "only the connector may write to this topic, with the settings in connectors/postgres.json"
 _loads = orjson.loads
 
 
 def parse_record(message: RawRecord) -> Record:
-    """Parse a message of a table's topic; one that is no event of Debezium's becomes a record with a `problem`."""
+    """Parse a message of a table's topic; one that is not an event of Debezium becomes a record with a `problem`."""
     try:
         raw = message.value()
         value = None if raw is None else _loads(raw)
@@ -189,12 +177,12 @@ def parse_record(message: RawRecord) -> Record:
         )
     except (ValueError, TypeError, KeyError) as error:
         problem = f"is not an event of Debezium: {type(error).__name__}"
-        return Record(*place_of(message), message.timestamp()[1], _key_alone(message), None, _NO_HEADERS, None, message,
-                      problem)  # fmt: skip
+        key, timestamp_ms = _key_alone(message), message.timestamp()[1]
+        return Record(*log_offset_of(message), timestamp_ms, key, None, _NO_HEADERS, None, message, problem)
 
 
 def _key_alone(message: RawRecord) -> dict[str, Any]:
-    """The key of a record that is bad otherwise; empty where it is the key that is bad."""
+    """The key of a record that is otherwise bad; empty if the key itself is bad."""
     try:
         key = _loads(message.key() or b"")
     except ValueError:
@@ -202,24 +190,18 @@ def _key_alone(message: RawRecord) -> dict[str, Any]:
     return key if isinstance(key, dict) else {}
 
 
-def place_of(message: RawRecord) -> Place:
-    """Where a message is."""
-    return Place(message.topic(), message.partition(), message.offset())
+def log_offset_of(message: RawRecord) -> LogOffset:
+    """Return where a message is in the log."""
+    return LogOffset(message.topic(), message.partition(), message.offset())
 
 
 def bad_event(record: Record, problem: str, *, hint: str | None = None) -> BadEvent:
-    """The error for a record that is not what Debezium writes; it never quotes the record."""
-    return BadEvent(f"{record.place}: {problem}", hint=hint)
-
-
-def find_place(message: str) -> Place | None:
-    """The place that an error's message names; None if it names none."""
-    found = _PLACE.search(message)
-    return Place(found[1], int(found[2]), int(found[3])) if found else None
+    """Return the error of a record that is not what Debezium writes; it never quotes the record."""
+    return BadEvent(problem, hint=hint, log_offset=record.log_offset)
 
 
 def require_event(record: Record) -> None:
-    """Raise BadEvent for a record that could not be parsed."""
+    """Raise BadEvent if the record could not be parsed."""
     if record.problem is not None:
         raise bad_event(record, record.problem, hint=_HINT)
 
@@ -227,8 +209,8 @@ def require_event(record: Record) -> None:
 def parse_records(messages: Iterable[RawRecord]) -> list[Record]:
     """Parse many messages.
 
-    Python looks for cycles again and again while so many objects are made; JSON has none, and the
-    search would take as long as the parsing.
+    The garbage collector is off meanwhile: JSON has no cycles, and searching so many new objects for them would take as
+    long as parsing.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -240,7 +222,7 @@ def parse_records(messages: Iterable[RawRecord]) -> list[Record]:
 
 
 def parse_order(sequence: str) -> Order:
-    """Read `source.sequence`: a JSON list of two decimal LSNs, the first or both of which may be null."""
+    """Read `source.sequence`: a JSON list of two decimal LSNs, of which the first or both may be null."""
     found = _loads(sequence)
     if type(found) is not list:
         raise TypeError("not a list")
@@ -249,7 +231,7 @@ def parse_order(sequence: str) -> Order:
 
 
 def _lsn(text: Any) -> int:
-    # int() would take signs, underscores and a number's fraction too.
+    # int() would also accept signs, underscores and a number with a fraction.
     if type(text) is not str or not (text.isascii() and text.isdigit()):
         raise TypeError("not a decimal number in a text")
     lsn = int(text)

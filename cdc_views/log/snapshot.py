@@ -1,7 +1,7 @@
-"""The initial snapshot, as Debezium's notifications tell of it: all of it, or nothing.
+"""The initial snapshot, as Debezium's notifications report it: all of it, or nothing.
 
-A snapshot that was cut off and started again leaves rows in the log that no longer exist in the
-source: nothing ever deletes them. So a second start is an error, never a second try.
+A snapshot that was interrupted and started again leaves rows in the log that no longer exist in the source, and nothing
+ever deletes them. So a second start is an error, never a second try.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, CdcViewsError, ConnectorFailed, NotRunning, SnapshotInterrupted
-from cdc_views.log.connect import Connect, require_not_failed
-from cdc_views.log.notifications import notification_partition, told
+from cdc_views.log.connect import ConnectClient, require_not_failed
+from cdc_views.log.notifications import notification_partition, read_notification
 from cdc_views.log.reader import Reader
 from cdc_views.log.record import TopicPartition
 from cdc_views.log.topics import (
@@ -36,10 +36,10 @@ _INITIAL: Final = "Initial Snapshot"
 
 @dataclass(frozen=True)
 class SnapshotProgress:
-    """How far the snapshot is: tables done, rows of those tables, and the table being read.
+    """The progress of the snapshot: tables done, rows of those tables, and the table that is being read.
 
-    `rows_in_log` are those of all tables that can be read from their topics, `rows_per_second` how many came since
-    they were counted first; both only of a `wait_snapshot` that is given the tables.
+    `rows_in_log` counts the rows of all tables that can be read from their topics, `rows_per_second` is their rate
+    since they were first counted. Only a `wait_snapshot` that is given the tables fills both.
     """
 
     tables_done: int = 0
@@ -57,7 +57,7 @@ class SnapshotProgress:
             return self
         kind, data = notification.get("type"), notification.get("additional_data") or {}
         if kind == "ABORTED" or (kind == "STARTED" and self.started):
-            raise interrupted("was aborted" if kind == "ABORTED" else "was cut off and started again")
+            raise interrupted("was aborted" if kind == "ABORTED" else "was interrupted and started again")
         if kind == "STARTED":
             return replace(self, started=True)
         if kind == "SKIPPED":
@@ -71,7 +71,7 @@ class SnapshotProgress:
 
 
 def interrupted(how: str) -> SnapshotInterrupted:
-    """Make the error of a snapshot whose rows cannot be trusted."""
+    """Return the error of a snapshot whose rows cannot be trusted."""
     return SnapshotInterrupted(
         f"the initial snapshot {how}: the log may hold rows that the source no longer has",
         hint=RESET,
@@ -86,7 +86,7 @@ def _skipped() -> SnapshotInterrupted:
 
 
 class _Arriving:
-    """Counts the rows that are in the topics of these tables; a transaction's marker counts as one."""
+    """Counts the rows in the topics of these tables; a transaction marker counts as one."""
 
     def __init__(self, settings: LogSettings, tables: Iterable[TableName]) -> None:
         self._admin = admin_client(settings)
@@ -101,12 +101,14 @@ class _Arriving:
         return bool(self._begin) and time.monotonic() >= self._due_s
 
     def counted(self, progress: SnapshotProgress) -> SnapshotProgress:
-        """The progress with what has arrived; as it was where Kafka does not answer, which others notice."""
+        """Return the progress with the rows that have arrived; unchanged if Kafka does not answer, which
+        others notice.
+        """
         self._due_s = time.monotonic() + _COUNT_INTERVAL_S
         with suppress(NotRunning):
             ends, now = end_offsets(self._admin, self._begin, committed=True), time.monotonic()
             rows = sum(ends.values()) - sum(self._begin.values())
-            # Who begins to wait when some of it is there does not know how long that took.
+            # If some rows were there before the wait began, how long they took is not known.
             first_s, first_rows = self._first = self._first or (now, rows)
             per_second = (rows - first_rows) / (now - first_s) if now > first_s else 0.0
             return replace(progress, rows_in_log=rows, rows_per_second=per_second)
@@ -118,9 +120,9 @@ def wait_snapshot(
 ) -> None:
     """Return when the snapshot is complete. Raises SnapshotInterrupted and ConnectorFailed.
 
-    With `tables` their rows are counted, and progress is told now and then besides with every notification.
+    With `tables`, their rows are counted, and progress is also reported between notifications.
     """
-    connect = Connect(settings.connect_url)
+    connect = ConnectClient(settings.connect_url)
     deadline = time.monotonic() + settings.snapshot_timeout_s
     watch_s = time.monotonic() + _WATCH_INTERVAL_S
     progress, arriving = SnapshotProgress(), _Arriving(settings, tables)
@@ -146,9 +148,10 @@ def wait_snapshot(
 
 
 def require_one_snapshot(settings: LogSettings) -> None:
-    """Raise SnapshotInterrupted if one was begun again after it was complete; nothing is waited for.
+    """Raise SnapshotInterrupted if a snapshot was begun again after it was complete; does not wait.
 
-    Where its topic was made anew nothing is told, but then the tables' topics were, too, or what was read is known.
+    If the topic of notifications was deleted and created again, it has no notification. But then the tables' topics
+    were created again, too, or it is known what was read.
     """
     admin, partition, progress = admin_client(settings), notification_partition(settings), SnapshotProgress()
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
@@ -167,15 +170,15 @@ def require_one_snapshot(settings: LogSettings) -> None:
 
 def _notifications(reader: Reader) -> Iterator[dict[str, Any]]:
     for message in reader.read(_WAIT_S):
-        if (notification := told(message)).get("aggregate_type") == _INITIAL:
+        if (notification := read_notification(message)).get("aggregate_type") == _INITIAL:
             yield notification
 
 
-def _watch(connect: Connect, name: str) -> None:
+def _watch(connect: ConnectClient, name: str) -> None:
     try:
         task = connect.task_state(name)
     except NotRunning:
-        return  # a worker that restarts; if it was reading the snapshot, its next start says so
+        return  # the worker is restarting; if it was reading the snapshot, its next start reports that
     require_not_failed(name, task)
 
 

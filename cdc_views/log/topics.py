@@ -1,7 +1,7 @@
 """Topics of the log: their names, ids, partitions and settings, and the offsets between which they can be read.
 
-All topics are made by us before the connector starts, so that their ids are known even where a
-table has never had a row.
+The engine creates all topics before the connector starts, so that their ids are known even if a table has never had a
+row.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 REQUEST_TIMEOUT_S: Final = 15
 _POLL_S: Final = 0.05
-_NEWS_S: Final = 2.0  # in which a broker that has just started hears of topics
-_NONE_LATER: Final = -1  # what Kafka says of a time after the last record
+_NEWS_S: Final = 2.0  # time in which a broker that has just started learns about topics
+_NONE_LATER: Final = -1  # Kafka's answer for a time after the last record
 _KEEPING: Final = ("min.compaction.lag.ms", "delete.retention.ms")
 
 _AWAY: Final = (
@@ -45,25 +45,25 @@ _AWAY: Final = (
     KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR,
     KafkaError.THROTTLING_QUOTA_EXCEEDED,
 )  # fmt: skip
-# What a broker says of a partition that it was just given, as that of a new topic, or gets back after a restart.
+# What a broker answers for a partition that it was just given, such as that of a new topic, or after its restart.
 _UNSETTLED: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.BROKER_NOT_AVAILABLE,
     KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.NOT_CONTROLLER, KafkaError.KAFKA_STORAGE_ERROR,
-    KafkaError.UNKNOWN_TOPIC_ID,  # of a topic that not every broker knows of yet; what was made anew has another id
-    KafkaError.OFFSET_NOT_AVAILABLE,  # of a new leader that does not know yet how far the others are (KIP-207)
-    KafkaError._NOENT,  # no leaders at all, as right after a start
+    KafkaError.UNKNOWN_TOPIC_ID,  # a new topic; one that was created again has another id
+    KafkaError.OFFSET_NOT_AVAILABLE,  # a new leader that does not know yet how far the others are (KIP-207)
+    KafkaError._NOENT,  # no leader at all, as right after a start
 )  # fmt: skip
 PASSING: Final = frozenset({*_AWAY, *_UNSETTLED})
 """Codes of errors that go away by themselves."""
 
-# DefaultTopicNamingStrategy of Debezium: every other character becomes an underscore.
+# Debezium's DefaultTopicNamingStrategy: every other character becomes an underscore.
 _NOT_IN_TOPIC_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the brokers describe it; `settings` are in force, defaults included."""
+    """A topic as the brokers describe it; `settings` are those in force, defaults included."""
 
     name: str
     id: str
@@ -81,7 +81,7 @@ class Topic:
         return int(self.settings["delete.retention.ms"])
 
     def facts(self) -> dict[str, Any]:
-        """What must never change, as JSON."""
+        """Return what must never change, as JSON."""
         return _facts(self.id, self.partitions)
 
 
@@ -90,32 +90,32 @@ def _facts(identity: str, partitions: int) -> dict[str, Any]:
 
 
 def topic_name(prefix: str, table: TableName) -> str:
-    """Give the topic to which Debezium writes a table's changes."""
-    # Java replaces the two halves of a character beyond the 16 bits one by one.
+    """Return the topic to which Debezium writes a table's changes."""
+    # Java replaces a character beyond 16 bits as its two halves, one by one.
     return _NOT_IN_TOPIC_NAMES.sub(
         lambda found: "_" * (len(found[0].encode("utf-16-le")) // 2), f"{prefix}.{table.schema}.{table.table}"
     )
 
 
 def notification_topic(prefix: str) -> str:
-    """Give the topic in which Debezium tells how the snapshot gets on."""
+    """Return the topic in which Debezium reports the progress of the snapshot."""
     return f"{prefix}.notifications"
 
 
 def connector_heartbeat_topic(prefix: str) -> str:
-    """Give the topic that Debezium makes for its own heartbeats; nobody reads it."""
+    """Return the topic that Debezium creates for its own heartbeats; nobody reads it."""
     return f"__debezium-heartbeat.{prefix}"
 
 
 def topics_of(settings: LogSettings, tables: Iterable[TableName]) -> list[str]:
-    """Name the topics of a connector that exist: of these tables, and those of its own. Raises NotRunning."""
+    """Return the existing topics of a connector: those of these tables, and its own. Raises NotRunning."""
     prefix = settings.topic_prefix
     wanted = [*topic_names(prefix, tables), notification_topic(prefix), connector_heartbeat_topic(prefix)]
     return sorted(topic_facts(admin_client(settings), wanted))
 
 
 def topics_below(settings: LogSettings) -> list[str]:
-    """Name all topics whose names begin with the prefix and a dot, whoever made them. Raises NotRunning."""
+    """Return all topics whose names begin with the prefix and a dot, whoever created them. Raises NotRunning."""
     try:
         found = admin_client(settings).list_topics(timeout=REQUEST_TIMEOUT_S).topics
     except KafkaException as error:
@@ -124,7 +124,7 @@ def topics_below(settings: LogSettings) -> list[str]:
 
 
 def topic_names(prefix: str, tables: Iterable[TableName]) -> dict[str, TableName]:
-    """Map topics to their tables, service tables included. Raises BadConfig where two tables cannot both have one."""
+    """Map topics to their tables, service tables included. Raises BadConfig if two tables would share a topic."""
     names: dict[str, TableName] = {}
     alike: dict[str, str] = {}
     for table in (*tables, *SERVICE_TABLES):
@@ -142,7 +142,7 @@ def topic_names(prefix: str, tables: Iterable[TableName]) -> dict[str, TableName
 
 
 def admin_client(settings: LogSettings) -> AdminClient:
-    """Make a client for the brokers; it connects when it is used."""
+    """Return a client for the brokers; it connects when it is used."""
     return AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
 
 
@@ -154,7 +154,7 @@ def describe_topics(admin: AdminClient, names: Collection[str]) -> dict[str, Top
 
 
 def topic_facts(admin: AdminClient, names: Collection[str]) -> dict[str, Any]:
-    """Give of those of the named topics that exist what must never change (`Topic.facts`). Raises NotRunning."""
+    """Return what must never change (`Topic.facts`) of those of the named topics that exist. Raises NotRunning."""
     found = {}
     futures = admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
     for name, future in futures.items():
@@ -173,7 +173,7 @@ def ensure_topics(
 ) -> dict[str, Topic]:
     """Create the topics that are missing; `overrides` are settings of the tables' new topics.
 
-    Topics that exist are left as they are: `check_topics` says what is wrong with them.
+    Existing topics are not changed: `check_topic` reports what is wrong with them.
     """
     admin = admin_client(settings)
     wanted = topic_names(settings.topic_prefix, tables)
@@ -192,7 +192,7 @@ def ensure_topics(
         if name not in existing
     ]
     if notifications not in existing:
-        # Kept for ever: whoever starts later must still find that the snapshot was completed.
+        # Kept forever: an engine that starts later must still see that the snapshot was completed.
         keep = {"cleanup.policy": "delete", "retention.ms": "-1"}
         new.append(NewTopic(notifications, num_partitions=1, config=keep))
     if new:
@@ -201,7 +201,9 @@ def ensure_topics(
 
 
 def delete_topics(settings: LogSettings, tables: Iterable[TableName]) -> None:
-    """Delete the topics of these tables, the service tables' and the notifications, and wait until they are gone."""
+    """Delete the topics of these tables, of the service tables and of the notifications, and wait until
+    they are gone.
+    """
     names = [*topic_names(settings.topic_prefix, tables), notification_topic(settings.topic_prefix)]
     delete_named_topics(admin_client(settings), names)
 
@@ -222,7 +224,7 @@ def delete_named_topics(admin: AdminClient, names: list[str]) -> None:
 
 
 def check_topic(topic: Topic, least_lag_ms: int = LEAST_COMPACTION_LAG_MS) -> list[str]:
-    """Say what stands in the way of reading exactly from a table's topic."""
+    """Return what prevents exact reading of a table's topic."""
     problems = []
     if topic.settings["cleanup.policy"] != "compact":
         problems.append(f'cleanup.policy is "{topic.settings["cleanup.policy"]}", wanted "compact"')
@@ -232,7 +234,7 @@ def check_topic(topic: Topic, least_lag_ms: int = LEAST_COMPACTION_LAG_MS) -> li
 
 
 def require_same_topics(known: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Compare facts of before with those of now. Raises TopicChanged."""
+    """Compare earlier facts with those of now. Raises TopicChanged."""
     for name, facts in known.items():
         if found.get(name) != facts:
             state = f"is {found[name]}" if name in found else "is gone"
@@ -249,34 +251,36 @@ def require_kept_as_long(known: Mapping[str, Topic], found: Mapping[str, Topic])
         for setting in _KEEPING:
             if (now := int(topic.settings[setting])) < (before := int(known[name].settings[setting])):
                 raise TopicChanged(
-                    f'topic "{name}": {setting} is {now}, wanted at least {before}, as it was',
-                    hint="give it back and start the engine again; if the topic kept less while no engine ran, what "
-                    "was deleted then may be gone from the log: rebuild its table from a snapshot",
+                    f'topic "{name}": {setting} is {now}, wanted at least the former {before}',
+                    hint="restore the setting and start the engine again; if the topic kept less while no engine ran, "
+                    "the log may have lost deletes of that time: rebuild the table from a snapshot",
                 )
 
 
 def partitions_of(topic: Topic) -> list[TopicPartition]:
-    """Give the partitions of a topic."""
+    """Return the partitions of a topic."""
     return [TopicPartition(topic.name, number) for number in range(topic.partitions)]
 
 
 def end_offsets(
     admin: AdminClient, partitions: Iterable[TopicPartition], *, committed: bool = False
 ) -> dict[TopicPartition, int]:
-    """Give the offset after the last record of each partition; `committed`: that transactions do not hide."""
+    """Return the offset after the last record of each partition; `committed`: the last that no open
+    transaction hides.
+    """
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     return _plain(_offsets(admin, partitions, OffsetSpec.latest(), level))  # type: ignore[no-untyped-call]
 
 
 def committed_ends(admin: AdminClient, partitions: Iterable[TopicPartition]) -> tuple[Offsets, Offsets]:
-    """Give the offset after the last committed record of each partition, and the epochs of the leaders that say so."""
+    """Return the offset after the last committed record of each partition, and the epochs of the answering leaders."""
     found = _offsets(admin, partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
     epochs = {each: end.leader_epoch for each, end in found.items()}
     return _plain(found), {each: epoch for each, epoch in epochs.items() if epoch is not None and epoch >= 0}
 
 
 def begin_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Give the first offset of each partition."""
+    """Return the first offset of each partition."""
     level = IsolationLevel.READ_UNCOMMITTED
     return _plain(_offsets(admin, partitions, OffsetSpec.earliest(), level))  # type: ignore[no-untyped-call]
 
@@ -284,7 +288,7 @@ def begin_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> d
 def offsets_at(
     admin: AdminClient, partitions: Sequence[TopicPartition], timestamp_ms: int
 ) -> dict[TopicPartition, int]:
-    """Give the offset of the first record of each partition that is not older than this, or that after the last one."""
+    """Return the offset of each partition's first record that is not older than this time, else its end offset."""
     ends = end_offsets(admin, partitions)
     spec = OffsetSpec.for_timestamp(timestamp_ms)
     found = _plain(_offsets(admin, partitions, spec, IsolationLevel.READ_UNCOMMITTED, least=_NONE_LATER))
@@ -292,7 +296,7 @@ def offsets_at(
 
 
 def cluster_of(admin: AdminClient) -> str:
-    """Give the id of the brokers' cluster. Raises NotRunning."""
+    """Return the id of the brokers' cluster. Raises NotRunning."""
     try:
         return str(admin.describe_cluster(request_timeout=REQUEST_TIMEOUT_S).result().cluster_id)
     except KafkaException as error:
@@ -300,7 +304,7 @@ def cluster_of(admin: AdminClient) -> str:
 
 
 def unreachable(error: KafkaException) -> CdcViewsError:
-    """Turn an error of the client into ours."""
+    """Turn an error of the client into one of ours."""
     fact = error.args[0]
     return _away(fact.str()) if fact.code() in PASSING else LogError(f"Kafka refuses: {fact.str()}")
 
@@ -310,7 +314,9 @@ def _away(problem: str) -> NotRunning:
 
 
 def require_partitions(admin: AdminClient, partitions: Iterable[TopicPartition]) -> None:
-    """Look whether what a broker does not know of is gone, or only news to it. Raises TopicChanged, NotRunning."""
+    """Find out whether a partition that a broker does not know is gone, or new to it. Raises TopicChanged,
+    NotRunning.
+    """
     wanted = list(partitions)
     facts = topic_facts(admin, {each.topic for each in wanted})
     for each in sorted(wanted):
@@ -362,7 +368,7 @@ def _offsets(
                 raise unreachable(error) from None
             problem = error.args[0].str()
         else:
-            # To what was asked when the connection was lost librdkafka 2.16 answers -1001, and no error.
+            # If the connection is lost during a request, librdkafka 2.16 answers -1001 and no error.
             if all(each.offset >= least for each in found.values()):
                 return found
         if time.monotonic() - began > REQUEST_TIMEOUT_S:

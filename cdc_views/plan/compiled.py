@@ -1,7 +1,7 @@
-"""A view as the engine keeps it: what it reads, its key, its strategy, and its SQL over given relations.
+"""A view as the engine maintains it: its inputs, its key, its strategy, and its SQL over given relations.
 
-The SQL that runs is the text of the view file, in which only the names of its inputs are replaced: a
-parser that understands a construct a little wrong can then refuse a view, never change its meaning.
+The SQL that runs is the text of the view file, in which only the names of its inputs are replaced. So a parser that
+slightly misunderstands a construct can refuse a view, but never change its meaning.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from sqlglot import exp
 from cdc_views.plan.keys import Visit, derive_key
 from cdc_views.plan.names import column_names
 from cdc_views.plan.order import Completion, OrderCompletion
-from cdc_views.plan.rows import Rows
+from cdc_views.plan.relation import RelationFacts
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 
-Strategy = Literal["FULL"]
+StrategyName = Literal["FULL"]
 
-# Part of every fingerprint: raise it when the same text is to be kept in another way.
+# Part of every fingerprint: raise it if the same text is to be maintained in another way.
 _FORM: Final = "1"
 _RENAMED: Final = "SELECT * FROM (\n"
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -37,7 +37,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Replacement:
     """A piece of the SQL that names an input: `sql[start:end]` becomes the relation of `source`, then `after`.
 
-    Without `source` only `after` is put there.
+    If `source` is None, the piece becomes `after` alone.
     """
 
     start: int
@@ -50,8 +50,8 @@ class Replacement:
 class _Identity:
     """What decides the rows and the columns of a view's table; a view of another identity has another table.
 
-    `engine` is the version of Spark, whose analyser gives the columns their types. What sqlglot proves of the query is
-    in `key`. `tokens` are the text without layout and comments.
+    `engine` is the version of Spark, whose analyser gives the columns their types. What sqlglot proves about the query
+    is in `key`. `tokens` are the text without layout and comments.
     """
 
     form: str
@@ -66,12 +66,12 @@ class _Identity:
     completions: tuple[Completion, ...]
 
     def fingerprint(self) -> str:
-        """The name of the view's folder."""
+        """Return the name of the view's folder."""
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:16]
 
 
 def engine_version() -> str:
-    """The version of Spark that runs the views."""
+    """Return the version of Spark that runs the views."""
     return version("pyspark")
 
 
@@ -79,18 +79,17 @@ def engine_version() -> str:
 class CompiledView:
     """A view ready to run.
 
-    `inputs` are named as in the manifest; `key` has the view's columns that identify a row, is empty if
-    the view has at most one row, and None if no key is proven: rows are then told apart by their content.
-    `reason` says why the strategy is what it is, `key_reason` the same of the key. `fingerprint` changes
-    whenever the table of the view must be made anew. `columns` are names for all columns of the SELECT: those that
-    the view declares, or Postgres's where one has none; None where the SELECT names them all. One that `is_refused` is
-    not to be run: only its name and its inputs are known.
+    `inputs` are named as in the manifest. `key` has the view's columns that identify a row; it is empty if the view has
+    at most one row, and None if no key is proven: then rows are told apart by their content. `reason` explains the
+    strategy, `key_reason` the key. `fingerprint` changes whenever the view's table must be rebuilt. `columns` are names
+    for all columns of the SELECT: those that the view declares, or Postgres's names for columns without one; None if
+    the SELECT names them all. A view that `is_refused` must not be run: only its name and its inputs are known.
     """
 
     definition: ViewDefinition
     inputs: tuple[str, ...]
     key: tuple[str, ...] | None
-    strategy: Strategy
+    strategy: StrategyName
     reason: str
     fingerprint: str
     key_reason: str
@@ -99,11 +98,11 @@ class CompiledView:
     is_refused: bool = False
 
     def query(self, relations: Mapping[str, str]) -> str:
-        """The view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
+        """Return the view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
         return "".join(text for text, _ in self._pieces(relations))
 
     def offset_of(self, position: int, relations: Mapping[str, str]) -> int:
-        """The offset in the view's own text of a position in `query(relations)`."""
+        """Return the offset in the view's own text of a position in `query(relations)`."""
         for text, (begin, end) in self._pieces(relations):
             if position < len(text):
                 return begin + (position if self.definition.sql[begin:end] == text else 0)
@@ -111,9 +110,10 @@ class CompiledView:
         return len(self.definition.sql)
 
     def fragment(self, relations: Mapping[str, str], span: tuple[int, int] | None) -> tuple[str, str]:
-        """`file:line:column` and the text, as written, of a part of `query(relations)`; of the SELECT without one.
+        """Return `file:line:column` and the text, as written, of a part of `query(relations)`; by default of the
+        SELECT.
 
-        The text is empty where nothing of the part is written in the view.
+        The text is empty if nothing of the part is written in the view.
         """
         sql = self.definition.sql
         first, last = span if span is not None else (0, len(self.query(relations)))
@@ -127,7 +127,7 @@ class CompiledView:
         return self.definition.place(start), sql[start:end]
 
     def _pieces(self, relations: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, int]]]:
-        """The parts of the query, each with the part of the view's text that it stands for."""
+        """Yield the parts of the query, each with the part of the view's text that it stands for."""
         sql, position = self.definition.sql, 0
         if self.columns is not None:
             yield _RENAMED, (0, 0)
@@ -143,7 +143,7 @@ class CompiledView:
 
 
 def refused_view(definition: ViewDefinition, inputs: tuple[str, ...]) -> CompiledView:
-    """A view of which only the name and the inputs are known."""
+    """Return a view of which only the name and the inputs are known."""
     return CompiledView(definition, inputs, None, "FULL", "it is refused", "", "", (), None, is_refused=True)
 
 
@@ -155,8 +155,8 @@ def compile_view(
 ) -> CompiledView:
     """Compile a view of the graph. Raises UnsupportedView with file, line and column.
 
-    `schemas` has the columns of inputs and their types in the source's catalog, `keys` the keys of
-    inputs; both may leave inputs out, of which less can then be proven.
+    `schemas` has the columns of inputs with their types in the source's catalog, `keys` the keys of inputs. Less can be
+    proven about inputs that are missing from either.
     """
     with naming_deep_nesting(definition):
         return _compiled(graph.query(definition.name), graph, schemas, keys)
@@ -211,13 +211,13 @@ def _view_rows(
     schemas: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, tuple[str, ...]],
     visit: Visit,
-) -> Rows:
+) -> RelationFacts:
     sources = {id(reference.node): graph.source(query.definition.name, reference) for reference in query.references}
 
-    def rows_of(table: exp.Table) -> Rows:
+    def rows_of(table: exp.Table) -> RelationFacts:
         source = sources[id(table)]
         columns, key = schemas.get(source), keys.get(source)
-        return Rows(
+        return RelationFacts(
             None if columns is None else tuple(columns),
             {name.lower(): kind for name, kind in (columns or {}).items()},
             None if key is None else tuple(name.lower() for name in key),

@@ -1,6 +1,7 @@
-"""Where Spark SQL and Postgres give different answers for the same text: what `explain` and `check` say of it.
+"""Where Spark SQL and Postgres give different answers for the same text, as `explain` and `check` report it.
 
-Each difference is proven by cases in tests/dialect_cases.py, which ask both engines; docs/dialect.md is made of them.
+Each difference is proven by cases in tests/dialect_cases.py, which run on both engines; docs/dialect.md is generated
+from them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Final
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A difference between the engines: what each does, and how to write what the other does."""
+class DialectDifference:
+    """A difference between the engines: what each does, and how to write what Postgres does."""
 
     name: str
     spark: str
@@ -25,55 +26,118 @@ class Note:
 
     place: str
     fragment: str
-    difference: Difference
+    difference: DialectDifference
 
     def problem(self) -> str:
-        """What differs, in one line."""
+        """Return what differs, in one line."""
         return f'{self.place}: "{self.fragment}": Spark {self.difference.spark}; Postgres {self.difference.postgres}'
 
 
 DIFFERENCES: Final = {
     difference.name: difference
     for difference in (
-        Difference("null order", "puts NULL first in ascending order", "puts NULL last",
-                   "write NULLS LAST (with DESC: NULLS FIRST)"),
-        Difference("integer division", "gives a fraction for integers", "gives a whole number", "write div"),
-        Difference("backslash", "reads a backslash in a literal as an escape", "keeps the backslash",
-                   r"write r'^\d+$', or '^\\d+$'"),
-        Difference("double quotes", "reads double quotes as a text", "reads them as a column's name",
-                   "write the name in backticks, or without quotes"),
-        Difference("day of week", "counts Sunday as 1", "counts Sunday as 0", "write dayofweek(x) - 1"),
-        Difference("rounding of floats", "rounds half away from zero", "rounds half of a float to the even number",
-                   "write rint(x), or round a decimal"),
-        Difference("cast to integer", "cuts the fraction off", "rounds", "write CAST(round(x) AS INT) for a decimal, "
-                   "CAST(rint(x) AS INT) for a float"),
-        Difference("decimal without digits", "takes DECIMAL for DECIMAL(10, 0)", "keeps every digit",
-                   "write precision and scale, as DECIMAL(38, 10)"),
-        Difference("float", "takes FLOAT for 4 bytes", "takes FLOAT for 8 bytes", "write DOUBLE"),
-        Difference("length in a cast", "cuts nothing off by CAST(x AS VARCHAR(n))", "cuts the text off",
-                   "write left(x, n)"),
-        Difference("numbers as text", "prints floats as 1.0 and 1.0E10", "prints 1 and 10000000000",
-                   "cast to a decimal, then to STRING"),
-        Difference("order of text", "orders texts by their bytes", "orders them by the database's collation",
-                   'nothing if the collation is C; else write COLLATE "C" in Postgres to have what Spark answers'),
-        Difference("concat of NULL", "gives NULL for concat() with a NULL", "leaves NULL out",
-                   "write concat_ws('', ...)"),
-        Difference("substring", "counts a negative start from the end, and takes 0 for 1",
-                   "starts before the first character", "write a start of 1 or more"),
-        Difference("array index", "counts elements from 0", "counts them from 1", "write element_at(x, n)"),
-        Difference("initcap", "begins a word after a space", "begins a word after anything but a letter or digit",
-                   "nothing: there is no function of Spark with Postgres's words"),
-        Difference("regexp_replace", "replaces every match", "replaces the first match",
-                   "write regexp_replace(x, pattern, text, 'g') in Postgres to have what Spark answers"),
-        Difference("log", "takes log(x) for the natural logarithm", "takes log(x) for the one of base 10",
-                   "write log10(x)"),
-        Difference("power", "takes ^ for the exclusive or of bits", "takes ^ for the power", "write power(x, y)"),
-        Difference("avg of integers", "gives a float", "gives a numeric", "write avg(CAST(x AS DECIMAL(20, 0)))"),
-        Difference("digits of a product", "cuts decimals of a product off that has more than 38 digits",
-                   "keeps every digit", "cast both sides to fewer digits"),
-        Difference("digits of a quotient", "gives a quotient of decimals the scale of its types",
-                   "gives it some 16 significant digits or more", "round both to the digits that count"),
-        Difference("order in arrays", "puts NULL first in sort_array()", "puts NULL last by array_agg(x ORDER BY x)",
-                   "write array_sort(x)"),
+        DialectDifference(
+            "null order",
+            "puts NULL first in ascending order",
+            "puts NULL last",
+            "write NULLS LAST (with DESC: NULLS FIRST)",
+        ),
+        DialectDifference("integer division", "gives a fraction for integers", "gives a whole number", "write div"),
+        DialectDifference(
+            "backslash",
+            "reads a backslash in a literal as an escape",
+            "keeps the backslash",
+            r"write r'^\d+$', or '^\\d+$'",
+        ),
+        DialectDifference(
+            "double quotes",
+            "reads double quotes as a text",
+            "reads them as a column's name",
+            "write the name in backticks, or without quotes",
+        ),
+        DialectDifference("day of week", "counts Sunday as 1", "counts Sunday as 0", "write dayofweek(x) - 1"),
+        DialectDifference(
+            "rounding of floats",
+            "rounds half away from zero",
+            "rounds half of a float to the even number",
+            "write rint(x), or round a decimal",
+        ),
+        DialectDifference(
+            "cast to integer",
+            "cuts the fraction off",
+            "rounds",
+            "write CAST(round(x) AS INT) for a decimal, CAST(rint(x) AS INT) for a float",
+        ),
+        DialectDifference(
+            "decimal without digits",
+            "takes DECIMAL for DECIMAL(10, 0)",
+            "keeps every digit",
+            "write precision and scale, as DECIMAL(38, 10)",
+        ),
+        DialectDifference("float", "takes FLOAT for 4 bytes", "takes FLOAT for 8 bytes", "write DOUBLE"),
+        DialectDifference(
+            "length in a cast", "cuts nothing off by CAST(x AS VARCHAR(n))", "cuts the text off", "write left(x, n)"
+        ),
+        DialectDifference(
+            "numbers as text",
+            "prints floats as 1.0 and 1.0E10",
+            "prints 1 and 10000000000",
+            "cast to a decimal, then to STRING",
+        ),
+        DialectDifference(
+            "order of text",
+            "orders texts by their bytes",
+            "orders them by the database's collation",
+            'nothing if the collation is C; else write COLLATE "C" in Postgres to have what Spark answers',
+        ),
+        DialectDifference(
+            "concat of NULL", "gives NULL for concat() with a NULL", "leaves NULL out", "write concat_ws('', ...)"
+        ),
+        DialectDifference(
+            "substring",
+            "counts a negative start from the end, and takes 0 for 1",
+            "starts before the first character",
+            "write a start of 1 or more",
+        ),
+        DialectDifference("array index", "counts elements from 0", "counts them from 1", "write element_at(x, n)"),
+        DialectDifference(
+            "initcap",
+            "begins a word after a space",
+            "begins a word after anything but a letter or digit",
+            "nothing: there is no function of Spark with Postgres's words",
+        ),
+        DialectDifference(
+            "regexp_replace",
+            "replaces every match",
+            "replaces the first match",
+            "write regexp_replace(x, pattern, text, 'g') in Postgres to have what Spark answers",
+        ),
+        DialectDifference(
+            "log", "takes log(x) for the natural logarithm", "takes log(x) for the one of base 10", "write log10(x)"
+        ),
+        DialectDifference(
+            "power", "takes ^ for the exclusive or of bits", "takes ^ for the power", "write power(x, y)"
+        ),
+        DialectDifference(
+            "avg of integers", "gives a float", "gives a numeric", "write avg(CAST(x AS DECIMAL(20, 0)))"
+        ),
+        DialectDifference(
+            "digits of a product",
+            "cuts decimals of a product off that has more than 38 digits",
+            "keeps every digit",
+            "cast both sides to fewer digits",
+        ),
+        DialectDifference(
+            "digits of a quotient",
+            "gives a quotient of decimals the scale of its types",
+            "gives it some 16 significant digits or more",
+            "round both to the digits that count",
+        ),
+        DialectDifference(
+            "order in arrays",
+            "puts NULL first in sort_array()",
+            "puts NULL last by array_agg(x ORDER BY x)",
+            "write array_sort(x)",
+        ),
     )
-}  # fmt: skip
+}

@@ -1,4 +1,4 @@
-"""What `explain` shows of a view: how it is kept, why, and the SQL that runs."""
+"""What `explain` shows of a view: how it is maintained, why, and the SQL that runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cdc_views.plan.dialect import Note
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a view is kept.
+    """How a view is maintained.
 
-    `key` is None where rows are told apart by their content; `sql` names the inputs as the manifest does.
+    `key` is None if rows are told apart by their content; `sql` names the inputs as the manifest does.
     """
 
     view: str
@@ -25,7 +25,9 @@ class Explanation:
     notes: tuple[Note, ...] = ()
 
     def lines(self) -> list[str]:
-        """The explanation as text, a fact a line, the SQL and what Postgres answers otherwise last."""
+        """Return the explanation as lines of text: one fact a line, then the SQL, then the differences from
+        Postgres.
+        """
         key = "none" if self.key is None else f"({', '.join(self.key)})"
         return [
             f"view: {self.view}",
@@ -40,7 +42,7 @@ class Explanation:
 
 
 def explain(compiled: CompiledView, notes: tuple[Note, ...] = ()) -> Explanation:
-    """Explain a compiled view; `notes` says where Postgres would answer otherwise."""
+    """Explain a compiled view; `notes` are the places where Postgres would give another answer."""
     return Explanation(
         view=compiled.definition.name,
         strategy=compiled.strategy,

@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.rows import Rows, Source, Sources
+from cdc_views.plan.relation import ColumnRef, FromClause, RelationFacts
 
 _FAMILIES: Final = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), "integer"),
@@ -23,35 +23,37 @@ _FAMILIES: Final = {
     "date": "date",
 }
 
-Join = tuple[exp.Join, str, Rows]  # with the alias and the rows of its right side
+Join = tuple[exp.Join, str, RelationFacts]  # with the alias and the facts of its right side
 
 
 @dataclass(frozen=True)
-class Frame:
-    """The rows of a FROM: their key, whether a column of it may be NULL, and columns that are always equal."""
+class JoinFacts:
+    """What is known of the rows of a FROM: their key, whether it may hold NULL, and columns that are always equal."""
 
-    key: tuple[Source, ...] | None
+    key: tuple[ColumnRef, ...] | None
     nullable: bool
     reason: str
-    equal: tuple[tuple[Source, Source], ...] = ()
+    equal: tuple[tuple[ColumnRef, ColumnRef], ...] = ()
 
-    def equal_to(self, column: Source) -> set[Source]:
-        """The columns that have the value of `column` in every row."""
+    def equal_to(self, column: ColumnRef) -> set[ColumnRef]:
+        """Return the columns that have the value of `column` in every row."""
         found = {column}
         for _ in self.equal:
             found |= {b for pair in self.equal for a, b in (pair, pair[::-1]) if a in found}
         return found
 
 
-def join_frame(first: str, rows: Rows, joins: Sequence[Join], where: exp.Expr | None) -> tuple[Sources, Frame]:
-    """The sources of a FROM and the key of their join."""
-    sources = Sources({first: rows})
+def join_frame(
+    first: str, rows: RelationFacts, joins: Sequence[Join], where: exp.Expr | None
+) -> tuple[FromClause, JoinFacts]:
+    """Return the FROM clause and what is known of its rows."""
+    sources = FromClause({first: rows})
     key = None if rows.key is None else tuple((first, name) for name in rows.key)
-    frame = Frame(key, rows.nullable, rows.reason if key is None or not joins else "the keys of the joined tables")
+    frame = JoinFacts(key, rows.nullable, rows.reason if key is None or not joins else "the keys of the joined tables")
     for join, alias, right in joins:
         before = sources
         if alias in sources.rows:
-            return replace(sources, has_more=True), Frame(None, False, f'"{alias}" stands for two tables')
+            return replace(sources, has_more=True), JoinFacts(None, False, f'"{alias}" stands for two tables')
         sources = _with_source(sources, join, alias, right)
         frame = _joined(frame, before, sources, (join, alias, right), where)
     if all(_is_inner(join) for join, _, _ in joins):
@@ -60,25 +62,25 @@ def join_frame(first: str, rows: Rows, joins: Sequence[Join], where: exp.Expr | 
     return sources, frame
 
 
-def _with_source(sources: Sources, join: exp.Join, alias: str, right: Rows) -> Sources:
+def _with_source(sources: FromClause, join: exp.Join, alias: str, right: RelationFacts) -> FromClause:
     hidden = sources.hidden | ({alias} if join.kind in ("SEMI", "ANTI") else frozenset())
     merged = dict(sources.merged)
     for column in join.args.get("using") or ():
         name = column.name.lower()
-        # Of an outer join on the right, the column has values of either side.
+        # In an outer join that keeps the right side, the column has values of either side.
         merged[name] = sources.resolve(exp.column(name)) if join.side in ("", "LEFT") else None
     has_more = sources.has_more or join.method == "NATURAL" or isinstance(join.this, exp.Lateral)
-    return Sources({**sources.rows, alias: right}, hidden, has_more, merged)
+    return FromClause({**sources.rows, alias: right}, hidden, has_more, merged)
 
 
-def _joined(frame: Frame, before: Sources, after: Sources, joined: Join, where: exp.Expr | None) -> Frame:
+def _joined(frame: JoinFacts, before: FromClause, after: FromClause, joined: Join, where: exp.Expr | None) -> JoinFacts:
     join, alias, right = joined
     if join.kind in ("SEMI", "ANTI") or frame.key is None:
         return frame
     if right.key is None:
-        return Frame(None, False, f'"{alias}" has no key: {right.reason}')
+        return JoinFacts(None, False, f'"{alias}" has no key: {right.reason}')
     if join.method == "NATURAL" or isinstance(join.this, exp.Lateral):
-        return Frame(None, False, "NATURAL and LATERAL joins have no key")
+        return JoinFacts(None, False, "NATURAL and LATERAL joins have no key")
     conditions = list(_conditions([joined], where if _is_inner(join) else None))
     right_key = tuple((alias, name) for name in right.key)
     fixes_right = _fixed(right_key, conditions, after, frozenset(before.rows)) or _using(join, right_key, before, after)
@@ -86,11 +88,11 @@ def _joined(frame: Frame, before: Sources, after: Sources, joined: Join, where: 
     if fixes_right and join.side in ("", "LEFT"):
         return frame
     if fixes_left and join.side in ("", "RIGHT"):
-        return Frame(right_key, right.nullable, frame.reason)
+        return JoinFacts(right_key, right.nullable, frame.reason)
     may_miss = {"LEFT": right.nullable, "RIGHT": frame.nullable, "FULL": right.nullable or frame.nullable}
     if may_miss.get(join.side, False) or (join.side and not (right_key and frame.key)):
-        return Frame(None, False, f'the key of an outer joined side may be NULL, beside "{alias}"')
-    return Frame(frame.key + right_key, bool(join.side) or frame.nullable or right.nullable, frame.reason)
+        return JoinFacts(None, False, f'the key of an outer joined side may be NULL, beside "{alias}"')
+    return JoinFacts(frame.key + right_key, bool(join.side) or frame.nullable or right.nullable, frame.reason)
 
 
 def _is_inner(join: exp.Join) -> bool:
@@ -98,7 +100,7 @@ def _is_inner(join: exp.Join) -> bool:
 
 
 def _conditions(joins: Iterable[Join], where: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The conditions that hold in every row, each by itself."""
+    """Yield the conditions that hold in every row, one by one."""
     for condition in (*(join.args.get("on") for join, _, _ in joins), where):
         if isinstance(condition, exp.And):
             yield from condition.flatten()
@@ -106,8 +108,8 @@ def _conditions(joins: Iterable[Join], where: exp.Expr | None) -> Iterator[exp.E
             yield condition
 
 
-def _fixed(key: Sequence[Source], conditions: Sequence[exp.Expr], sources: Sources, by: frozenset[str]) -> bool:
-    """Whether each column of `key` is set equal to a column of the sources `by`, or to a literal."""
+def _fixed(key: Sequence[ColumnRef], conditions: Sequence[exp.Expr], sources: FromClause, by: frozenset[str]) -> bool:
+    """Whether each column of `key` is set equal to a column of the relations `by`, or to a literal."""
     found = set()
     for condition in conditions:
         if not isinstance(condition, exp.EQ):
@@ -122,7 +124,7 @@ def _fixed(key: Sequence[Source], conditions: Sequence[exp.Expr], sources: Sourc
     return found.issuperset(key)
 
 
-def _using(join: exp.Join, right_key: Sequence[Source], before: Sources, after: Sources) -> bool:
+def _using(join: exp.Join, right_key: Sequence[ColumnRef], before: FromClause, after: FromClause) -> bool:
     """Whether USING names the whole key of the right side."""
     found = set()
     for column in join.args.get("using") or ():
@@ -131,14 +133,14 @@ def _using(join: exp.Join, right_key: Sequence[Source], before: Sources, after: 
     return bool(right_key) and found.issuperset(right_key)
 
 
-def _equal_columns(condition: exp.Expr, sources: Sources) -> Iterator[tuple[Source, Source]]:
+def _equal_columns(condition: exp.Expr, sources: FromClause) -> Iterator[tuple[ColumnRef, ColumnRef]]:
     if isinstance(condition, exp.EQ):
         left, right = sources.resolve(condition.left), sources.resolve(condition.right)
         if left and right and _same_family(left, right, sources):
             yield left, right
 
 
-def _same_family(left: Source | None, right: Source | None, sources: Sources) -> bool:
+def _same_family(left: ColumnRef | None, right: ColumnRef | None, sources: FromClause) -> bool:
     """Whether equality of two columns compares their values as they are."""
     family = _FAMILIES.get(sources.type_of(left) or "")
     return family is not None and family == _FAMILIES.get(sources.type_of(right) or "")

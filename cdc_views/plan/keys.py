@@ -1,10 +1,10 @@
-"""Which columns identify a view's rows: derived from its SQL where that can be proven, else none.
+"""Which columns identify a view's rows: derived from its SQL if that can be proven, else none.
 
-The rules: a table has its primary key; a filter, a projection and a window keep it; an inner join has
-both keys, or one side's where the join fixes the other side's key; an outer join too, if the key of the
-side that may be missing is never NULL; GROUP BY has its columns; DISTINCT and the set operations without
-ALL have all columns; an aggregate without GROUP BY has one row, so its key is empty. Whatever is not
-certain (functions that make rows, UNION ALL, names that cannot be resolved) has no key.
+The rules: a table has its primary key. A filter, a projection and a window keep it. An inner join has both keys, or one
+side's if the join fixes the other side's key; an outer join too, if the key of the side that may be missing is never
+NULL. GROUP BY has its columns. DISTINCT and the set operations without ALL have all columns. An aggregate without GROUP
+BY has one row, so its key is empty. Whatever is not certain (functions that return rows, UNION ALL, names that cannot
+be resolved) has no key.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.joins import Frame, join_frame
-from cdc_views.plan.rows import Output, Rows, Sources, no_key
+from cdc_views.plan.joins import JoinFacts, join_frame
+from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key
 
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
 )
 
-Tables = Callable[[exp.Table], Rows]  # what is known of a table or view that the query names
+TableFacts = Callable[[exp.Table], RelationFacts]  # what is known of a table or view that the query names
 
 
 @dataclass(frozen=True)
 class Selected:
     """What is known of a query, or of a SELECT in it: its FROM, its columns, and its rows before ORDER BY and LIMIT.
 
-    `groups` are what identifies a group of a SELECT with aggregates, of which () has one; else None.
+    `groups` identify a group of a SELECT with aggregates; empty if all rows are one group, None without aggregates.
     """
 
-    sources: Sources
-    frame: Frame
-    outputs: Sequence[Output]
-    rows: Rows
+    sources: FromClause
+    frame: JoinFacts
+    outputs: Sequence[OutputColumn]
+    rows: RelationFacts
     groups: Sequence[exp.Expr] | None
 
 
@@ -46,12 +46,12 @@ Visit = Callable[[exp.Expr, Selected], None]  # called for every SELECT, set ope
 class _Scope:
     """What names stand for in a query: its CTEs, then the view's inputs."""
 
-    tables: Tables
+    tables: TableFacts
     visit: Visit
-    ctes: Mapping[str, Rows] = field(default_factory=dict)
+    ctes: Mapping[str, RelationFacts] = field(default_factory=dict)
 
-    def rows(self, table: exp.Table) -> Rows:
-        """What is known of a table, view, CTE or function in FROM."""
+    def rows(self, table: exp.Table) -> RelationFacts:
+        """Return what is known of a table, view, CTE or function in FROM."""
         if not isinstance(table.this, exp.Identifier):
             return no_key("a function in FROM has no key")
         if not table.args.get("db") and table.name.lower() in self.ctes:
@@ -59,17 +59,17 @@ class _Scope:
         return self.tables(table)
 
 
-def derive_key(query: exp.Query, tables: Tables, visit: Visit = lambda query, selected: None) -> Rows:
-    """What is known of a query's rows: columns, types, and a key or why there is none."""
+def derive_key(query: exp.Query, tables: TableFacts, visit: Visit = lambda query, selected: None) -> RelationFacts:
+    """Return what is known of a query's rows: columns, types, and a key or why there is none."""
     return _query(query, _Scope(tables, visit))
 
 
 def makes_rows(item: exp.Expr) -> bool:
-    """Whether an item of a SELECT makes several rows of one, as explode()."""
+    """Whether an item of a SELECT makes several rows out of one, as explode() does."""
     return any(map(_is_generator, _own_nodes(item)))
 
 
-def _query(query: exp.Expr, scope: _Scope) -> Rows:
+def _query(query: exp.Expr, scope: _Scope) -> RelationFacts:
     if isinstance(with_ := query.args.get("with_"), exp.With):
         scope = _with_ctes(with_, scope)
     if isinstance(query, exp.Select):
@@ -83,9 +83,9 @@ def _query(query: exp.Expr, scope: _Scope) -> Rows:
     return no_key("a list of values has no key")
 
 
-def _of_rows(rows: Rows) -> Selected:
-    columns = [Output(name, is_many=not name) for name in rows.columns or ("",)]
-    return Selected(Sources({}), Frame(None, False, rows.reason), columns, rows, None)
+def _of_rows(rows: RelationFacts) -> Selected:
+    columns = [OutputColumn(name, is_many=not name) for name in rows.columns or ("",)]
+    return Selected(FromClause({}), JoinFacts(None, False, rows.reason), columns, rows, None)
 
 
 def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
@@ -96,26 +96,26 @@ def _with_ctes(with_: exp.With, scope: _Scope) -> _Scope:
     return scope
 
 
-def _renamed(rows: Rows, aliased: exp.Expr) -> Rows:
-    """The rows with the column names of an alias like `t(a, b)`."""
+def _renamed(rows: RelationFacts, aliased: exp.Expr) -> RelationFacts:
+    """The facts with the column names of an alias like `t(a, b)`."""
     names = [column.name for column in aliased.args["alias"].columns] if aliased.args.get("alias") else []
     return rows.renamed(names) if names else rows
 
 
-def _set_operation(query: exp.SetOperation, scope: _Scope) -> Rows:
+def _set_operation(query: exp.SetOperation, scope: _Scope) -> RelationFacts:
     left = _query(query.left, scope)
     _query(query.right, scope)
-    result = Rows(left.columns, {}, None, "", spelling=left.spelling)
+    result = RelationFacts(left.columns, {}, None, "", spelling=left.spelling)
     if query.args.get("distinct"):
         result = result.with_all_columns_as_key("all columns of a set operation")
     else:
-        # The key of the left side does not do: its values become those of the wider type of both sides.
+        # The key of the left side is no key of the result: its values become those of the wider type of both sides.
         result = replace(result, reason=f"{type(query).__name__.upper()} ALL may have a row twice")
     scope.visit(query, _of_rows(result))
     return result
 
 
-def _select(select: exp.Select, scope: _Scope) -> Rows:
+def _select(select: exp.Select, scope: _Scope) -> RelationFacts:
     sources, frame = _from(select, scope)
     outputs = _outputs(select, sources)
     rows = _selected_rows(select, sources, frame, outputs)
@@ -125,7 +125,9 @@ def _select(select: exp.Select, scope: _Scope) -> Rows:
     return rows
 
 
-def _selected_rows(select: exp.Select, sources: Sources, frame: Frame, outputs: Sequence[Output]) -> Rows:
+def _selected_rows(
+    select: exp.Select, sources: FromClause, frame: JoinFacts, outputs: Sequence[OutputColumn]
+) -> RelationFacts:
     rows = _named(outputs)
     nodes = [node for item in select.expressions for node in _own_nodes(item)]
     if any(map(makes_rows, select.expressions)):
@@ -143,7 +145,7 @@ def _selected_rows(select: exp.Select, sources: Sources, frame: Frame, outputs: 
 
 
 def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of the expressions of a SELECT; of the queries in them, only where they begin."""
+    """Yield the nodes of the expressions of a SELECT; of the queries in them, only the root."""
     pending = [node for name, value in select.args.items() if name not in ("with_", "from_")
                for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]  # fmt: skip
     while pending:
@@ -156,34 +158,34 @@ def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def nested_queries(select: exp.Select) -> Iterator[exp.Expr]:
-    """The queries in the expressions of a SELECT, and those of LATERAL."""
+    """Yield the queries in the expressions of a SELECT, and those of LATERAL."""
     return (node for node in own_nodes(select) if isinstance(node, exp.Query) and not isinstance(node, exp.Table))
 
 
-def _from(select: exp.Select, scope: _Scope) -> tuple[Sources, Frame]:
-    """The tables of a SELECT by alias, and the key of their join."""
+def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
+    """The relations of a FROM by alias, and what is known of their join."""
     from_ = select.args.get("from_")
     if from_ is None:
-        return Sources({}), Frame((), False, "a SELECT without FROM has one row")
+        return FromClause({}), JoinFacts((), False, "a SELECT without FROM has one row")
     where = select.args.get("where")
     first, rows = _source(from_.this, scope)
     joins = [(join, *_source(join.this, scope)) for join in select.args.get("joins") or ()]
     sources, frame = join_frame(first, rows, joins, where.this if where else None)
     nodes = [from_.this, *(join.this for join, _, _ in joins)]
     if any(node.args.get("pivots") for node in nodes):
-        return replace(sources, has_more=True), Frame(None, False, "PIVOT has no key")
+        return replace(sources, has_more=True), JoinFacts(None, False, "PIVOT has no key")
     for lateral in select.args.get("laterals") or ():
-        frame = Frame(None, False, "LATERAL VIEW makes rows")
+        frame = JoinFacts(None, False, "LATERAL VIEW makes rows")
         alias = lateral.args.get("alias")
         names = tuple(column.name for column in alias.columns) if alias else ()
-        rows = Rows(names, {}, None, frame.reason)
-        # Without names for its columns Spark makes them up.
+        rows = RelationFacts(names, {}, None, frame.reason)
+        # Spark makes up names for its columns if there are none.
         sources = replace(sources.with_rows(lateral.alias.lower(), rows), has_more=sources.has_more or not names)
     return sources, frame
 
 
-def _source(node: exp.Expr, scope: _Scope) -> tuple[str, Rows]:
-    """The alias of a source in FROM, in lower case, and what is known of it."""
+def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
+    """The alias of an item of FROM, in lower case, and what is known of it."""
     name = node.alias_or_name.lower()
     if isinstance(node, exp.Table):
         return name, _renamed(scope.rows(node), node)
@@ -192,9 +194,9 @@ def _source(node: exp.Expr, scope: _Scope) -> tuple[str, Rows]:
     return name, no_key("a source in FROM that is neither a table nor a query has no key")
 
 
-def _outputs(select: exp.Select, sources: Sources) -> list[Output]:
-    """The columns of a SELECT; one without name stands for columns that are not known."""
-    found: list[Output] = []
+def _outputs(select: exp.Select, sources: FromClause) -> list[OutputColumn]:
+    """The columns of a SELECT; one without a name stands for columns that are not known."""
+    found: list[OutputColumn] = []
     for item in select.expressions:
         value = item.unalias()
         if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
@@ -202,19 +204,19 @@ def _outputs(select: exp.Select, sources: Sources) -> list[Output]:
         else:
             origin = sources.resolve(value)
             name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
-            found.append(Output(name, value, origin, sources.type_of(origin), isinstance(item, exp.Aliases)))
+            found.append(OutputColumn(name, value, origin, sources.type_of(origin), isinstance(item, exp.Aliases)))
     return found
 
 
-def _named(outputs: Sequence[Output]) -> Rows:
+def _named(outputs: Sequence[OutputColumn]) -> RelationFacts:
     names = None if any(output.is_many for output in outputs) else tuple(output.name for output in outputs)
     types = {output.name.lower(): output.type for output in outputs if output.name and output.type}
     spelling = {output.name.lower(): output.name for output in outputs if output.name}
-    return Rows(names, types, None, "", spelling=spelling)
+    return RelationFacts(names, types, None, "", spelling=spelling)
 
 
-def _projected(outputs: Sequence[Output], frame: Frame, rows: Rows) -> Rows:
-    """The key of the join, if its columns, or ones that always equal them, are selected."""
+def _projected(outputs: Sequence[OutputColumn], frame: JoinFacts, rows: RelationFacts) -> RelationFacts:
+    """The key of the join, if its columns, or columns that always equal them, are selected."""
     if frame.key is None:
         return replace(rows, reason=frame.reason)
     key = []
@@ -228,7 +230,7 @@ def _projected(outputs: Sequence[Output], frame: Frame, rows: Rows) -> Rows:
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=frame.nullable, reason=frame.reason)
 
 
-def _groups(select: exp.Select, outputs: Sequence[Output], sources: Sources) -> list[exp.Expr] | None:
+def _groups(select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause) -> list[exp.Expr] | None:
     """The expressions that identify a group; grouping sets as they stand, since they identify none."""
     group = select.args.get("group")
     if group is None:
@@ -246,8 +248,8 @@ def _groups(select: exp.Select, outputs: Sequence[Output], sources: Sources) -> 
     return [*found, *group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)]
 
 
-def _grouped_output(expression: exp.Expr, outputs: Sequence[Output], sources: Sources) -> Output | None:
-    """The output column that GROUP BY names by its position or its alias."""
+def _grouped_output(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> OutputColumn | None:
+    """The output column that GROUP BY names by its number or its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         place = int(expression.name) - 1
         return outputs[place] if 0 <= place < len(outputs) else None
@@ -256,7 +258,9 @@ def _grouped_output(expression: exp.Expr, outputs: Sequence[Output], sources: So
     return next((output for output in outputs if output.name.lower() == expression.name.lower()), None)
 
 
-def _grouped(group: exp.Group, select: exp.Select, outputs: Sequence[Output], sources: Sources, rows: Rows) -> Rows:
+def _grouped(
+    group: exp.Group, select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
+) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
         return replace(rows, reason="grouping sets may have a row twice")
     if group.args.get("all"):
@@ -272,15 +276,15 @@ def _grouped(group: exp.Group, select: exp.Select, outputs: Sequence[Output], so
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=True, reason="the columns of GROUP BY")
 
 
-def _output_of(expression: exp.Expr, outputs: Sequence[Output], sources: Sources) -> str | None:
-    """The output column that is a group expression: by position, by what it is, or by its alias."""
+def _output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:
+    """The output column that is a group expression: by its number, by its expression, or by its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         position = int(expression.name) - 1
         many = any(output.is_many for output in outputs[: position + 1])
         return outputs[position].name or None if not many and 0 <= position < len(outputs) else None
     origin = sources.resolve(expression)
     same = [o for o in outputs if (origin is not None and o.origin == origin) or _is_same(o.value, expression)]
-    # Spark takes a column before an alias, so an alias counts only where no column can be meant.
+    # Spark prefers a column to an alias, so an alias counts only if no column can be meant.
     if not same and isinstance(expression, exp.Column) and not expression.table and sources.lacks(expression.name):
         same = [output for output in outputs if output.name.lower() == expression.name.lower()]
     return next((output.name for output in same if output.name), None)

@@ -1,7 +1,8 @@
-"""Names for the columns of a view that its SELECT leaves without one: those that Postgres gives.
+"""Names for the columns of a view to which its SELECT gives none: those that Postgres gives.
 
-Spark's own names, as `count(1)`, cannot be columns of a Delta table. A call has the name of its function, CASE is
-"case", a cast has the name of what is cast; an operator or a literal has none in Postgres either, and is refused.
+Spark's own names, such as `count(1)`, cannot be columns of a Delta table. A call is named for its function, CASE is
+"case", a cast has the name of what is cast. Postgres has no name for an operator or a literal either, so these are
+refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sqlglot import Token, TokenType, exp
 
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan.keys import makes_rows
-from cdc_views.plan.rows import Rows
+from cdc_views.plan.relation import RelationFacts
 from cdc_views.views.references import ParsedQuery
 
 _DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
@@ -21,14 +22,14 @@ _BEFORE_ITEMS: Final = (TokenType.DISTINCT, TokenType.ALL, TokenType.HINT)
 _WRAPPERS: Final = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Bracket)
 
 
-def column_names(query: ParsedQuery, rows: Rows) -> tuple[str, ...] | None:
-    """Names for all columns of a query, whose rows are `rows`; None where every column has one.
+def column_names(query: ParsedQuery, rows: RelationFacts) -> tuple[str, ...] | None:
+    """Return names for all columns of a query with these `rows`; None if every column has one.
 
-    Raises UnsupportedView with file, line and column for a column that Postgres gives no name either.
+    Raises UnsupportedView with file, line and column for a column that has no name in Postgres either.
     """
     select = _first_select(query.tree)
     if select is None or any(map(makes_rows, select.expressions)):
-        return None  # Spark has names for the columns of the rows that a function makes
+        return None  # Spark names the columns of the rows that a function returns
     items = {place: item for place, item in enumerate(select.expressions) if not _is_named(item)}
     if all(isinstance(item, exp.Dot) for item in items.values()):
         return None  # a field has its own name in Spark, too
@@ -59,7 +60,7 @@ def _is_named(item: exp.Expr) -> bool:
 
 
 def _name_of(query: ParsedQuery, value: exp.Expr, start: int | None = None) -> str:
-    """The name that Postgres gives to an expression, which begins at the token `start`; empty where it gives none.
+    """The name that Postgres gives to an expression that begins at the token `start`; empty if it gives none.
 
     The rules are those of FigureColname in Postgres's parse_target.c.
     """

@@ -2,8 +2,8 @@
 
 Rows that tie have no stored order, so row_number(), ntile(), lag(), lead(), first_value(), last_value(), nth_value(),
 ROWS frames, LIMIT, OFFSET and listagg() would give one of several answers. The key of the rows is appended to their
-ORDER BY in the text: `ORDER BY name` becomes `ORDER BY name, users.id`. Where no key is known, the view is refused. The
-order of rank functions and of RANGE frames stays as it is, since there a tie means something.
+ORDER BY in the text: `ORDER BY name` becomes `ORDER BY name, users.id`. If no key is known, the view is refused. The
+order of rank functions and of RANGE frames is not changed, since there a tie means something.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final, Literal
 from sqlglot import TokenType, exp
 
 from cdc_views.errors import UnsupportedView
-from cdc_views.plan.joins import Frame
+from cdc_views.plan.joins import JoinFacts
 from cdc_views.plan.keys import Selected, own_nodes
-from cdc_views.plan.rows import Output, Rows, Source, Sources, no_key
+from cdc_views.plan.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
 from cdc_views.views.references import ParsedQuery
 
-# What a function over a window asks of its order. "any": nothing. "ties": rows that tie stay so. "completed": a total
-# order, of which each gives an answer that the ties allow. "total": a total order, but an appended key would change the
-# frame.
+# What a function over a window needs of its order. "any": nothing. "ties": rows that tie must still tie. "completed": a
+# total order; each total order gives an answer that the ties allow. "total": a total order, but an appended key would
+# change the frame.
 _Need = Literal["any", "ties", "completed", "total"]
 
 _RANKS: Final = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
@@ -48,7 +48,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class _Window:
-    """A window, what it partitions by, and a function over it by what that needs."""
+    """A window, what it partitions by, and one function over it for each need."""
 
     definition: exp.Window
     partition: list[exp.Expr]
@@ -56,18 +56,21 @@ class _Window:
 
 
 class OrderCompletion:
-    """Collects the completions of a query: `visit` is for derive_key, `completions` for afterwards."""
+    """Collects the completions of a query: pass `visit` to derive_key, then call `completions`."""
 
     def __init__(self, query: ParsedQuery) -> None:
         self._query = query
         self._seen: set[int] = set()
         self._found: dict[int, Completion] = {}
-        self._ends: dict[int, int] = {}  # which ORDER BY ends at an offset
+        self._ends: dict[int, int] = {}  # the ORDER BY that ends at an offset
         # Under a collation, rows that tie in all columns may still differ.
         self._has_collation = any(token.text.upper() == "COLLATE" for token in query.tokens)
 
     def visit(self, query: exp.Expr, selected: Selected) -> None:
-        """Raises UnsupportedView where an order may tie and cannot be completed."""
+        """Take in a SELECT, set operation or query in parentheses.
+
+        Raises UnsupportedView if an order may tie and cannot be completed.
+        """
         self._seen.add(id(query))
         self._limit(query, selected)
         if isinstance(query, exp.Select):
@@ -75,9 +78,11 @@ class OrderCompletion:
             self._collections(query, selected)
 
     def completions(self) -> tuple[Completion, ...]:
-        """The completions by place; of what was not visited nothing is known. Raises like `visit`."""
-        sources, frame = Sources({}, has_more=True), Frame(None, False, "unknown")
-        unknown = Selected(sources, frame, [Output("", is_many=True)], no_key("unknown"), None)
+        """Return the completions in text order; nothing is known about queries that were not visited. Raises like
+        `visit`.
+        """
+        sources, frame = FromClause({}, has_more=True), JoinFacts(None, False, "unknown")
+        unknown = Selected(sources, frame, [OutputColumn("", is_many=True)], no_key("unknown"), None)
         for query in self._query.tree.find_all(exp.Select, exp.SetOperation, exp.Subquery):
             if id(query) not in self._seen:
                 self.visit(query, unknown)
@@ -98,7 +103,7 @@ class OrderCompletion:
         found: dict[int, _Window] = {}
         for window in own_nodes(select):
             if not isinstance(window, exp.Window) or isinstance(window.this, exp.Identifier):
-                continue  # a definition after WINDOW has a name there, and is met where it is used
+                continue  # a definition after WINDOW has a name there, and is handled where it is used
             base = named.get(window.alias.lower()) if window.args.get("alias") else None
             holder = base if base is not None and window.args.get("order") is None else window
             parts = [*(window.args.get("partition_by") or ()), *(base.args.get("partition_by") or () if base else ())]
@@ -115,7 +120,7 @@ class OrderCompletion:
             return
         order = window.args.get("order")
         if order is None:
-            # Spark itself asks for the order of other functions.
+            # Spark itself requires an order for other functions.
             raise self._refusal(window, f"{wanting}() over a ROWS frame depends on the order of rows")
         missing = self._missing_of_rows(select, selected, [*found.partition, *_ordered(order)], of_groups=True)
         if missing is None:
@@ -148,7 +153,7 @@ class OrderCompletion:
             self._append(order, missing)
 
     def _missing_of_result(self, query: exp.Expr, order: exp.Expr, selected: Selected) -> tuple[str, ...] | None:
-        """The columns that make the order of a query's rows total, () if it is; None if they are not known."""
+        """The columns that make the order of a query's rows total; () if it is total, None if they are not known."""
         ordered, outputs, rows = _ordered(order), selected.outputs, selected.rows
         names = [output.name.lower() for output in outputs]
         if any(isinstance(each, exp.Var) and each.name.upper() == "ALL" for each in ordered) and "all" not in names:
@@ -178,13 +183,13 @@ class OrderCompletion:
             )
         if is_known and all(names) and len(set(names)) == len(names):
             choices.append(tuple(_quoted(rows.spelling.get(name, name)) for name in uncovered))
-        # Where one of them finds nothing missing, the order is total.
+        # If one of them finds nothing missing, the order is total.
         return () if () in choices else next((choice for choice in choices if choice is not None), None)
 
     def _missing_of_rows(
         self, select: exp.Select, selected: Selected, ordered: Sequence[exp.Expr], *, of_groups: bool
     ) -> tuple[str, ...] | None:
-        """The same of the rows of a SELECT's FROM, or, if it has groups and those are meant, of its groups."""
+        """The same for the rows of a SELECT's FROM, or with `of_groups` for its groups, if it has any."""
         sources, frame, groups = selected.sources, selected.frame, selected.groups
         columns = {source for each in ordered if (source := sources.resolve(each)) is not None}
         covered = _Covered(columns, sources, frame)
@@ -246,26 +251,26 @@ class OrderCompletion:
 
 
 class _Covered:
-    """The columns of a FROM that have one value among rows that tie in some of them."""
+    """The columns of a FROM that have one value among rows that tie in some columns."""
 
-    def __init__(self, columns: Iterable[Source], sources: Sources, frame: Frame) -> None:
+    def __init__(self, columns: Iterable[ColumnRef], sources: FromClause, frame: JoinFacts) -> None:
         self._columns = set(columns)
         self._frame = frame
-        self._whole: set[str] = set()  # sources of which the rows that tie have one row
+        self._whole: set[str] = set()  # relations of which the rows that tie have one row
         while found := {alias for alias, rows in sources.rows.items() if self._is_fixed(alias, rows)} - self._whole:
             self._whole |= found
 
-    def _is_fixed(self, alias: str, rows: Rows) -> bool:
+    def _is_fixed(self, alias: str, rows: RelationFacts) -> bool:
         return rows.key is not None and not rows.nullable and all((alias, name) in self for name in rows.key)
 
-    def __contains__(self, column: Source | None) -> bool:
+    def __contains__(self, column: ColumnRef | None) -> bool:
         if column is None:
             return False
         return any(same in self._columns or same[0] in self._whole for same in self._frame.equal_to(column))
 
 
 def _place(ordered: exp.Expr, names: Sequence[str]) -> int | None:
-    """The output column that an ORDER BY item names: Spark takes these before the columns of FROM."""
+    """The output column that an ORDER BY item names: Spark prefers these to the columns of FROM."""
     if isinstance(ordered, exp.Literal) and not ordered.is_string and ordered.name.isdigit():
         place = int(ordered.name) - 1
         return place if 0 <= place < len(names) else None
@@ -273,13 +278,13 @@ def _place(ordered: exp.Expr, names: Sequence[str]) -> int | None:
     return names.index(ordered.name.lower()) if is_name and ordered.name.lower() in names else None
 
 
-def _values(outputs: Sequence[Output], places: Iterable[int]) -> list[exp.Expr]:
+def _values(outputs: Sequence[OutputColumn], places: Iterable[int]) -> list[exp.Expr]:
     return [value for place in places if (value := outputs[place].value) is not None]
 
 
-def _used_columns(select: exp.Select, sources: Sources) -> list[Source] | None:
+def _used_columns(select: exp.Select, sources: FromClause) -> list[ColumnRef] | None:
     """The columns of FROM that a SELECT uses: rows that are equal in them cannot be told apart."""
-    found: list[Source] = []
+    found: list[ColumnRef] = []
     for node in own_nodes(select):
         if isinstance(node, exp.Query) or (isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)):
             return None
@@ -312,7 +317,7 @@ def _is_unbounded(frame: exp.WindowSpec | None, side: str) -> bool:
 
 
 def _function(node: exp.Expr) -> str:
-    """The name of a function over a window, whatever stands around it."""
+    """The name of a function over a window, whatever surrounds it."""
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         node = node.this
     if isinstance(node, exp.Dot):
@@ -332,7 +337,7 @@ def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
     return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()
 
 
-def _written(sources: Sources, column: Source) -> str:
+def _written(sources: FromClause, column: ColumnRef) -> str:
     alias, name = column
     spelled = _quoted(sources.rows[alias].spelling.get(name, name))
     return f"{_quoted(alias)}.{spelled}" if alias else spelled

@@ -1,7 +1,7 @@
 """What no view may contain: anything whose result is not a function of the tables it reads.
 
-The clock, chance, the session; aggregates that depend on the order of rows; LIMIT without an order.
-Functions are found among the tokens, since tokens know their places and keep the name as written.
+These are the clock, chance and the session; aggregates that depend on the order of rows; LIMIT without an order.
+Functions are found among the tokens, since tokens know their position and keep the name as written.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from sqlglot import Token, TokenType, exp
 
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan import refusals
-from cdc_views.plan.refusals import Refused
+from cdc_views.plan.refusals import Refusal
 from cdc_views.views.definition import HIDDEN
 from cdc_views.views.references import ParsedQuery
 
 
-def _each(refused: Refused, names: str) -> dict[str, Refused]:
+def _each(refused: Refusal, names: str) -> dict[str, Refusal]:
     return dict.fromkeys(names.split(), refused)
 
 
-_FUNCTIONS: Final[dict[str, Refused]] = {
+_FUNCTIONS: Final[dict[str, Refusal]] = {
     **_each(refusals.CHANCE, "rand random randn randstr uniform uuid shuffle aes_encrypt"),
     **_each(refusals.CLOCK, "now current_timestamp current_date curdate current_time localtime localtimestamp"),
     **_each(refusals.SESSION, "current_user user session_user current_catalog current_database current_schema version"),
@@ -38,7 +38,7 @@ _FUNCTIONS: Final[dict[str, Refused]] = {
     **_each(refusals.APPROXIMATE, "percentile_approx count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg"),
 }
 _WITHOUT_ARGUMENTS: Final = _each(refusals.CLOCK, "unix_timestamp to_unix_timestamp")
-# Read as functions without parentheses where no column has the name.
+# Functions without parentheses, if no column has the name.
 _BARE: Final = frozenset(
     (
         "current_timestamp",
@@ -107,14 +107,14 @@ def _check_function(query: ParsedQuery, index: int, known_columns: frozenset[str
 
 
 def _is_name(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the word is an alias, or is a table before its column."""
+    """Whether the word is an alias, or a table before its column."""
     before = tokens[index - 1].token_type if index else None
     after_operand = before in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN)
     return after_operand or _text(tokens, index + 1) == "."
 
 
-def _after_context(tokens: Sequence[Token], index: int, name: str, refused: Refused) -> Refused | None:
-    """What stays refused, seen what surrounds the call; None where the order is given."""
+def _after_context(tokens: Sequence[Token], index: int, name: str, refused: Refusal) -> Refusal | None:
+    """What stays refused, given what surrounds the call; None if the order is given."""
     close = _closing(tokens, index + 1)
     sort = _text(tokens, index - 2).lower()
     if refused is refusals.ORDER and _text(tokens, index - 1) == "(" and sort in _SORTS:
@@ -144,7 +144,7 @@ def _is_window_definition(tokens: Sequence[Token], index: int, name: str) -> boo
 
 
 def _check_quotes(query: ParsedQuery, token: Token, known_columns: frozenset[str]) -> None:
-    """Refuse a column's name in double quotes, which Spark reads as a text."""
+    """Refuse a column's name in double quotes, which Spark reads as a string."""
     is_quoted = token.token_type is TokenType.STRING and query.definition.sql.startswith('"', token.start)
     if is_quoted and token.text.lower() in known_columns:
         hint = f"for the column write {token.text} or `{token.text}`, for the text '{token.text}'"
@@ -152,7 +152,7 @@ def _check_quotes(query: ParsedQuery, token: Token, known_columns: frozenset[str
 
 
 def _check_clock_word(query: ParsedQuery, index: int) -> None:
-    """Refuse timestamp 'now' and its like: Spark replaces them by the time at which the query runs.
+    """Refuse timestamp 'now' and the like: Spark replaces them by the time at which the query runs.
 
     In a literal it does so while it parses, so its plan shows a time like any other.
     """
@@ -171,7 +171,7 @@ def _check_clock_word(query: ParsedQuery, index: int) -> None:
 
 
 def _unordered_limits(tokens: Sequence[Token]) -> Iterator[Token]:
-    """LIMIT and OFFSET in parentheses, or in a statement, that have no ORDER BY before them."""
+    """Yield LIMIT and OFFSET, in parentheses or in a statement, that have no ORDER BY before them."""
     ordered = [False]
     for index, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN:
@@ -182,7 +182,7 @@ def _unordered_limits(tokens: Sequence[Token]) -> Iterator[Token]:
             ordered[-1] = True
         elif token.token_type in (TokenType.LIMIT, TokenType.OFFSET) and not ordered[-1]:
             following = tokens[index + 1 : index + 2]
-            # Else it is a column of that name.
+            # Otherwise it is a column of that name.
             if following and following[0].token_type in (TokenType.NUMBER, TokenType.L_PAREN):
                 yield token
 

@@ -1,8 +1,7 @@
 """Postgres types that a mirror holds as text: which operations on the text answer as Postgres does on the value.
 
-One table decides. A type that is not in it allows nothing but to be selected, tested for NULL and cast, so a
-type that nobody has compared is refused and never silently wrong. tests/stack/test_text_types.py asks Postgres
-about every line.
+One table decides. A type that is not in it may only be selected, tested for NULL and cast. So a type that nobody has
+compared is refused, never silently wrong. tests/stack/test_text_types.py asks Postgres about every line.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ TEXT_FUNCTIONS_OF_CITEXT: Final = frozenset(
 class TextType:
     """What the text of a type stands for.
 
-    `equal`: two values are equal exactly if their texts are; `unequal` says why not. `ordered`: texts order like
-    values; `unordered` says why not. `literal` is the form of a literal that Postgres prints unchanged: another one
-    may be equal to a value whose text differs; without it no literal can be compared, and an empty pattern stands
-    for any. `functions`: text functions that answer as Postgres does (None: all). `unsafe_casts`: types of Spark to
-    which the text must not be cast, with the reason. `write` is how to say what is meant, with `{column}` in it;
-    `setting` is a setting that mirrors the column as another type, with `{place}` in it.
+    `equal`: two values are equal exactly if their texts are; `unequal` says why not. `ordered`: texts sort like values;
+    `unordered` says why not. `literal` is the form of a literal that Postgres prints unchanged: a literal of another
+    form may equal a value whose text differs. Without it no literal can be compared; an empty pattern allows any.
+    `functions`: text functions that answer as Postgres does (None: all). `unsafe_casts`: types of Spark to which the
+    text must not be cast, with the reason. `write` says how to write what is meant, with `{column}` in it; `setting` is
+    a setting that mirrors the column as another type, with `{place}` in it.
     """
 
     name: str
@@ -182,7 +181,8 @@ _TRUE_TEXTS: Final = frozenset({"text", "varchar", "bpchar", "name"})
 
 
 def text_type(column: Column) -> TextType | None:
-    """What the text of a column stands for, of an array the text of its elements; None if it is text in Postgres.
+    """Return what the text of a column stands for, for an array the text of its elements; None if it is text in
+    Postgres.
 
     The column must be one that the mirror holds as text.
     """
@@ -199,7 +199,7 @@ def text_type(column: Column) -> TextType | None:
 
 
 def _numeric(typmod: int) -> TextType:
-    """Of numeric(precision, scale): every value has the digits of the scale, so has a canonical literal."""
+    """numeric(precision, scale): every value has the digits of the scale, so there is a canonical literal."""
     scale = max(0, (((typmod - 4) & 0x7FF) ^ 0x400) - 0x400)
     digits = r"(0|[1-9]\d*)" + (rf"\.\d{{{scale}}}" if scale else "")
     return replace(_TYPES["numeric(p,s)"], literal=rf"(?!-0(\.0*)?$)-?{digits}")

@@ -15,7 +15,7 @@ from cdc_views.engine.capture.captures import require_no_reset
 from cdc_views.engine.input.quarantine_entries import NAME, Entry, entry_of
 from cdc_views.engine.service.requests import QuarantineRequest
 from cdc_views.engine.spark.session import session_for
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.replay.exchange import exchange
 from cdc_views.store.control.control_log import ControlRecord
 from cdc_views.store.delta_log.entries import NO_TABLE, newest_version
@@ -31,7 +31,7 @@ def listed(warehouse: Path) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.place)
 
 
-def retry(settings: Settings, jars: Sequence[Path], place: Place | None) -> ControlRecord:
+def retry(settings: Settings, jars: Sequence[Path], place: LogOffset | None) -> ControlRecord:
     """Apply parked events again, in their order: those of the key of the event at `place`, or all.
 
     What is still bad stays parked. Raises UnknownEvent, and what an epoch raises.
@@ -39,7 +39,7 @@ def retry(settings: Settings, jars: Sequence[Path], place: Place | None) -> Cont
     return _asked(settings, jars, QuarantineRequest(uuid4().hex[:8], "retry", place))
 
 
-def discard(settings: Settings, jars: Sequence[Path], place: Place) -> ControlRecord:
+def discard(settings: Settings, jars: Sequence[Path], place: LogOffset) -> ControlRecord:
     """Give one event up, and apply what waits for it. Raises UnknownEvent, and what an epoch raises."""
     return _asked(settings, jars, QuarantineRequest(uuid4().hex[:8], "discard", place))
 

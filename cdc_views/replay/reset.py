@@ -39,7 +39,7 @@ from cdc_views.errors import (
     TableTruncated,
     TableUnavailable,
 )
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.topics import topics_below
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
@@ -165,7 +165,7 @@ def _next_capture(base: Settings, current: CurrentCapture) -> Capture:
         capture = Capture.numbered(base, number)
         with connect(base.source.dsn.get_secret_value()) as connection:
             has_slot = read_slot(connection, capture.slot) is not None
-        has_connector = Connect(base.log.connect_url).exists(capture.connector)
+        has_connector = ConnectClient(base.log.connect_url).exists(capture.connector)
         if not (has_slot or has_connector or topics_below(capture.log(base))):
             return capture
 

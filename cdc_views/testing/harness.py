@@ -41,7 +41,7 @@ from cdc_views.engine.views.shapes import Shapes
 from cdc_views.engine.views.strategies.full import own_columns
 from cdc_views.engine.views.text_columns import TextColumns
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
@@ -219,18 +219,18 @@ class ViewHarness:
 
     def put(
         self, table: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
-    ) -> Place:
+    ) -> LogOffset:
         """Write a record of any bytes into a table's topic; the next epoch meets it. Returns where it is."""
         return self._log.put(TableName.parse(table), key, value, headers)
 
-    def retry(self, place: Place | None = None) -> ControlRecord:
+    def retry(self, place: LogOffset | None = None) -> ControlRecord:
         """Apply parked events again: those of the key of the event at `place`, or all. Raises UnknownEvent."""
         self._require_running()
         if place is not None:
             self._writer.quarantine.find(place)
         return self._writer.run_retry(Retry(place))
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: LogOffset) -> None:
         """Give one event up, and apply what waits for it. Raises UnknownEvent."""
         self._require_running()
         if self._writer.quarantine.discard(self._control, place) != "stopped":

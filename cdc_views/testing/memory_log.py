@@ -18,8 +18,9 @@ from cdc_views.capture.envelope import NEW_KEY, OLD_KEY
 from cdc_views.capture.unchanged import Forms, forms
 from cdc_views.clock import Clock
 from cdc_views.errors import LogGap
-from cdc_views.log.cut import Cut, Held
-from cdc_views.log.record import KeptRecord, Offsets, Order, Place, RawRecord, Record, TopicPartition, parse_records
+from cdc_views.log.cut import Cut, PartitionBuffer
+from cdc_views.log.record import KeptRecord, Offsets, Order, RawRecord, Record, TopicPartition, parse_records
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
@@ -65,16 +66,16 @@ class MemoryLog:
 
     def put(
         self, table: TableName, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
-    ) -> Place:
+    ) -> LogOffset:
         """Write a record of any bytes, as somebody else than the connector would; returns where it is."""
         partition = TopicPartition(self._topics[table], zlib.crc32(key or b"") % self._count)
-        place = Place(*partition, len(self._partitions[partition]))
+        at = LogOffset(*partition, len(self._partitions[partition]))
         self._partitions[partition].append(
-            KeptRecord(place, int(self._clock.now().timestamp() * 1000), key, value, headers)
+            KeptRecord(at, int(self._clock.now().timestamp() * 1000), key, value, headers)
         )
         self.end = Lsn(self.end + _STEP)
         self._committed_at = self._clock.now()
-        return place
+        return at
 
     def cut(
         self,
@@ -87,7 +88,12 @@ class MemoryLog:
         """Everything that was written."""
         found = [self._held(partition, after[partition], position) for partition in self._partitions]
         ends = {each.partition: each.end(each.prefix(self.end)) for each in found}
-        return Cut(self.end, self.end, self._committed_at, dict(after), ends, stopped=dict(stopped or {}))
+        bulk = self.bulk(position) - set(held)
+        return Cut(self.end, self.end, self._committed_at, dict(after), ends, bulk, stopped=dict(stopped or {}))
+
+    def bulk(self, position: Lsn | None) -> frozenset[TableName]:
+        """The tables that may be in `Cut.bulk` of the cut after `position`: none."""
+        return frozenset()
 
     def has_changes(self, cut: Cut) -> bool:
         """Whether the cut has records."""
@@ -100,9 +106,9 @@ class MemoryLog:
             if self.table_of(partition.topic) not in cut.stopped:
                 yield from self._read(partition, cut.start[partition], end)
 
-    def record_at(self, place: Place) -> RawRecord | None:
+    def record_at(self, at: LogOffset) -> RawRecord | None:
         """A record."""
-        return self._partitions[TopicPartition(place.topic, place.partition)][place.offset]
+        return self._partitions[TopicPartition(at.topic, at.partition)][at.offset]
 
     def raw(self, partition: TopicPartition) -> Sequence[RawRecord]:
         """All that was written to a partition."""
@@ -132,8 +138,8 @@ class MemoryLog:
         """The table of a topic."""
         return self._tables[topic]
 
-    def _held(self, partition: TopicPartition, start: int, position: Lsn | None) -> Held:
-        held = Held(partition, start, position)
+    def _held(self, partition: TopicPartition, start: int, position: Lsn | None) -> PartitionBuffer:
+        held = PartitionBuffer(partition, start, position)
         for record in self._read(partition, start, len(self._partitions[partition])):
             held.add(record)
         return held
@@ -148,7 +154,7 @@ class MemoryLog:
         now = self._clock.now()
         value = None if message.op is None else _dumped(message.value(order, int(now.timestamp() * 1_000_000)))
         messages.append(
-            KeptRecord(Place(*partition, len(messages)), int(now.timestamp() * 1000), key, value, message.headers)
+            KeptRecord(LogOffset(*partition, len(messages)), int(now.timestamp() * 1000), key, value, message.headers)
         )
 
 

@@ -1,8 +1,10 @@
-"""What the user declares: view files, the kinds of views, and who reads whom.
+"""What the user declares: view files, the kinds of views, and which view reads which.
 
-text.py         places in a view file: from an offset to file, line and column
-definition.py   one file: CREATE MATERIALIZED VIEW ... AS SELECT ...
-kinds.py        the kinds of views and their options
-references.py   which tables and views a SELECT reads, and where it names them
-graph.py        the views in the order in which they depend on each other
+text.py            positions in a view file: from an offset to file, line and column; its tokens
+definition.py      one file: CREATE MATERIALIZED VIEW ... AS SELECT ...
+kinds.py           the kinds of views and their options
+postgres_forms.py  refuses forms of Postgres that Spark SQL does not have
+nesting.py         refuses queries that are nested too deeply
+references.py      which tables and views a SELECT reads, and where it names them
+graph.py           the views in the order in which they depend on each other
 """

@@ -1,7 +1,7 @@
 """A view file: `CREATE MATERIALIZED VIEW name [(columns)] [WITH (option = value, ...)] AS SELECT ...`.
 
-One statement a file, and the file is called like the view. The SELECT is kept as it is written: Spark
-runs that text, so its meaning is Spark's.
+A file has one statement and is named for its view. The SELECT is kept as written: Spark runs that text, so its meaning
+is Spark's.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class ViewDefinition:
-    """What a view file says.
+    """What a view file declares.
 
-    `sql` is the SELECT as written, without the closing semicolon; it begins at `first_line` and
-    `first_column` of the file, the view's name at `name_line` and `name_column`, all counted from 1.
+    `sql` is the SELECT as written, without the closing semicolon. It begins at `first_line` and `first_column` of the
+    file; the view's name is at `name_line` and `name_column`. All are counted from 1.
     """
 
     name: str
@@ -47,17 +47,17 @@ class ViewDefinition:
     name_column: int = 1
 
     def place(self, offset: int = 0) -> str:
-        """`file:line:column` of an offset in `sql`."""
+        """Return `file:line:column` of an offset in `sql`."""
         return place(self.file, self.sql, offset, self.first_line, self.first_column)
 
     @property
     def layout(self) -> Literal["vectors", "plain"]:
-        """What becomes of deleted rows in the view's table: `vectors`, or `plain` where nothing hides them."""
+        """How deleted rows are removed from the view's table: by deletion `vectors`, or `plain` rewriting of files."""
         return "plain" if self.options.get("layout", COMMON_OPTIONS["layout"][0]) == "plain" else "vectors"
 
     @property
     def text_hash(self) -> str:
-        """Of all that the file says but the name of the view."""
+        """A hash of everything that the file says except the name of the view."""
         facts = (self.columns, self.kind, sorted(self.options.items()), self.sql)
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
@@ -79,12 +79,12 @@ def read_views(folder: Path) -> list[ViewDefinition]:
 
 
 def parse_view(text: str, file: Path) -> ViewDefinition:
-    """Read the text of a view file. Raises BadView whose message begins with file, line and column."""
+    """Parse the text of a view file. Raises BadView whose message begins with file, line and column."""
     return _HeaderParser(text, file).definition()
 
 
 class _HeaderParser:
-    """Reads the words up to AS; what follows is the SELECT."""
+    """Reads the words up to AS; the SELECT follows."""
 
     def __init__(self, text: str, file: Path) -> None:
         self._text = text
@@ -179,7 +179,7 @@ class _HeaderParser:
         return {name: value.text for name, (_, value) in found.items()}
 
     def _query(self) -> tuple[int, int]:
-        """Where the SELECT begins and ends in the text."""
+        """The offsets at which the SELECT begins and ends in the text."""
         first = self._take("a SELECT")
         rest = self._tokens[self._next - 1 :]
         semicolon = next((i for i, token in enumerate(rest) if token.token_type is TokenType.SEMICOLON), len(rest))

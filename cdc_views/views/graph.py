@@ -1,7 +1,7 @@
-"""Who reads whom: the views, level by level, with every name they read resolved.
+"""Which view reads which: the views, level by level, with every name they read resolved.
 
-A name alone is a view, or a table of schema `public`; `schema.table` is a table. Names are compared as
-Spark compares them, without regard to case.
+A name alone is a view, or a table of schema `public`; `schema.table` is a table. Names are compared case-insensitively,
+as Spark compares them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEFAULT_SCHEMA: Final = "public"
 
 
 class ViewGraph:
-    """The views of a project over its tables. Raises BadView and ViewCycle when made."""
+    """The views of a project over its tables. The constructor raises BadView and ViewCycle."""
 
     def __init__(self, views: Sequence[ViewDefinition], tables: Collection[TableName]) -> None:
         self._views = {view.name: view for view in views}
@@ -33,11 +33,11 @@ class ViewGraph:
         self.levels: list[list[ViewDefinition]] = self._in_levels()
 
     def inputs(self, view: str) -> tuple[str, ...]:
-        """What a view reads, as the manifest names it: `schema.table` for mirrors, a name for views."""
+        """Return what a view reads, as the manifest names it: `schema.table` for mirrors, a name for views."""
         return tuple(dict.fromkeys(self._sources[view].values()))
 
     def above(self, view: str) -> set[str]:
-        """The views that read a view or table, directly or not."""
+        """Return the views that read a view or table, directly or through others."""
         found: set[str] = set()
         pending = [view]
         while pending:
@@ -48,11 +48,11 @@ class ViewGraph:
         return found
 
     def query(self, view: str) -> ParsedQuery:
-        """The parsed SELECT of a view."""
+        """Return the parsed SELECT of a view."""
         return self._parsed[view]
 
     def source(self, view: str, reference: Reference) -> str:
-        """The manifest's name of what a reference of the view stands for."""
+        """Return the manifest's name of what a reference of the view stands for."""
         return self._sources[view][reference.start]
 
     def _check_names(self, views: Sequence[ViewDefinition]) -> None:

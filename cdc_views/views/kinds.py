@@ -1,6 +1,6 @@
-"""The kinds of views: shapes on top of a SELECT, each with its own options, and the options that all of them take.
+"""The kinds of views: shapes on top of a SELECT, each with its own options, and the options that all of them have.
 
-To add a kind, add it to `KINDS` with the options that it takes.
+To add a kind, add it to `KINDS` with its options.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ class Kind:
 
 KINDS: Final = {kind.name: kind for kind in (Kind(DEFAULT_KIND),)}
 
-# Options of every kind, and the values that they may have; the first one is the default.
+# Options of every kind, and their allowed values; the first value is the default.
 COMMON_OPTIONS: Final = {"layout": ("vectors", "plain")}

@@ -19,7 +19,7 @@ def naming_deep_nesting(definition: ViewDefinition) -> Iterator[None]:
 
 
 def nested_too_deeply(definition: ViewDefinition) -> UnsupportedView:
-    """The error for a query that overflows the stack of whoever reads it."""
+    """Return the error of a query that overflows the stack of whoever reads it."""
     return UnsupportedView(
         f"{definition.place()}: the query is nested too deeply", hint="write parts of it as views of their own"
     )

@@ -1,7 +1,7 @@
 """Forms of Postgres's SQL that Spark SQL does not have: each is refused with the way to write it.
 
 They are found among the tokens, before the text is parsed: a parser's message would name another place, or nothing
-that helps. A form is listed only if Spark would refuse it too.
+helpful. A form is listed only if Spark would refuse it too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _form(pattern: str, name: str, hint: str) -> _Form:
     return _Form(re.compile(rf"(?<=\s){pattern}"), name, hint)
 
 
-# Over the tokens in capitals, with a space before each; a text is ', a name in quotes `, a number #.
+# Matched against the tokens in capitals, each with a space before it; a string is ', a quoted name `, a number #.
 _FORMS: Final = (
     _form(
         r"DISTINCT ON \(",
@@ -85,7 +85,7 @@ _FUNCTIONS: Final = {
     ),
     "current_setting": "write the value itself",
 }
-# Names of Postgres's types that Spark's do not have.
+# Names of Postgres types that Spark does not have.
 _TYPES: Final = {
     **dict.fromkeys(("TEXT", "CITEXT", "NAME", "BPCHAR", "UUID", "JSON", "JSONB"), "STRING"),
     **dict.fromkeys(("INT2", "INT4", "INT8"), "SMALLINT, INT or BIGINT"),
@@ -99,7 +99,7 @@ _TYPES: Final = {
 
 
 def refuse_postgres_forms(definition: ViewDefinition, tokens: Sequence[Token]) -> None:
-    """Raises UnsupportedView with file, line and column for the first form that is found."""
+    """Raise UnsupportedView with file, line and column for the first form that is found."""
     words = [_word(definition, token) for token in tokens]
     text, starts = "", []
     for word in words:

@@ -1,7 +1,7 @@
 """Which tables and views a SELECT reads, and where its text names them.
 
-sqlglot parses the text; its trees are only looked at, never printed and run. A name in FROM is a
-reference unless a common table expression (CTE) in scope has that name, or it is a function or a hint.
+sqlglot parses the text; its trees are only read, never printed and run. A name in FROM is a reference unless a common
+table expression (CTE) in scope has that name, or it is a function or a hint.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from cdc_views.views.text import tokens_of
 class Reference:
     """One place where a SELECT names a table or view: `sql[start:end]`.
 
-    `schema` is None for a name alone. `needs_alias`: the SELECT gives it none, so its columns may be
-    qualified by the name itself.
+    `schema` is None for a name alone. `needs_alias`: the SELECT gives it no alias, so its columns may be qualified by
+    the name itself.
     """
 
     schema: str | None
@@ -64,7 +64,7 @@ def parse_query(definition: ViewDefinition) -> ParsedQuery:
 
 
 def _tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """The tables that a query names. A loop, since a long chain of ORs is a deep tree."""
+    """Yield the tables that a query names. A loop, since a long chain of ORs is a deep tree."""
     pending: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]  # with the names of the CTEs in scope
     while pending:
         node, ctes = pending.pop()
@@ -119,7 +119,7 @@ def _syntax_error(definition: ViewDefinition, error: ParseError) -> BadView:
 
 
 def _offset(sql: str, details: dict[str, object]) -> int:
-    """Where sqlglot stopped: it gives the line, and the column at which the token ends."""
+    """The offset at which sqlglot stopped: it gives the line, and the column at which the token ends."""
     line, column = int(str(details.get("line") or 1)), int(str(details.get("col") or 1))
     lines = sql.split("\n")
     before = sum(len(text) + 1 for text in lines[: line - 1])

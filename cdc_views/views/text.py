@@ -1,6 +1,6 @@
-"""Places in a view file, and its tokens.
+"""Positions in a view file, and its tokens.
 
-Everything said about a view says where: errors begin with `file:line:column`, both counted from 1.
+Every error about a view says where it is: it begins with `file:line:column`, counted from 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cdc_views.errors import BadView
 
 
 def place(file: Path, text: str, offset: int, line: int = 1, column: int = 1) -> str:
-    """`file:line:column` of an offset in a text that begins at `line` and `column` of the file."""
+    """Return `file:line:column` of an offset in a text that begins at `line` and `column` of the file."""
     before = text[:offset].split("\n")
     if len(before) > 1:
         line, column = line + len(before) - 1, 1
@@ -23,11 +23,11 @@ def place(file: Path, text: str, offset: int, line: int = 1, column: int = 1) ->
 
 
 def tokens_of(text: str, file: Path, line: int = 1, column: int = 1) -> list[Token]:
-    """The tokens of Spark's SQL. Raises BadView."""
+    """Return the tokens of Spark SQL. Raises BadView."""
     try:
         return list(Spark().tokenize(text))
     except TokenError:
-        # sqlglot says where it stopped, not where the text or the comment began that does not end.
+        # sqlglot reports where it stopped, not where the unclosed text or comment began.
         where = place(file, text, _unclosed(text), line, column)
         raise BadView(f"{where}: a text, name or comment that does not end", hint="close it") from None
 

@@ -28,7 +28,7 @@ PLACES = {
 MOST_PAGES = 60
 
 
-def place_of(error: DiskFull) -> str:
+def log_offset_of(error: DiskFull) -> str:
     """Where it was found."""
     names = {frame.f_code.co_name for each in (error, error.__cause__) if each is not None
              for frame, _ in traceback.walk_tb(each.__traceback__)}  # fmt: skip
@@ -53,7 +53,7 @@ def test_disk_that_is_full_anywhere_stops_the_engine_and_freed_lets_it_go_on(sma
             engine.epochs(8, upkeep=False)
             assert pages, "a full disk was not noticed"
         except DiskFull as error:
-            place = place_of(error)
+            place = log_offset_of(error)
             found[place] = found.get(place, 0) + 1
         assert published(root)[-1].epoch >= before.epoch
         assert_right(root, ledger, 1)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.input.quarantine import Entry
 from cdc_views.errors import BadEvent, UnknownEvent, UnsupportedType
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.replay.quarantine import listed
 from cdc_views.store.control.control_log import read_control
 from cdc_views.testing import Delete, HandClock, Insert, Update, ViewHarness
@@ -69,7 +69,7 @@ def entries(harness: ViewHarness) -> list[Entry]:
     return listed(harness.warehouse)
 
 
-def assert_stopped(harness: ViewHarness, place: Place, raw: bytes | None) -> None:
+def assert_stopped(harness: ViewHarness, place: LogOffset, raw: bytes | None) -> None:
     before = [record for record in harness.records if record.published_at is not None]
     with pytest.raises(BadEvent) as error:
         harness.run_epoch()

@@ -21,7 +21,7 @@ from cdc_views.engine.views.strategies.difference import is_unique
 from cdc_views.engine.views.strategies.guards import TOO_LARGE, Bound, bounded
 from cdc_views.errors import BadView, CdcViewsError, DiskFull, DriverLost, Fenced, ViewFailed
 from cdc_views.plan import compiled
-from cdc_views.plan.rows import Rows
+from cdc_views.plan.relation import RelationFacts
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import Changes, Stamp
 from cdc_views.testing import Delete, Insert, Update, ViewHarness, assert_equal
@@ -312,7 +312,7 @@ def test_bounded_result_ends_the_query_beyond_its_size(spark: SparkSession, sql:
 
 def of_key(monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...]) -> None:
     """Let a wrong key be derived for each view of the columns v and s that is declared from now on."""
-    monkeypatch.setattr(compiled, "derive_key", lambda *_: Rows(("v", "s"), {}, key, "wrong"))
+    monkeypatch.setattr(compiled, "derive_key", lambda *_: RelationFacts(("v", "s"), {}, key, "wrong"))
 
 
 @pytest.mark.parametrize(("key", "named"), [(("v",), '("v") is not unique'), ((), "more than one row")])

@@ -8,8 +8,8 @@ import shutil
 import pytest
 from confluent_kafka import Producer
 
-from cdc_views.log.record import Place
 from cdc_views.log.topics import topic_name
+from cdc_views.log_offset import LogOffset
 from cdc_views.names import TableName
 from cdc_views.replay.quarantine import listed
 from cdc_views.store.control.control_log import read_control
@@ -22,16 +22,16 @@ LARGE = 4_000_000  # bytes; Debezium may write 10 MiB
 LIMIT_S = 120
 
 
-def put(project: Project, key: bytes, value: bytes) -> Place:
+def put(project: Project, key: bytes, value: bytes) -> LogOffset:
     """Write a record into the topic of accounts, in the partition of the key; returns where it is."""
-    log, placed = project.capture.settings.log, list[Place]()
+    log, placed = project.capture.settings.log, list[LogOffset]()
     # As Java's producer chooses the partition of a key.
     producer = Producer({"bootstrap.servers": log.bootstrap_servers, "partitioner": "murmur2_random", "log_level": 2,
                          "message.max.bytes": 2 * LARGE})  # fmt: skip
 
     def told(error: object, message: object) -> None:
         assert error is None
-        placed.append(Place(message.topic(), message.partition(), message.offset()))  # type: ignore[attr-defined]
+        placed.append(LogOffset(message.topic(), message.partition(), message.offset()))  # type: ignore[attr-defined]
 
     producer.produce(topic_name(log.topic_prefix, TableName("public", "accounts")), value, key, on_delivery=told)
     assert producer.flush(30) == 0
@@ -47,7 +47,7 @@ def quarantined(project: Project) -> list[tuple[str, int, int, str]]:
     return [(row["topic"], row["partition"], row["offset"], row["state"]) for row in rows]
 
 
-def words(place: Place) -> tuple[str, ...]:
+def words(place: LogOffset) -> tuple[str, ...]:
     return tuple(map(str, place))
 
 
@@ -98,7 +98,7 @@ def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(pr
     project.assert_equal_to_postgres()
 
 
-def has_parked(project: Project, bad: Place) -> bool:
+def has_parked(project: Project, bad: LogOffset) -> bool:
     """Whether the bad event of key 2 and the update after it are parked, and all else is applied."""
     if [(each.place, each.state) for each in listed(project.warehouse)][:1] != [(bad, "bad")]:
         return False

@@ -176,7 +176,7 @@ def test_more_than_the_driver_may_hold_is_cut_in_parts_of_whole_transactions(
         assert sorted(key for part in parts for table, key in part if table == "t") == list(range(1, 801)), name
         assert [cut.position for cut in cuts] == sorted({cut.position for cut in cuts}), name
     database.execute("INSERT INTO u VALUES (8)")
-    with pytest.raises(CutTooLarge, match="the first cut, and any without exactly-once, is one"):
+    with pytest.raises(CutTooLarge, match="the first cut, and every cut without exactly-once, must be read as a whole"):
         captured.log(driver_mb=1).cut(log.begin(), None)
 
 

@@ -211,9 +211,9 @@ class Counting(Redeliveries):
 
     found = 0
 
-    def is_again(self, record: Record) -> bool:
+    def is_redelivery(self, record: Record) -> bool:
         """As it is."""
-        is_again = super().is_again(record)
+        is_again = super().is_redelivery(record)
         Counting.found += is_again
         return is_again
 
@@ -303,7 +303,7 @@ def followed(
 ) -> Iterator[Followed]:
     """The bank, followed by our Log and by the judge's slot; with exactly-once both barriers take turns."""
     monkeypatch.setattr(Counting, "found", 0)
-    monkeypatch.setattr("cdc_views.log.holding.Redeliveries", Counting)
+    monkeypatch.setattr("cdc_views.log.buffer.Redeliveries", Counting)
     is_exactly_once = worker is stack.connect
     bank = Bank(database)
     bank.create()

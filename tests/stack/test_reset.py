@@ -47,7 +47,7 @@ from cdc_views.errors import (
     TopicChanged,
     WarehouseLocked,
 )
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import connector_config
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import TopicPartition
@@ -117,7 +117,7 @@ class World:
 
     def stop_connector(self) -> None:
         """Stop the connector, and wait until it has let go of its slot."""
-        Connect(self.settings.log.connect_url).stop_connector(self.settings.log.connector)
+        ConnectClient(self.settings.log.connect_url).stop_connector(self.settings.log.connector)
         wait_for(lambda: self.found_slot().active_pid is None, 60)
 
     def found_slot(self) -> Slot:
@@ -366,7 +366,7 @@ def delete_unread_records(world: World) -> None:
 
 
 def take_the_snapshot_twice(world: World) -> None:
-    connector, worker = world.settings.log.connector, Connect(world.settings.log.connect_url)
+    connector, worker = world.settings.log.connector, ConnectClient(world.settings.log.connect_url)
     worker.delete_connector(connector)
     worker.put_connector(connector, connector_config(world.settings, read_placeholder(world.settings.log)))
     wait_for(world.has_begun_a_second_snapshot, 60)

@@ -8,9 +8,9 @@ import pytest
 
 from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
-from cdc_views.log.cut import Held
+from cdc_views.log.cut import PartitionBuffer
+from cdc_views.log.ddl import DdlCheck
 from cdc_views.log.record import Order, Record, TopicPartition
-from cdc_views.log.stops import Judge
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.captured import CapturedReader
@@ -197,15 +197,15 @@ def captured(database: Database) -> CapturedSet:
 def judge(database: Database, known: CapturedSet) -> tuple[bool, str | None]:
     """Whether a recorded command stopped a table at its commit, and what a cut would raise; None if it goes on."""
     found = captured(database)
-    judge = Judge("cdc_views", NAMES, known, found)
+    judge = DdlCheck("cdc_views", NAMES, known, found)
     judged = judge.judge([rows(database, "ddl")], [rows(database, "truncates")], Lsn(10**9))
     stop = judged.stop or judge.unexplained(judged)
     return stop is not None and stop.position is not None, None if stop is None else str(stop.error)
 
 
-def rows(database: Database, table: str) -> Held:
+def rows(database: Database, table: str) -> PartitionBuffer:
     """The rows of a service table as Debezium writes them."""
-    held = Held(TopicPartition(f"app.cdc_views.{table}", 0), 0, None)
+    held = PartitionBuffer(TopicPartition(f"app.cdc_views.{table}", 0), 0, None)
     found = database.execute(f"SELECT row_to_json(r)::jsonb FROM cdc_views.{table} r ORDER BY id")
     for number, (row,) in enumerate(found):
         if row.get("description") is not None:

@@ -17,11 +17,13 @@ from typing import Any
 import orjson
 import pytest
 
-from cdc_views.capture.fold import UNAPPLICABLE, Fold
+from cdc_views.capture.fold import Fold
 from cdc_views.capture.latest import Latest
 from cdc_views.capture.sift import Sifted, sift
 from cdc_views.capture.unchanged import forms_of
-from cdc_views.log.record import KeptRecord, Place, parse_record
+from cdc_views.errors import EventError
+from cdc_views.log.record import KeptRecord, parse_record
+from cdc_views.log_offset import LogOffset
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
@@ -230,7 +232,7 @@ def histories(*, are_good: bool = False, count: int = HISTORIES) -> Sequence[Seq
         raw = [mutated(chance, key, value) for key, value in events]
         made.append(
             [
-                KeptRecord(Place("app.public.t", 0, offset), 0, key, value, None)
+                KeptRecord(LogOffset("app.public.t", 0, offset), 0, key, value, None)
                 for offset, (key, value) in enumerate(good if are_good else raw)
             ]
         )
@@ -323,7 +325,7 @@ def test_fuzzed_events_give_what_they_say_or_an_error_of_ours(
         said = ""
         try:
             found = read(records)
-        except UNAPPLICABLE as error:
+        except EventError as error:
             said = str(error)
         outcomes[not said] += 1
         assert SECRET not in said
@@ -341,10 +343,10 @@ def test_fuzzed_events_are_sifted_into_those_that_give_rows_and_those_that_are_b
     parked, count = 0, HISTORIES // 3
     for records in histories(count=count):
         sifted = sift(TABLE, [parse_record(record) for record in records], lambda fold: {})
-        left_out = {each.place.offset: each for each in sifted.parked}
+        left_out = {each.log_offset.offset: each for each in sifted.parked}
         assert_says(rows_of(sifted), expected([each for each in records if each.offset() not in left_out]))
         for each in left_out.values():
-            assert each.error is None or str(each.place) in str(each.error)
+            assert each.error is None or str(each.log_offset) in str(each.error)
             assert SECRET not in each.reason
         parked += len(left_out)
     assert parked > count

@@ -10,7 +10,8 @@ import pytest
 
 from cdc_views.capture.sift import FOLLOWS, MOVED, Known, Sifted, sift
 from cdc_views.errors import BadEvent, UnresolvedToast
-from cdc_views.log.record import Place, Record
+from cdc_views.log.record import Record
+from cdc_views.log_offset import LogOffset
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 
 STORED: dict[tuple[Any, ...], Mapping[str, Any]] = {(1,): row(1, 1, "stored")}
@@ -26,7 +27,7 @@ def upserts(found: Sifted) -> list[dict[str, Any]]:
 
 def parked(found: Sifted) -> list[tuple[int, bool]]:
     """Offset, and whether the event itself is bad."""
-    return [(each.place.offset, each.error is not None) for each in found.parked]
+    return [(each.log_offset.offset, each.error is not None) for each in found.parked]
 
 
 def test_sift_parks_from_the_first_event_that_no_good_one_follows() -> None:
@@ -63,7 +64,7 @@ def test_sift_row_that_moved_from_a_parked_key_waits(is_old_first: bool) -> None
     old, new = [bad, delete, tombstone], [create, later]
     found = sifted(old + new if is_old_first else new + old)
     assert (upserts(found), found.folded.deletes.num_rows) == ([], 0)
-    assert sorted(each.reason for each in found.parked if each.place.partition == 1) == [MOVED, FOLLOWS]
+    assert sorted(each.reason for each in found.parked if each.log_offset.partition == 1) == [MOVED, FOLLOWS]
 
 
 def test_sift_row_that_moved_before_its_old_key_was_parked_goes_on() -> None:
@@ -78,10 +79,10 @@ def test_sift_event_that_is_left_out_makes_unchanged_values_unknown_until_a_whol
     topic = Topic()
     left_out = topic.write("u", 1, row(1, 2, "lost"))
     partial, whole = topic.write("u", 1, row(1, 3, PLACEHOLDER)), topic.write("u", 1, row(1, 4, "whole"))
-    known = Known(left_out={Place("app.public.t", 0, 0)})
+    known = Known(skipped={LogOffset("app.public.t", 0, 0)})
     assert parked(sifted([left_out, partial], known)) == [(1, True)]
     found = sifted([left_out, partial, whole], known)
-    assert (upserts(found), parked(found), found.whole) == ([row(1, 4, "whole")], [], {(0, (1,))})
+    assert (upserts(found), parked(found), found.recovered) == ([row(1, 4, "whole")], [], {(0, (1,))})
 
 
 def test_sift_key_that_was_lost_in_an_earlier_epoch_does_not_take_the_mirrors_value() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -20,12 +20,12 @@ from cdc_views.engine.input import bulk_files
 from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.bulk_files import FilesOfRange, Range
 from cdc_views.engine.intent import Retry
-from cdc_views.errors import DriverLost, FaultNotReached
+from cdc_views.errors import BadEvent, DriverLost, FaultNotReached
 from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
+from cdc_views.log.record import RawRecord, Record, TopicPartition
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.stopped import StoppedTable
 from cdc_views.store.commits.through_spark import Written
 from cdc_views.store.control.control_log import read_control
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
@@ -52,18 +52,9 @@ class LongLog(MemoryLog):
     compacted_at = 0
     chance = Random(0)
 
-    def cut(
-        self,
-        after: Offsets,
-        position: Lsn | None,
-        caught_up_at: object = None,
-        held: Collection[TableName] = (),
-        stopped: Mapping[TableName, StoppedTable] | None = None,
-    ) -> Cut:
-        """Everything that was written; none of some tables for the driver."""
-        found = super().cut(after, position, caught_up_at)
-        bulk = frozenset(t for t in self._topics if not position or self.chance.random() < 0.5)
-        return replace(found, bulk=bulk - set(held))
+    def bulk(self, position: Lsn | None) -> frozenset[TableName]:
+        """All tables of the first cut, and some of a later one."""
+        return frozenset(table for table in self._topics if not position or self.chance.random() < 0.5)
 
     def records(self, cut: Cut) -> Iterator[Record]:
         """The records of the cut, without those that are read in bulk."""
@@ -177,7 +168,7 @@ class Always(Random):
         return 0.0
 
 
-def put(ledger: Ledger, table: str, number: int, balance: Any) -> Place:
+def put(ledger: Ledger, table: str, number: int, balance: Any) -> LogOffset:
     """An event of another source of the table: a new row."""
     commit = int(ledger.log.end)
     source = {"sequence": f'["{commit}","{commit + 1}"]', "ts_ms": 0, "ts_us": 0}
@@ -195,3 +186,29 @@ def test_results_of_which_some_are_missing_are_those_of_a_jvm_that_has_ended(tmp
     start, end = ({TopicPartition("t", number): offset for number in (0, 1)} for offset in (0, 9))
     with pytest.raises(DriverLost, match="1 of 2 parts came back"):
         reader.rows(table.source, start, end).write(spec, tmp_path)
+
+
+def test_error_of_a_task_is_raised_as_it_was_with_its_offset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [table] = read_tables("CREATE TABLE t (id bigint PRIMARY KEY)")
+    spec = TableSpec("t", "t", arrow_schema(table.source), ("id",))
+    partition, at = TopicPartition("t", 0), LogOffset("t", 0, 7)
+
+    class Failing(FilesOfRange):
+        def __call__(self, wanted: Range) -> Written:
+            raise BadEvent("is bad", log_offset=at)
+
+    spark = MagicMock()
+    spark.sparkContext.parallelize = lambda ranges, slots: MagicMock(map=lambda task: Collected(map(task, ranges)))
+    monkeypatch.setattr("cdc_views.engine.bulk.FilesOfRange", Failing)
+    reader = BulkReader(spark, log_settings(), lambda progress: None)
+    with pytest.raises(BadEvent) as error:
+        reader.rows(table.source, {partition: 0}, {partition: 9}).write(spec, tmp_path)
+    assert (error.value.log_offset, error.value.problem) == (at, "is bad")
+
+
+class Collected(list[Any]):
+    """The results of tasks, pickled as Spark does."""
+
+    def collect(self) -> list[Any]:
+        """All of them."""
+        return list(pickle.loads(pickle.dumps(list(self))))

@@ -18,7 +18,8 @@ from cdc_views.engine.input.quarantine_step import Counts
 from cdc_views.engine.intent import CutAgain
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut
-from cdc_views.log.record import KeptRecord, Place, Record, parse_record
+from cdc_views.log.record import KeptRecord, Record, parse_record
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
@@ -41,7 +42,7 @@ def change(table: str, op: str, offset: int, new_key: int | None = None) -> Reco
     source = {"sequence": '["90","95"]', "txId": TRANSACTION}
     value = {"op": op, "after": None if op == "d" else {"id": 1}, "source": source}
     headers = None if new_key is None else [("__debezium.newkey", orjson.dumps({"id": new_key}))]
-    return parse_record(KeptRecord(Place(table, 0, offset), 0, b'{"id":1}', orjson.dumps(value), headers))
+    return parse_record(KeptRecord(LogOffset(table, 0, offset), 0, b'{"id":1}', orjson.dumps(value), headers))
 
 
 def cut_to(position: int) -> Cut:

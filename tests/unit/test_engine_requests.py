@@ -32,7 +32,7 @@ from cdc_views.errors import (
     RequestFailed,
     UnknownView,
 )
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.store.control.details import Standby
 from tests.waiting import wait_for
 
@@ -87,8 +87,8 @@ def test_answer_without_an_error_raises_nothing() -> None:
     Answer().raise_error()
 
 
-@pytest.mark.parametrize("place", [None, Place("app.public.t", 1, 7)])
-def test_request_of_the_quarantine_is_read_as_it_was_written(place: Place | None) -> None:
+@pytest.mark.parametrize("place", [None, LogOffset("app.public.t", 1, 7)])
+def test_request_of_the_quarantine_is_read_as_it_was_written(place: LogOffset | None) -> None:
     request = QuarantineRequest("ab12", "retry", place)
     assert parse_request(request.text()) == request
 

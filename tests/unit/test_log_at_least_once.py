@@ -16,7 +16,7 @@ from tests.unit.log_records import change, tombstone
 def kept(records: list[Record]) -> list[int]:
     """The offsets of those that are not told to come again."""
     redeliveries = Redeliveries()
-    return [record.offset for record in records if not redeliveries.is_again(record)]
+    return [record.offset for record in records if not redeliveries.is_redelivery(record)]
 
 
 def test_older_change_comes_again() -> None:

@@ -103,7 +103,7 @@ def test_probes_that_are_printed_in_another_form_are_told_of_every_writer() -> N
         zoned.take(marker(1, writer="them", times=berlin))
     with pytest.raises(PrintedOtherwise, match=r"0\.30000000000000004 as 0\.3\n"):
         touched()[0].take(marker(1, fraction=0.3))
-    with pytest.raises(BadEvent, match="is no row of the heartbeat table"):
+    with pytest.raises(BadEvent, match="is not a row of the heartbeat table"):
         touched()[0].take(marker(1, times=5))
 
 
@@ -117,6 +117,6 @@ def test_wait_in_vain_names_the_marker_and_a_transaction_that_nobody_ends() -> N
     barrier, _ = touched()
     assert str(barrier.timeout({})).startswith("marker 1 did not come through the log in ")
     error = barrier.timeout({PARTITION: 17})
-    assert "has a transaction from offset 17 on that nobody has ended" in error.message
+    assert "has a transaction from offset 17 on that is still open" in error.message
     assert error.hint is not None
     assert f"abort --topic {PARTITION.topic} --partition 0 --start-offset 17" in error.hint

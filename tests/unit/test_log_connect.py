@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from cdc_views.errors import BadConfig, ConnectorFailed, NotRunning
-from cdc_views.log.connect import Connect, TaskState, require_not_failed
+from cdc_views.log.connect import ConnectClient, TaskState, require_not_failed
 from cdc_views.log.preflight import require_same_cluster
 from cdc_views.log.topics import topic_name, topic_names
 from cdc_views.names import TableName
@@ -36,7 +36,7 @@ def test_failed_task_is_an_error_that_names_the_connector() -> None:
 
 def test_worker_that_does_not_answer_is_not_running() -> None:
     with pytest.raises(NotRunning, match="does not answer") as error:
-        Connect("http://127.0.0.1:1").task_state("app")
+        ConnectClient("http://127.0.0.1:1").task_state("app")
     assert error.value.exit_status == 3
 
 
@@ -96,13 +96,13 @@ STORED = (200, {"offsets": [{"partition": {"server": "app"}, "offset": {"lsn_com
 
 def test_offsets_are_asked_for_until_the_worker_has_started() -> None:
     with worker(STARTING, (409, {"error_code": 409}), STORED) as url:
-        assert Connect(url).stored_commit("app", "app") == 17
+        assert ConnectClient(url).stored_commit("app", "app") == 17
 
 
 def test_stored_commit_is_that_of_the_topic_prefix() -> None:
     stored = [{"partition": {"server": name}, "offset": {"lsn_commit": lsn}} for name, lsn in (("old", 3), ("app", 9))]
     with worker((200, {"offsets": stored})) as url:
-        assert Connect(url).stored_commit("app", "app") == 9
+        assert ConnectClient(url).stored_commit("app", "app") == 9
 
 
 def test_connect_of_another_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,13 +115,13 @@ def test_connect_of_another_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_offsets_of_a_connector_that_the_worker_does_not_know_are_none() -> None:
     with worker((404, {"error_code": 404, "message": "Connector app not found"})) as url:
-        assert Connect(url).stored_commit("app", "app") is None
+        assert ConnectClient(url).stored_commit("app", "app") is None
 
 
 def test_worker_that_never_answers_a_question_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdc_views.log.connect._REBALANCE_LIMIT_S", 0.2)
-    with worker(STARTING) as url, pytest.raises(NotRunning, match="answers 404 to a question about connector-plugins"):
-        Connect(url).plugin_version("x")
+    with worker(STARTING) as url, pytest.raises(NotRunning, match="answers 404 to GET /connector-plugins"):
+        ConnectClient(url).plugin_version("x")
 
 
 def test_topic_of_an_odd_name_has_underscores() -> None:
@@ -147,7 +147,7 @@ def test_tables_that_cannot_both_have_a_topic_are_refused(one: str, other: str) 
 def test_delete_waits_out_a_rebalance_and_a_worker_that_does_not_know_of_the_stop_yet() -> None:
     asked: list[str] = []
     with worker(REBALANCING, DONE, NO_TASKS, NOT_STOPPED, (200, {"message": "reset"}), DONE, asked=asked) as url:
-        Connect(url).delete_connector("app")
+        ConnectClient(url).delete_connector("app")
     stop, status, offsets, connector = (
         "PUT /connectors/app/stop", "GET /connectors/app/status", "DELETE /connectors/app/offsets",
         "DELETE /connectors/app",
@@ -158,7 +158,7 @@ def test_delete_waits_out_a_rebalance_and_a_worker_that_does_not_know_of_the_sto
 def test_delete_of_a_connector_that_is_not_there_is_done() -> None:
     asked: list[str] = []
     with worker(UNKNOWN, asked=asked) as url:
-        Connect(url).delete_connector("app")
+        ConnectClient(url).delete_connector("app")
     assert asked == ["PUT /connectors/app/stop"]
 
 
@@ -166,18 +166,18 @@ def test_delete_of_a_connector_that_is_not_there_is_done() -> None:
 @pytest.mark.parametrize(
     ("answers", "problem"),
     [
-        ((REBALANCING,), "answers 409 to PUT connectors/app/stop for 0 s: rebalance in progress"),
-        ((FORBIDDEN,), "answers 403 to PUT connectors/app/stop: <html>go away</html>"),
-        ((DONE, NO_TASKS, NOT_STOPPED), "answers 400 to DELETE connectors/app/offsets for 0 s: .*STOPPED state"),
-        ((DONE, NO_TASKS, FAILED), "answers 500 to DELETE connectors/app/offsets for 0 s: Request timed out"),
-        ((DONE, NO_TASKS, DONE, FORBIDDEN), "answers 403 to DELETE connectors/app: "),
+        ((REBALANCING,), "answers 409 to PUT /connectors/app/stop for 0 s: rebalance in progress"),
+        ((FORBIDDEN,), "answers 403 to PUT /connectors/app/stop: <html>go away</html>"),
+        ((DONE, NO_TASKS, NOT_STOPPED), "answers 400 to DELETE /connectors/app/offsets for 0 s: .*STOPPED state"),
+        ((DONE, NO_TASKS, FAILED), "answers 500 to DELETE /connectors/app/offsets for 0 s: Request timed out"),
+        ((DONE, NO_TASKS, DONE, FORBIDDEN), "answers 403 to DELETE /connectors/app: "),
         ((DONE, (200, {"tasks": [{"id": 0}]})), 'connector "app" has 1 tasks 0 s after its stop, wanted none'),
-        ((DONE, FORBIDDEN), "answers 403 to a question about connectors/app/status"),
+        ((DONE, FORBIDDEN), "answers 403 to GET /connectors/app/status"),
     ],
 )
 def test_delete_that_was_not_done_is_an_error(answers: tuple[tuple[int, object], ...], problem: str) -> None:
     with worker(*answers) as url, pytest.raises(ConnectorFailed, match=problem) as error:
-        Connect(url).delete_connector("app")
+        ConnectClient(url).delete_connector("app")
     assert error.value.hint
 
 
@@ -187,7 +187,7 @@ def test_delete_that_was_not_done_is_an_error(answers: tuple[tuple[int, object],
 def test_order_that_was_not_done_is_an_error(order: str, answer: tuple[int, object]) -> None:
     asked: list[str] = []
     with worker(answer, asked=asked) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to P"):
-        getattr(Connect(url), order)("app")
+        getattr(ConnectClient(url), order)("app")
     if answer[0] in (400, 403):
         assert len(asked) == 1
 
@@ -195,26 +195,26 @@ def test_order_that_was_not_done_is_an_error(order: str, answer: tuple[int, obje
 def test_settings_that_are_refused_are_an_error_without_the_password() -> None:
     refused = (400, {"error_code": 400, "message": "Invalid value s3cret for configuration x"})
     with worker(refused) as url, pytest.raises(ConnectorFailed, match=r"answers 400 .* value \*\*\* for") as error:
-        Connect(url).put_connector("app", {"database.password": "s3cret"})
+        ConnectClient(url).put_connector("app", {"database.password": "s3cret"})
     assert "s3cret" not in str(error.value)
 
 
 @pytest.mark.parametrize("status", [404, 409, 500, 503])
 def test_state_of_a_task_that_the_worker_cannot_tell_now_is_starting(status: int) -> None:
     with worker((status, b"")) as url:
-        assert Connect(url).task_state("app") == TaskState("STARTING")
+        assert ConnectClient(url).task_state("app") == TaskState("STARTING")
 
 
 @pytest.mark.parametrize("answer", [FORBIDDEN, (200, b"<html>log in</html>")])
 def test_state_of_a_task_that_somebody_else_answers_is_an_error(answer: tuple[int, object]) -> None:
-    with worker(answer) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to a question about"):
-        Connect(url).task_state("app")
+    with worker(answer) as url, pytest.raises(ConnectorFailed, match=f"answers {answer[0]} to GET /"):
+        ConnectClient(url).task_state("app")
 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(("answer", "is_there"), [(UNKNOWN, False), ((200, {"name": "app"}), True)])
 def test_connector_is_there_only_if_the_worker_says_so(answer: tuple[int, object], is_there: bool) -> None:
     with worker(REBALANCING, answer) as url:
-        assert Connect(url).exists("app") is is_there
+        assert ConnectClient(url).exists("app") is is_there
     with worker(FAILED) as url, pytest.raises(NotRunning, match=r"answers 500 .* for 0 s: Request timed out"):
-        Connect(url).exists("app")
+        ConnectClient(url).exists("app")

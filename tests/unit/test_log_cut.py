@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cdc_views.errors import LogDiscontinuity, SequenceRegressed
-from cdc_views.log.cut import Held
+from cdc_views.log.cut import PartitionBuffer
 from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
 from tests.unit.log_records import PARTITION, change, tombstone
 
 
-def held(*records: Record, start: int = 0, floor: int | None = None) -> Held:
+def held(*records: Record, start: int = 0, floor: int | None = None) -> PartitionBuffer:
     """A partition with these records."""
-    partition = Held(PARTITION, start, None if floor is None else Lsn(floor))
+    partition = PartitionBuffer(PARTITION, start, None if floor is None else Lsn(floor))
     for record in records:
         partition.add(record)
     return partition

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
-from cdc_views.errors import BadEvent
-from cdc_views.log.record import (
-    KeptRecord,
-    Order,
-    Place,
-    TopicPartition,
-    find_place,
-    parse_order,
-    parse_record,
-    require_event,
-)
+from cdc_views.errors import BadEvent, EventError, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
+from cdc_views.log.record import KeptRecord, Order, TopicPartition, bad_event, parse_order, parse_record, require_event
+from cdc_views.log_offset import LogOffset
 from tests.unit.log_records import FakeMessage
 
 
@@ -61,15 +54,25 @@ def test_parse_of_something_else_has_a_problem_that_does_not_quote_it(value: Any
 
 
 def test_parse_of_a_null_key_has_a_problem() -> None:
-    message = KeptRecord(Place("app.public.t", 1, 5), 0, None, None, None)
+    message = KeptRecord(LogOffset("app.public.t", 1, 5), 0, None, None, None)
     record = parse_record(message)
     assert (record.problem is not None, record.raw) == (True, message)
 
 
-def test_place_in_a_message_is_found_again() -> None:
-    place = Place("app.public.t", 3, 77)
-    assert find_place(f"{place}: no") == place
-    assert find_place("nowhere") is None
+def test_bad_event_has_its_offset_and_its_problem_apart() -> None:
+    record = parse(b"not json")
+    error = bad_event(record, "is bad", hint="look")
+    assert (error.log_offset, error.problem, error.hint) == (record.log_offset, "is bad", "look")
+    assert error.message == f"{record.log_offset}: is bad"
+
+
+@pytest.mark.parametrize("kind", [BadEvent, UnsupportedType, UnresolvedToast, WrongReplicaIdentity])
+def test_error_that_is_given_its_offset_has_it_also_when_a_task_has_sent_it(kind: type[EventError]) -> None:
+    at = LogOffset("app.public.t", 3, 77)
+    sent = pickle.loads(pickle.dumps(kind("no", hint="look").at(at)))
+    assert (type(sent), sent.log_offset, sent.problem, sent.hint) == (kind, at, "no", "look")
+    assert str(sent) == f"{at}: no\nhint: look"
+    assert sent.at(LogOffset("other", 0, 0)).log_offset == at
 
 
 def test_topic_partition_is_read_as_it_is_printed() -> None:

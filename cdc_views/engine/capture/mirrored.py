@@ -14,7 +14,7 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
 from cdc_views.errors import CdcViewsError, UnknownTable, UnsupportedType
-from cdc_views.log.stops import changed_since
+from cdc_views.log.ddl import changed_since
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable, read_tables
 from cdc_views.source.connection import Connection

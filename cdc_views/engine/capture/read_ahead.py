@@ -26,9 +26,9 @@ from cdc_views.engine.input.bulk import Ahead, BulkReader, OnProgress, Progress,
 from cdc_views.engine.input.bulk_files import Range
 from cdc_views.engine.tables import mirror_spec
 from cdc_views.errors import CdcViewsError, NotRunning
-from cdc_views.log.freshness import Freshness
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import Offsets, TopicPartition
+from cdc_views.log.retention import LogRetention
 from cdc_views.log.topics import (
     Topic,
     admin_client,
@@ -228,7 +228,7 @@ class Reading:
 
     def _nothing_read(self, source: SourceTable, generation: str, topic: Topic) -> TableAhead | None:
         """A table that is begun with; None if its brokers do not say under which leader they are."""
-        until = datetime.now(UTC) + timedelta(seconds=Freshness([topic], ()).reading_limit_s)
+        until = datetime.now(UTC) + timedelta(seconds=LogRetention([topic], ()).reading_limit_s)
         begin = begin_offsets(self._admin, partitions_of(topic))
         ends, epochs = committed_ends(self._admin, begin)
         if len(epochs) < len(begin):

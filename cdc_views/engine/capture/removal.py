@@ -14,7 +14,7 @@ from cdc_views import faults
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import Capture
 from cdc_views.errors import CdcViewsError
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.topics import admin_client, delete_named_topics, topics_of
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import drop_slot, read_slot
@@ -57,7 +57,7 @@ def remove_capture(base: Settings, capture: Capture, removal: Removal) -> None:
 def _remove_connector(base: Settings, capture: Capture, removal: Removal) -> None:
     what = f'connector "{capture.connector}" and its stored offsets'
     with removal.trying(what):
-        worker = Connect(base.log.connect_url)
+        worker = ConnectClient(base.log.connect_url)
         if worker.exists(capture.connector):
             worker.delete_connector(capture.connector)
             removal.removed(what)

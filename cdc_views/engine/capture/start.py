@@ -12,7 +12,7 @@ from cdc_views.engine.capture.generation import known_placeholder, require_same_
 from cdc_views.engine.capture.mirrored import read_mirrored
 from cdc_views.engine.capture.removal import LET_GO_S
 from cdc_views.errors import SnapshotInterrupted
-from cdc_views.log.connect import Connect
+from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import connector_config
 from cdc_views.log.placeholder import settle_placeholder
 from cdc_views.log.preflight import require_same_cluster, require_slot_matches
@@ -82,7 +82,7 @@ def _run_connector(settings: Settings) -> None:
         records = read_control(settings.warehouse)
         excluded = excluded_columns(read_mirrored(settings, connection, records).sources)
     placeholder = settle_placeholder(settings.log, known_placeholder(known_takeover(records)))
-    worker = Connect(settings.log.connect_url)
+    worker = ConnectClient(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
     # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
     worker.restart_connector(settings.log.connector, only_failed=True)
@@ -109,7 +109,7 @@ def begin_capture(
 
 def forget_capture(settings: Settings) -> None:
     """Delete connector, slot and topics, and wait until they are gone. Raises SlotChanged, NotRunning."""
-    Connect(settings.log.connect_url).delete_connector(settings.log.connector)
+    ConnectClient(settings.log.connect_url).delete_connector(settings.log.connector)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         drop_slot(connection, settings.source.slot, limit_s=LET_GO_S)
     delete_topics(settings.log, settings.source.tables)

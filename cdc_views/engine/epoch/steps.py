@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cdc_views import faults
-from cdc_views.capture.fold import UNAPPLICABLE
 from cdc_views.engine.epoch.abandon import abandon
 from cdc_views.engine.epoch.mirrors import commit_mirrors
 from cdc_views.engine.epoch.records import publish, publish_position, write_intent
@@ -22,9 +21,8 @@ from cdc_views.engine.intent import CutAgain, Intent, Retry, Swap
 from cdc_views.engine.parallel import beside
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
-from cdc_views.errors import CdcViewsError
+from cdc_views.errors import CdcViewsError, EventError
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import find_place
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.store.control.control_log import ControlLog, ControlRecord
@@ -162,24 +160,23 @@ class EpochWriter:
             kept = self.quarantine.commit(deltas.step, intent.done, intent.stamp)
             faults.point("quarantine.after_commit")
             commits = commit_mirrors(self.tables, deltas.mirrors, intent)
-        except UNAPPLICABLE as error:
+        except EventError as error:
             raise self._unapplicable_in_bulk(intent, error) from error
         self.input.require_exact(intent, deltas, commits)
         return commits | kept
 
-    def _unapplicable_in_bulk(self, intent: Intent, error: CdcViewsError) -> Exception:
+    def _unapplicable_in_bulk(self, intent: Intent, error: EventError) -> Exception:
         """The error for an event that a bulk read cannot apply; CutAgain if the driver can park it."""
-        place = find_place(error.message)
-        if place is None:
+        at = error.log_offset
+        if at is None:
             return error
+        table = self.log.table_of(at.topic)
         if self.quarantine.parks:
-            bulk = intent.cut.bulk - {self.log.table_of(place.topic)}
-            return CutAgain(f"met {place}, which is parked", replace(intent.cut, bulk=bulk))
-        record = self.log.record_at(place)
+            return CutAgain(f"met {at}, which is parked", replace(intent.cut, bulk=intent.cut.bulk - {table}))
+        record = self.log.record_at(at)
         if record is None:
             return error
-        reason = error.message.removeprefix(f"{place}: ")
-        entry = Entry.of(str(self.log.table_of(place.topic)), record, reason, "stopped", intent.epoch)
+        entry = Entry.of(str(table), record, error.problem, "stopped", intent.epoch)
         return self._stopped_before(intent, [(error, entry)])
 
     def _stopped_before(self, intent: Intent, refused: Sequence[tuple[CdcViewsError, Entry]]) -> CdcViewsError:

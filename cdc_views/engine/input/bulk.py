@@ -6,7 +6,6 @@ tasks on its executors alone, so that a JVM which has just started is as fast as
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 import time
@@ -18,14 +17,12 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cdc_views import errors
 from cdc_views.config import LogSettings
 from cdc_views.engine.input.bulk_files import PIECE_OFFSETS, FilesOfRange, Range, do_nothing
 from cdc_views.engine.spark.jobs import job_group
+from cdc_views.errors import CdcViewsError, DriverLost
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
@@ -35,8 +32,6 @@ from cdc_views.store.delta_log.schema import TableSpec, key_schema
 
 _POLL_S: Final = 0.5
 _TOLD: Final = ".progress"  # below the table's folder, which executors and driver share
-
-_ERROR: Final = re.compile(r"cdc_views\.errors\.(\w+): (.*?)(?:\nhint: (.*?))?(?:\n|$)")
 
 
 @dataclass(frozen=True)
@@ -80,6 +75,19 @@ TakeAhead = Callable[[SourceTable, TableSpec, Offsets, Offsets], Ahead | None]
 
 def nothing_ahead(source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
     """What there is where nobody reads ahead."""
+
+
+@dataclass(frozen=True)
+class _Returning:
+    """A task that returns its error as a result: Spark would give back only the text of an exception."""
+
+    task: FilesOfRange
+
+    def __call__(self, wanted: Range) -> Written | CdcViewsError:
+        try:
+            return self.task(wanted)
+        except CdcViewsError as error:
+            return error
 
 
 class BulkReader:
@@ -141,14 +149,11 @@ class BulkReader:
         """Have the files written, and tell how that gets on. Raises what a task raised."""
         name, total, context = task.table.name, sum(each.offsets for each in ranges), self._spark.sparkContext
         with self._watched(str(name), total, task.told), job_group(self._spark, f"bulk of {name}"):
-            try:
-                parts = context.parallelize(ranges, len(ranges)).map(task).collect()
-            except (PySparkException, Py4JJavaError) as error:
-                raise _named(error) from error
+            parts = context.parallelize(ranges, len(ranges)).map(_Returning(task)).collect()
         if len(parts) != len(ranges):
             # What PySpark has of a JVM that ends while it sends the results.
-            raise errors.DriverLost(f'table "{name}": {len(parts)} of {len(ranges)} parts came back from Spark')
-        return parts
+            raise DriverLost(f'table "{name}": {len(parts)} of {len(ranges)} parts came back from Spark')
+        return [_written(part) for part in parts]
 
     @contextmanager
     def _watched(self, table: str, total: int, told: Path) -> Iterator[None]:
@@ -186,6 +191,13 @@ def warm_up(spark: SparkSession) -> None:
     spark.sparkContext.parallelize(range(slots), slots).map(do_nothing).collect()
 
 
+def _written(part: Written | CdcViewsError) -> Written:
+    """What a task has written. Raises its error."""
+    if isinstance(part, CdcViewsError):
+        raise part
+    return part
+
+
 def _together(spec: TableSpec, parts: Collection[Written]) -> Written:
     deleted = [key_schema(spec).empty_table(), *(part.deleted for part in parts)]
     return Written([add for part in parts for add in part.added], pa.concat_tables(deleted))
@@ -196,10 +208,3 @@ def _told(file: Path) -> int:
     with suppress(ValueError, FileNotFoundError):
         return int(file.read_text())
     return 0
-
-
-def _named(error: Exception) -> Exception:
-    """The error of ours that a task has died of, as it was raised there."""
-    found = _ERROR.search(str(error))
-    kind: type[errors.CdcViewsError] | None = getattr(errors, found[1], None) if found else None
-    return kind(found[2], hint=found[3]) if found and kind else error

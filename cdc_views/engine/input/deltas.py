@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_views.capture.fold import UNAPPLICABLE, Fold, Key, Stored
+from cdc_views.capture.envelope import KeyValues
+from cdc_views.capture.fold import Fold, Stored
 from cdc_views.capture.sift import Sifted, sift
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.engine.input.bulk import BulkReader
@@ -26,6 +27,7 @@ from cdc_views.engine.input.quarantine_entries import Entry
 from cdc_views.engine.input.quarantine_step import Counts, Past, Step, past_of
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
+from cdc_views.errors import EventError
 from cdc_views.log.cut import CutLog
 from cdc_views.log.record import Record
 from cdc_views.source.catalog import SourceTable
@@ -174,7 +176,7 @@ class Input:
         """Whether the mirror is empty, because it was never published: no row of it can be deleted."""
         return not self._tables.is_published(name) and name not in self._tables.standing_in
 
-    def _stored_rows(self, name: str, fold: Fold) -> Mapping[Key, Mapping[str, Any]]:
+    def _stored_rows(self, name: str, fold: Fold) -> Mapping[KeyValues, Mapping[str, Any]]:
         """The stored rows from which the fold needs unchanged values, with the columns that it needs."""
         if not (keys := fold.lookups()):
             return {}
@@ -189,7 +191,7 @@ class Input:
 
 def _sifted(source: SourceTable, records: Sequence[Record], past: Past, stored_of: Callable[[Fold], Stored]) -> Sifted:
     if past.is_clear:
-        with suppress(*UNAPPLICABLE):
+        with suppress(EventError):
             fold = Fold(source)
             for record in records:
                 fold.add(record)
@@ -201,6 +203,6 @@ def _counted(source: SourceTable, records: Sequence[Record]) -> Fold:
     """The fold of records of which some may be parked; only its counts are used."""
     fold = Fold(source)
     for record in records:
-        with suppress(*UNAPPLICABLE):
+        with suppress(EventError):
             fold.add(record)
     return fold

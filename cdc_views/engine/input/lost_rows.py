@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from cdc_views.capture.envelope import Envelope, Key
+from cdc_views.capture.envelope import Envelope, KeyValues
 from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import column_types
 from cdc_views.engine.input.quarantine_step import Counts
@@ -25,7 +25,7 @@ from cdc_views.engine.intent import CutAgain
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
@@ -40,9 +40,9 @@ class _Written:
     """A change of a key, its transaction, and where the log says so."""
 
     table: SourceTable
-    key: Key
+    key: KeyValues
     transaction: int
-    place: Place
+    place: LogOffset
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LostRows:
 
     def __init__(self, source: Connection) -> None:
         self._source = source
-        self._doubts: dict[Place, _Doubt] = {}
+        self._doubts: dict[LogOffset, _Doubt] = {}
 
     def require_none(self, log: CutLog, tables: Tables, cut: Cut, commits: Mapping[str, int], counts: Counts) -> None:
         """Raise RowsLost unless the mirrors have all rows that the cut gives them.
@@ -96,7 +96,7 @@ class LostRows:
             change = Envelope(table).read(record)
             key = change.new_key if change.op == "d" else change.key if change.op == "c" else None
             if key is not None:
-                yield _Written(table, key, record.value["source"]["txId"], record.place)
+                yield _Written(table, key, record.value["source"]["txId"], record.log_offset)
 
     def _missing(self, written: _Written, tables: Tables, commits: Mapping[str, int]) -> Iterator[StoredRow]:
         """The rows beside the written one that the mirror does not have."""

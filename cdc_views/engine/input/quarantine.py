@@ -29,7 +29,7 @@ from cdc_views.engine.input.quarantine_entries import (
 from cdc_views.engine.input.quarantine_step import Step
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import UnknownEvent
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.store.control.control_log import ControlLog
 from cdc_views.store.control.details import QuarantineDetail
 from cdc_views.store.delta_log.entries import NO_TABLE
@@ -68,7 +68,7 @@ class Quarantine:
         """The entries of a version, with values and headers."""
         return [entry_of(row) for row in self._tables.warehouse.rows(SPEC, version).to_pylist()]
 
-    def find(self, place: Place) -> Entry:
+    def find(self, place: LogOffset) -> Entry:
         """The entry of an event, with its bytes. Raises UnknownEvent."""
         version = self.version()
         for entry in [] if version is None else self.with_bytes(version):
@@ -91,7 +91,7 @@ class Quarantine:
         if new := [replace(each, state="stopped") for each in entries if each.place not in known]:
             self._keep(control, new)
 
-    def discard(self, control: ControlLog, place: Place, request: str | None = None) -> State:
+    def discard(self, control: ControlLog, place: LogOffset, request: str | None = None) -> State:
         """Mark an event as discarded; returns its earlier state. Raises UnknownEvent.
 
         `request` is the id of the request for it. It is recorded here only if no epoch is to follow.

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from cdc_views.log.record import KeptRecord, Place, RawRecord, place_of
+from cdc_views.log.record import KeptRecord, RawRecord, log_offset_of
+from cdc_views.log_offset import LogOffset
 from cdc_views.store.delta_log.schema import TableSpec
 
 NAME: Final = "_quarantine"
@@ -51,14 +52,14 @@ class Entry:
     epoch: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogOffset:
         """Where the event is in the log."""
-        return self.record.place
+        return self.record.log_offset
 
     @classmethod
     def of(cls, table: str, record: RawRecord, reason: str, state: State, epoch: int) -> Entry:
         """An entry with the bytes of a record."""
-        kept = KeptRecord(place_of(record), record.timestamp()[1], record.key(), record.value(), record.headers())
+        kept = KeptRecord(log_offset_of(record), record.timestamp()[1], record.key(), record.value(), record.headers())
         return cls(table, kept, reason, state, epoch)
 
 
@@ -66,12 +67,12 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
     """Parse a row of the table, which may lack the value and headers."""
     headers = row.get("headers")
     pairs = None if headers is None else [(header["name"], header["value"]) for header in headers]
-    place = Place(row["topic"], row["partition"], row["offset"])
+    place = LogOffset(row["topic"], row["partition"], row["offset"])
     record = KeptRecord(place, row["timestamp_ms"], row["key"], row.get("value"), pairs)
     return Entry(row["table"], record, row["reason"], row["state"], row["epoch"])
 
 
-def keys_of(places: Iterable[Place]) -> pa.Table:
+def keys_of(places: Iterable[LogOffset]) -> pa.Table:
     """The keys of entries in the table."""
     key = pa.schema([SPEC.schema.field(name) for name in SPEC.key])
     return pa.Table.from_pylist([place._asdict() for place in sorted(places)], schema=key)

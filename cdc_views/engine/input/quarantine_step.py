@@ -12,7 +12,8 @@ from cdc_views.capture.sift import Known, Parked, Sifted, in_order
 from cdc_views.engine.input.quarantine_entries import PARKED, Entry, keys_of, rows_of
 from cdc_views.engine.intent import Retry
 from cdc_views.errors import BadEvent, CdcViewsError
-from cdc_views.log.record import Offsets, Place, Record, TopicPartition, parse_record
+from cdc_views.log.record import Offsets, Record, TopicPartition, parse_record
+from cdc_views.log_offset import LogOffset
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.warehouse import Changes
 
@@ -22,7 +23,7 @@ class Past:
     """What the quarantine has of one table when an epoch begins. `records` are applied before those of the cut."""
 
     entries: Sequence[Entry] = ()
-    identities: Mapping[Place, Identity] = field(default_factory=dict)
+    identities: Mapping[LogOffset, Identity] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
     records: Sequence[Record] = ()
     retried: Collection[Identity] = frozenset()
@@ -48,7 +49,7 @@ def past_of(source: SourceTable, entries: Sequence[Entry], start: Offsets, retry
     return Past(entries, identities, known, in_order(parse_record(each.record) for each in again), retried)
 
 
-def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[Place, Identity]:
+def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[LogOffset, Identity]:
     envelope = Envelope(source)
     # Without its value, which may not be there, it is a tombstone of the same key.
     keys = {each.place: replace(each.record, value_bytes=None, header_pairs=None) for each in entries}
@@ -56,7 +57,7 @@ def _identities(source: SourceTable, entries: Iterable[Entry]) -> dict[Place, Id
 
 
 def _retried(
-    source: SourceTable, entries: Iterable[Entry], identities: Mapping[Place, Identity], retry: Retry | None
+    source: SourceTable, entries: Iterable[Entry], identities: Mapping[LogOffset, Identity], retry: Retry | None
 ) -> set[Identity]:
     """The keys to retry, with those that a row was moved to or came from: they wait for each other."""
     if retry is None:
@@ -89,7 +90,7 @@ def _other_keys(source: SourceTable, entry: Entry) -> set[Any]:
     return found - {None}
 
 
-def _is_before(place: Place, offsets: Offsets) -> bool:
+def _is_before(place: LogOffset, offsets: Offsets) -> bool:
     return place.offset < offsets.get(TopicPartition(place.topic, place.partition), 0)
 
 
@@ -98,16 +99,16 @@ class Step:
     """What an epoch does to the quarantine, added table by table. `refused` has the errors of events new to it."""
 
     epoch: int
-    put: dict[Place, Entry] = field(default_factory=dict)
-    gone: set[Place] = field(default_factory=set)
+    put: dict[LogOffset, Entry] = field(default_factory=dict)
+    gone: set[LogOffset] = field(default_factory=set)
     refused: list[tuple[CdcViewsError, Entry]] = field(default_factory=list)
 
     def add(self, source: SourceTable, past: Past, sifted: Sifted, end: Offsets) -> None:
         """Add the outcome of the events of one table up to `end`."""
         known = {each.place: each for each in past.entries}
-        kept = {each.place for each in sifted.parked}
+        kept = {each.log_offset for each in sifted.parked}
         for parked in sifted.parked:
-            self._park(str(source.name), parked, known.get(parked.place))
+            self._park(str(source.name), parked, known.get(parked.log_offset))
         self.gone |= {
             each.place for each in past.entries if each.place not in kept and _is_done(each, past, sifted, end)
         }
@@ -127,8 +128,7 @@ class Step:
         assert parked.record.raw is not None
         was_parked = known is not None and known.state in PARKED
         since = known.epoch if known is not None and was_parked else self.epoch
-        reason = parked.reason.removeprefix(f"{parked.place}: ")
-        entry = Entry.of(table, parked.record.raw, reason, "waiting" if parked.error is None else "bad", since)
+        entry = Entry.of(table, parked.record.raw, parked.reason, "waiting" if parked.error is None else "bad", since)
         if known is None or (known.state, known.reason) != (entry.state, entry.reason):
             self.put[entry.place] = entry
         if parked.error is not None and not was_parked:
@@ -142,7 +142,7 @@ def _is_done(entry: Entry, past: Past, sifted: Sifted, end: Offsets) -> bool:
     identity = past.identities[entry.place]
     if entry.state == "discarded":
         is_of_no_row = not isinstance(identity[1], tuple) and _is_before(entry.place, end)
-        return is_of_no_row or identity in sifted.whole
+        return is_of_no_row or identity in sifted.recovered
     return identity in past.retried if entry.state in PARKED else _is_before(entry.place, end)
 
 

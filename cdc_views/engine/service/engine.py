@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from cdc_views.capture.fold import UNAPPLICABLE
 from cdc_views.capture.types import prints_in_zone
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.clock import SYSTEM_CLOCK, Clock
@@ -41,11 +40,11 @@ from cdc_views.engine.tables import REBUILT, FindPath, Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewRunner
-from cdc_views.errors import BadReplay, UnknownEvent
+from cdc_views.errors import BadReplay, EventError, UnknownEvent
+from cdc_views.log.health import WatchedSlot
 from cdc_views.log.log import Log
 from cdc_views.log.markers import MarkerWriter
 from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.watch import WatchedSlot
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.marker import Marker
@@ -263,7 +262,7 @@ class Engine:
         with self._writing():
             try:
                 recover(self._writer)
-            except UNAPPLICABLE:
+            except EventError:
                 # The event is in quarantine now, and may be the one to discard.
                 if request.kind != "discard":
                     raise

@@ -19,7 +19,7 @@ import orjson
 from cdc_views import errors
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.errors import BadInput, BadRequest, CdcViewsError, RequestFailed
-from cdc_views.log.record import Place
+from cdc_views.log_offset import LogOffset
 from cdc_views.unexpected import described
 
 _FOLDER: Final = ".requests"
@@ -71,7 +71,7 @@ class QuarantineRequest:
 
     id: str
     kind: Literal["retry", "discard"]
-    place: Place | None
+    place: LogOffset | None
 
     def text(self) -> str:
         """The request as JSON."""
@@ -85,7 +85,7 @@ def parse_request(text: str | bytes) -> Request:
     """Read what a request's `text` gives."""
     fields = orjson.loads(text)
     if fields["kind"] in ("retry", "discard"):
-        return QuarantineRequest(fields["id"], fields["kind"], Place(*fields["place"]) if fields["place"] else None)
+        return QuarantineRequest(fields["id"], fields["kind"], LogOffset(*fields["place"]) if fields["place"] else None)
     return SwapRequest.parse(text)
 
 

@@ -17,23 +17,23 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan import refusals
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.refusals import Refused
+from cdc_views.plan.refusals import Refusal
 
 _BUILT_IN: Final = "org.apache.spark.sql.catalyst.expressions."
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical."
-_UNKNOWN: Final = Refused("is not known to give the same result each time", "use other functions of Spark SQL")
+_UNKNOWN: Final = Refusal("is not known to give the same result each time", "use other functions of Spark SQL")
 
 
 def _names(classes: str) -> frozenset[str]:
     return frozenset(classes.split())
 
 
-def _each(refused: Refused, classes: str) -> dict[str, Refused]:
+def _each(refused: Refusal, classes: str) -> dict[str, Refusal]:
     return dict.fromkeys(_names(classes), refused)
 
 
 # Classes of Spark 4.2; expressions below _BUILT_IN, operators below _LOGICAL.
-_EXPRESSIONS: Final[dict[str, Refused]] = {
+_EXPRESSIONS: Final[dict[str, Refusal]] = {
     **_each(refusals.CHANCE, "Rand Randn RandStr Uniform Uuid Shuffle AesEncrypt"),
     **_each(refusals.CLOCK, "Now CurrentTimestamp CurrentDate CurrentTime LocalTimestamp CurrentBatchTimestamp"),
     **_each(refusals.SESSION, "CurrentUser CurrentCatalog CurrentDatabase CurrentPath CurrentTimeZone SparkVersion"),
@@ -57,7 +57,7 @@ _EXACT_AGGREGATES: Final = _names(
     Min Percentile PercentileCont PercentileDisc PivotFirst RegrCount
     """
 )
-_AGGREGATES: Final[dict[str, Refused]] = {
+_AGGREGATES: Final[dict[str, Refusal]] = {
     **_each(refusals.ONE_OF, "First Last AnyValue"),
     **_each(refusals.TIES, "MaxBy MinBy MaxMinByK"),
     **_each(refusals.MOMENTS, "StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation"),
@@ -115,7 +115,7 @@ class _Check:
         if name == "View" and node.desc().identifier().table() in self._names:
             return
         if name == "Sample":
-            raise self._refusal(node, "TABLESAMPLE", Refused("takes other rows each time", "filter by a column"))
+            raise self._refusal(node, "TABLESAMPLE", Refusal("takes other rows each time", "filter by a column"))
         if name == "ScriptTransformation":
             raise self._refusal(node, "TRANSFORM", refusals.OUTSIDE)
         if name not in _OPERATORS:
@@ -123,7 +123,7 @@ class _Check:
         if name in ("GlobalLimit", "Offset") and not _is_ordered(node):
             word = "LIMIT" if name == "GlobalLimit" else "OFFSET"
             hint = "add an ORDER BY in which no two rows tie"
-            raise self._refusal(node, word, Refused("without ORDER BY takes any rows", hint))
+            raise self._refusal(node, word, Refusal("without ORDER BY takes any rows", hint))
         self._check_spelling(node, name)
         for expression in _each_of(node.expressions()):
             if not expression.deterministic():
@@ -172,7 +172,7 @@ class _Check:
         is_replacement = is_replacement or is_replaceable
         self._expressions += [(child, node, is_replacement) for child in self._below(node, is_replaceable)]
 
-    def _unknown(self, node: Any, name: str, is_replacement: bool) -> Refused | None:
+    def _unknown(self, node: Any, name: str, is_replacement: bool) -> Refusal | None:
         if not _class_of(node).startswith(_BUILT_IN):
             return refusals.OUTSIDE
         # Functions of a catalog appear as calls of Java methods; so do some of Spark's own, in their replacement.
@@ -194,7 +194,7 @@ class _Check:
             raise self._refusal(node, None, refusals.COLLATION)
         self._expressions += [(child, function, False) for child in children]
 
-    def _why_not(self, function: Any, name: str, parent: Any) -> Refused | None:
+    def _why_not(self, function: Any, name: str, parent: Any) -> Refusal | None:
         around = _short(parent)
         if name in _EXACT_AGGREGATES:
             return None
@@ -241,7 +241,7 @@ class _Check:
             self._traits[name] = (self._replaceable.isInstance(node), self._with_plan.isInstance(node))
         return self._traits[name]
 
-    def _refusal(self, node: Any, what: str | None, refused: Refused) -> UnsupportedView:
+    def _refusal(self, node: Any, what: str | None, refused: Refusal) -> UnsupportedView:
         start = node.origin().startIndex()
         offset = self._view.offset_of(int(start.get()), self._relations) if start.isDefined() else 0
         if what is None:

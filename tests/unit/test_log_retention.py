@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_views.errors import LogGap
-from cdc_views.log.freshness import Freshness
+from cdc_views.log.retention import LogRetention
 from cdc_views.log.topics import Topic, check_topic
 
 HOUR_MS = 3600 * 1000
@@ -20,13 +20,13 @@ def topic(lag_ms: int, retention_ms: int, policy: str = "compact") -> Topic:
     return Topic("app.public.orders", "id", 4, settings)
 
 
-def away(seconds: float, every_version: bool = False) -> Freshness:
+def away(seconds: float, every_version: bool = False) -> LogRetention:
     """Be away for so long from a topic that keeps versions for an hour and tombstones for two more."""
     orders = topic(HOUR_MS, 2 * HOUR_MS)
-    freshness = Freshness([orders], [orders] if every_version else [])
-    freshness.start(datetime.fromtimestamp(1_000_000, UTC))
-    freshness.caught_up(1_000_000 + seconds)
-    return freshness
+    retention = LogRetention([orders], [orders] if every_version else [])
+    retention.start(datetime.fromtimestamp(1_000_000, UTC))
+    retention.caught_up(1_000_000 + seconds)
+    return retention
 
 
 def test_away_for_less_than_tombstones_stay_is_good() -> None:
@@ -44,7 +44,7 @@ def test_away_for_longer_than_versions_stay_is_a_gap_where_all_are_needed() -> N
 
 
 def test_first_cut_has_no_gap() -> None:
-    Freshness([topic(HOUR_MS, 0)], []).caught_up(1_000_000)
+    LogRetention([topic(HOUR_MS, 0)], []).caught_up(1_000_000)
 
 
 def test_topic_that_compacts_within_ten_minutes_is_refused() -> None:

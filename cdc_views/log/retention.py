@@ -1,8 +1,8 @@
-"""How long the log keeps what we need, against how long we took.
+"""How long the log keeps what the mirrors need, compared with how long ago it was read.
 
-Every version of a row stays for min.compaction.lag.ms; a tombstone for delete.retention.ms more
-(from the first cleaning that meets it, so this is a lower bound; apache/kafka LogCleaner, delete
-horizon). Whoever was away for longer may have missed a delete and would never know.
+Every version of a row stays for min.compaction.lag.ms. A tombstone stays for delete.retention.ms more, counted from the
+first cleaning that meets it, so this is a lower bound (apache/kafka LogCleaner, delete horizon). An engine that was
+down for longer may have missed a delete, and could never know.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 from cdc_views.errors import RESET, LogGap
 from cdc_views.log.topics import Topic
 
-# The clocks of source, brokers and engine differ; a tenth at most, for topics that keep less.
+# The clocks of source, brokers and engine differ. For topics that keep less, the margin is at most a tenth.
 _CLOCK_MARGIN_S: Final = 60.0
 
 
-class Freshness:
-    """Remembers when we last had read everything."""
+class LogRetention:
+    """Remembers when the log was last read to its end."""
 
     def __init__(self, mirrored: Sequence[Topic], every_version: Sequence[Topic]) -> None:
-        """`every_version` are those topics of which no version of a row may be missed."""
+        """`every_version` lists the topics of which no version of a row may be missed."""
         keeps_s = min((topic.min_compaction_lag_ms for topic in mirrored), default=0) / 1000
         self.validity_s = _less_margin(keeps_s)
         limits = [topic.min_compaction_lag_ms + topic.delete_retention_ms for topic in mirrored]
@@ -34,28 +34,28 @@ class Freshness:
         self._looked_s = 0.0
 
     def start(self, caught_up_at: datetime | None) -> None:
-        """Begin reading at offsets that were everything there was at that time; None: at the first ones."""
+        """Start at offsets that were the end of the log at that time; None: at the first offsets."""
         self._caught_up_s = None if caught_up_at is None else caught_up_at.timestamp()
 
     def is_due(self, now_s: float) -> bool:
-        """Whether it is time to see if we are still caught up; true once per interval."""
+        """Whether it is time to see if the log was read to its end; true once per interval."""
         if now_s - self._looked_s < self._interval_s:
             return False
         self._looked_s = now_s
         return True
 
     def caught_up(self, now_s: float) -> None:
-        """Everything that was in the log at this time has been read. Raises LogGap."""
+        """Take note that everything that was in the log at this time has been read. Raises LogGap."""
         if self._caught_up_s is not None:
             self.require_gapless(self._caught_up_s, now_s)
         self._caught_up_s = now_s
 
     def has_every_version(self, now_s: float) -> bool:
-        """Whether all that came since we last had read everything is far too young to be compacted away."""
+        """Whether everything written since the log was last read to its end is far too young to be compacted away."""
         return self._caught_up_s is not None and now_s - self._caught_up_s <= self.validity_s / 2
 
     def require_gapless(self, since_s: float, now_s: float) -> None:
-        """What was deleted after `since_s` is still told by the log. Raises LogGap."""
+        """Raise LogGap unless the log still has everything that was deleted after `since_s`."""
         if now_s - since_s > self.limit_s:
             raise LogGap(
                 f"the log was last read to its end {now_s - since_s:.0f} s ago, and keeps what was deleted "

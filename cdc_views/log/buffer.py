@@ -1,4 +1,4 @@
-"""What was read since the last cut, and how much of it is held in memory."""
+"""The records since the last cut, and how much of the driver's memory they take."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from itertools import chain
 from cdc_views.config import LogSettings
 from cdc_views.errors import CutTooLarge
 from cdc_views.log.at_least_once import Redeliveries
-from cdc_views.log.cut import Held
-from cdc_views.log.memory import EVENT_BYTES, event_bytes, most_bytes
+from cdc_views.log.cut import PartitionBuffer
+from cdc_views.log.memory_limit import EVENT_BYTES, event_bytes, limit_bytes
 from cdc_views.log.record import Offsets, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
 
-class TooLong(Exception):
-    """More came than is to be held. Without these tables it is not; there are none where the others are too many."""
+class BufferFull(Exception):
+    """More records came than may be held. With `tables` in bulk the rest may be held; it is empty if the rest is too
+    much.
+    """
 
     def __init__(self, tables: frozenset[TableName]) -> None:
         super().__init__(tables)
         self.tables = tables
 
 
-class Holding:
-    """The partitions of a log. Of the tables in `bulk` the next cut has records before those that are held."""
+class CutBuffer:
+    """The buffers of all partitions of a log.
+
+    For tables in `bulk`, the next cut also has records before those that are held.
+    """
 
     def __init__(
         self,
@@ -34,25 +39,27 @@ class Holding:
         partitions: Iterable[TopicPartition],
         may_be_bulk: Collection[TableName],
     ) -> None:
-        """`tables` are those of the topics; nothing is held before `begin`."""
+        """`tables` maps each topic to its table, `may_be_bulk` lists the tables that Spark can read. Call `begin`
+        first.
+        """
         self._settings = settings
         self._tables = tables
         self._partitions = list(partitions)
         self._may_be_bulk = frozenset(may_be_bulk)
         self.never_bulk: frozenset[TableName] = frozenset()
-        """Tables whose events are not all to be applied, so that the next cut has to hold them."""
+        """Tables with parked or discarded events: the driver must read their part of the next cut."""
         self.unread: frozenset[TableName] = frozenset()
-        """Tables whose events nobody reads, so that none need be held."""
-        self._held: dict[TopicPartition, Held] = {}
+        """Stopped tables: nobody reads their events, so they need not be held."""
+        self._held: dict[TopicPartition, PartitionBuffer] = {}
         self._redeliveries: Redeliveries | None = None  # only without exactly-once
         self._is_all_held = False
-        self._most_bytes = most_bytes(settings)
+        self._most_bytes = limit_bytes(settings)
         self._bytes: Counter[TableName] = Counter()
         self.held_bytes = 0
-        """About how much memory the events take that are held."""
+        """About how much memory the held events take, in bytes."""
         self._most_at_end: int | None = None
         self.start: Offsets = {}
-        """Where the next cut begins."""
+        """The offsets at which the next cut begins."""
         self.bulk: frozenset[TableName] = frozenset()
 
     def begin(
@@ -64,32 +71,33 @@ class Holding:
         *,
         is_all_held: bool = False,
     ) -> None:
-        """Hold what comes after these offsets, at which the cut at `position` ended; of `bulk` after `bulk_from`.
+        """Hold what comes after these offsets, the end of the cut at `position`; for `bulk`, what comes after
+        `bulk_from`.
 
-        With `is_all_held` no table is too long for the next cut; all of them together may be.
+        With `is_all_held` no single table is too long for the next cut; all of them together may still be.
         """
         starts = {**after, **(bulk_from or {})}
-        self._held = {each: Held(each, starts[each], position) for each in self._partitions}
+        self._held = {each: PartitionBuffer(each, starts[each], position) for each in self._partitions}
         self._redeliveries = None if self._settings.exactly_once else Redeliveries()
         self._is_all_held, self._most_at_end = is_all_held, None
         self._bytes, self.held_bytes = Counter(), 0
         self.start, self.bulk = dict(after), bulk
 
     def forget(self) -> None:
-        """Hold nothing; the next thing to be called is `begin`."""
+        """Drop everything; call `begin` next."""
         self._held = {}
 
     def goes_on_from(self, after: Offsets) -> bool:
-        """Whether what is held begins there."""
+        """Whether the held records begin at these offsets."""
         return bool(self._held) and self.start == after
 
     def add(self, record: Record) -> bool:
         """Hold a record; False if its partition is not one of these. Raises SequenceRegressed and LogDiscontinuity."""
-        # A plain tuple equals a TopicPartition, and is made for every record.
+        # A plain tuple equals a TopicPartition, and this runs for every record.
         held = self._held.get((record.topic, record.partition))  # type: ignore[call-overload]
         if held is None:
             return False
-        if self._redeliveries is not None and self._redeliveries.is_again(record):
+        if self._redeliveries is not None and self._redeliveries.is_redelivery(record):
             held.skip(record)
         else:
             held.add(record)
@@ -102,9 +110,9 @@ class Holding:
         self.held_bytes += size
 
     def require_not_too_long(self) -> None:
-        """Raise TooLong once more is held than is to be, of one table or of all.
+        """Raise BufferFull once more is held than allowed, of one table or in all.
 
-        Raises CutTooLarge for a cut that was to end soon.
+        Raises CutTooLarge after `end_soon`.
         """
         if self._most_at_end is not None:
             if self.held_bytes > self._most_at_end:
@@ -113,18 +121,18 @@ class Holding:
         if not self._is_all_held and sum(map(len, self._held.values())) >= self._settings.bulk_offsets:
             starts = {each: held.start for each, held in self._held.items()}
             if tables := self.too_long(starts, {each: held.next for each, held in self._held.items()}):
-                raise TooLong(tables)
+                raise BufferFull(tables)
         if self.held_bytes > self._most_bytes:
             tables = self._without(self._bytes, self._most_bytes)
             left = self.held_bytes - sum(self._bytes[table] for table in tables)
-            raise TooLong(tables if left <= self._most_bytes else frozenset())
+            raise BufferFull(tables if left <= self._most_bytes else frozenset())
 
     def end_soon(self) -> None:
-        """Of what the next cut needs to end before everything was read, as much again may be held."""
+        """Allow as much again: the next cut has to read on a little before it can end early."""
         self._most_at_end = self.held_bytes + self._most_bytes
 
     def too_large(self, why: str) -> CutTooLarge:
-        """The error of a cut that the driver cannot hold."""
+        """Return the error of a cut that the driver cannot hold."""
         largest = ", ".join(f'"{table}" {size >> 20} MiB' for table, size in self._bytes.most_common(3))
         return CutTooLarge(
             f"the driver holds events of {self.held_bytes >> 20} MiB, wanted at most {self._most_bytes >> 20}: {why}; "
@@ -133,7 +141,7 @@ class Holding:
         )
 
     def _without(self, sizes: Mapping[TableName, int], most: int) -> frozenset[TableName]:
-        """The largest tables that may be bulk, as many as are needed so that the others have half of `most` at most."""
+        """The largest tables that may become bulk: as many as leave at most half of `most` for the other tables."""
         found, left = set(), sum(sizes.values())
         for table in sorted(self._bulk_to_be(), key=lambda table: -sizes[table]):
             if left <= most // 2 or not sizes[table]:
@@ -149,35 +157,36 @@ class Holding:
         return (self._may_be_bulk - self.never_bulk) | self.unread
 
     def too_long(self, start: Offsets, end: Offsets) -> frozenset[TableName]:
-        """The tables with so much log between these offsets that it is not to be held."""
+        """Return the tables with more log between these offsets than may be held."""
         offsets: Counter[TableName] = Counter()
         for each, last in end.items():
             offsets[self._tables[each.topic]] += last - start[each]
         long = {table for table in self._allowed_in_bulk() if offsets[table] >= self._settings.bulk_offsets}
-        # What they take at least is known before they are read.
+        # The least that they will take is known before they are read.
         sizes = Counter({table: EVENT_BYTES * count for table, count in offsets.items() if table not in long})
         return frozenset(long | self._without(sizes, self._most_bytes) if sizes.total() > self._most_bytes else long)
 
-    def of(self, table: TableName) -> list[Held]:
-        """What is held of a table."""
+    def of(self, table: TableName) -> list[PartitionBuffer]:
+        """Return the buffers of a table."""
         return [held for each, held in self._held.items() if self._tables[each.topic] == table]
 
     def position_reached(self, behind: Collection[TopicPartition]) -> Lsn | None:
-        """The highest position at which a cut has all of its events, if of all partitions but `behind` all was read.
+        """Return the highest position at which a cut would have all of its events; None if there is none.
 
-        In these a later event has at least the highest s0 so far. None if there is no such position.
+        All partitions but `behind` were read to their ends. In those that are behind, a later event has at least the
+        highest s0 that was read so far.
         """
         highest = [self._held[each].highest for each in behind]
         position = min(highest) if highest else max(held.highest for held in self._held.values())
         return Lsn(position) if position > 0 else None
 
     def slowest(self, behind: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Those of some partitions of which the least was read."""
+        """Return those of the partitions `behind` of which the least was read, by position."""
         least = min(self._held[each].highest for each in behind)
         return {each for each in behind if self._held[each].highest == least}
 
     def first_after(self, position: Lsn) -> Record:
-        """The first event of a transaction that begins at a position that `position_reached` gave."""
+        """Return the first event of the transaction that begins at a position that `position_reached` has returned."""
         return next(
             record
             for held in self._held.values()
@@ -190,9 +199,9 @@ class Holding:
         return not any(held.prefix(position) for held in self._held.values())
 
     def take(self, position: Lsn) -> tuple[Offsets, dict[TopicPartition, list[Record]]]:
-        """Remove what a cut at `position` has, the next one goes on behind it; returns where it ends, and its records.
+        """Remove what a cut at `position` contains, and continue after it. Returns its end offsets and its records.
 
-        Of tables in `bulk` the records are left out.
+        The records of tables in `bulk` are not returned.
         """
         taken = {each: held.take(held.prefix(position), position) for each, held in self._held.items()}
         end = {each: held.start for each, held in self._held.items()}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from cdc_views.errors import CutTooLarge, SequenceRegressed
-from cdc_views.log.holding import Holding, TooLong
-from cdc_views.log.memory import event_bytes
+from cdc_views.log.buffer import BufferFull, CutBuffer
+from cdc_views.log.memory_limit import event_bytes
 from cdc_views.log.record import Record, TopicPartition, parse_records
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
@@ -21,9 +21,11 @@ TABLES = {PARTITION.topic: ORDERS, OF_ITEMS.topic: ITEMS}
 START = {PARTITION: 0, OF_ITEMS: 0}
 
 
-def holding(**settings: object) -> Holding:
+def holding(**settings: object) -> CutBuffer:
     """Two tables of which only `orders` may be too long, from two records on."""
-    made = Holding(log_settings(**{"bulk_offsets": 2, **settings}), TABLES, [PARTITION, OF_ITEMS], may_be_bulk=[ORDERS])
+    made = CutBuffer(
+        log_settings(**{"bulk_offsets": 2, **settings}), TABLES, [PARTITION, OF_ITEMS], may_be_bulk=[ORDERS]
+    )
     made.begin(START, None)
     return made
 
@@ -46,7 +48,7 @@ def test_take_gives_what_is_below_the_position_and_the_next_begins_behind_it() -
 
 
 def test_nothing_is_held_before_it_begins() -> None:
-    assert not Holding(log_settings(), TABLES, [PARTITION], []).goes_on_from({})
+    assert not CutBuffer(log_settings(), TABLES, [PARTITION], []).goes_on_from({})
 
 
 def test_record_of_another_topic_is_not_held() -> None:
@@ -61,7 +63,7 @@ def test_table_that_is_too_long_is_named_and_another_is_held_however_long_it_is(
     held.add(change(0, 100, 101))
     held.require_not_too_long()
     held.add(change(1, 100, 102))
-    with pytest.raises(TooLong) as found:
+    with pytest.raises(BufferFull) as found:
         held.require_not_too_long()
     assert found.value.tables == {ORDERS}
 
@@ -80,7 +82,7 @@ def test_without_a_limit_everything_is_held_for_one_cut() -> None:
         held.add(change(offset, 100 + offset, 300))
     held.require_not_too_long()
     held.take(Lsn(102))
-    with pytest.raises(TooLong):
+    with pytest.raises(BufferFull):
         held.require_not_too_long()
 
 
@@ -110,14 +112,14 @@ OF_MANY = [TopicPartition(f"app.public.t{number}", 0) for number in range(60)]
 MANY = {each.topic: TableName("public", each.topic.rpartition(".")[2]) for each in OF_MANY}
 
 
-def of_many(may_be_bulk: Collection[TableName]) -> Holding:
+def of_many(may_be_bulk: Collection[TableName]) -> CutBuffer:
     """Sixty tables, none of which is too long by itself, and a driver that may hold 1 MiB."""
-    made = Holding(log_settings(driver_mb=1), MANY, OF_MANY, may_be_bulk)
+    made = CutBuffer(log_settings(driver_mb=1), MANY, OF_MANY, may_be_bulk)
     made.begin(dict.fromkeys(OF_MANY, 0), Lsn(50))
     return made
 
 
-def fill(held: Holding, offsets: Iterable[int], tables: Sequence[TopicPartition]) -> None:
+def fill(held: CutBuffer, offsets: Iterable[int], tables: Sequence[TopicPartition]) -> None:
     """Read the log table by table: at offset n of each is a change of the n-th transaction, of about 2 KiB."""
     for offset in offsets:
         for each in tables:
@@ -126,12 +128,14 @@ def fill(held: Holding, offsets: Iterable[int], tables: Sequence[TopicPartition]
             held.require_not_too_long()
 
 
-def read_within_bounds(held: Holding, bulk: frozenset[TableName], rounds: int = 0) -> tuple[frozenset[TableName], int]:
+def read_within_bounds(
+    held: CutBuffer, bulk: frozenset[TableName], rounds: int = 0
+) -> tuple[frozenset[TableName], int]:
     """Read forty offsets of each table as a log does; which are bulk in the end, and how often it began again."""
     held.begin(dict.fromkeys(OF_MANY, 0), Lsn(50), bulk, dict.fromkeys(OF_MANY, 0))
     try:
         fill(held, range(40), [each for each in OF_MANY if MANY[each.topic] not in bulk])
-    except TooLong as found:
+    except BufferFull as found:
         return read_within_bounds(held, bulk | found.tables, rounds + 1)
     return bulk, rounds
 
@@ -164,7 +168,7 @@ def test_lookup_table_beyond_the_bound_is_cut_at_a_commit_of_which_all_was_read(
     held = of_many([])
     lookup, quiet = OF_MANY[0], OF_MANY[1]
     held.add(replace(change(0, 100, 101), topic=quiet.topic))
-    with pytest.raises(TooLong) as found:
+    with pytest.raises(BufferFull) as found:
         fill(held, range(2000), [lookup])
     assert found.value.tables == frozenset()
     read = held.of(MANY[lookup.topic])[0].next

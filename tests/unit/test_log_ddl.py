@@ -8,9 +8,9 @@ import pytest
 
 from cdc_views.captured import CapturedSet, CapturedTable, Relation
 from cdc_views.errors import BadEvent, SchemaChanged, TableTruncated
-from cdc_views.log.cut import Held
+from cdc_views.log.cut import PartitionBuffer
+from cdc_views.log.ddl import DdlCheck, DdlResult
 from cdc_views.log.record import Record
-from cdc_views.log.stops import Judge, Judged
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from tests.unit.log_records import PARTITION, change
@@ -46,9 +46,9 @@ def truncate(offset: int, commit: int) -> Record:
                   truncated="public.orders")  # fmt: skip
 
 
-def held(*records: Record) -> list[Held]:
+def held(*records: Record) -> list[PartitionBuffer]:
     """The partition of a service table."""
-    partition = Held(PARTITION, 0, None)
+    partition = PartitionBuffer(PARTITION, 0, None)
     for record in records:
         partition.add(record)
     return [partition]
@@ -59,10 +59,10 @@ def judge(
     truncates: tuple[Record, ...] = (),
     known: CapturedSet | None = None,
     found: CapturedSet | None = None,
-) -> tuple[Judge, Judged]:
+) -> tuple[DdlCheck, DdlResult]:
     """The judgement of these rows below position 500."""
     known = captured(TABLE) if known is None else known
-    judge = Judge("ours", [ORDERS], known, found or captured(TABLE))
+    judge = DdlCheck("ours", [ORDERS], known, found or captured(TABLE))
     return judge, judge.judge(held(*rows), held(*truncates), Lsn(500))
 
 

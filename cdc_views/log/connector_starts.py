@@ -1,9 +1,10 @@
-"""The starts of the connector, and the last change that the log had before each.
+"""The starts of the connector, and the last change that the log had before each start.
 
-Debezium says in its notifications that it skips the snapshot, as the first thing of every start but the first one. It
-goes on behind the last change that was stored, by its position in the WAL, and may leave out what shares that position:
-engine/input/lost_rows.py asks the source whether it did. The times that the worker gives to its records say what was
-before a start: where workers share a connector their clocks must agree better than a start takes, about a second.
+At every start but the first one, the first notification of Debezium says that the snapshot is skipped. The connector
+then continues after the last change that was stored, by its WAL position, and may skip rows that share that position;
+engine/input/lost_rows.py asks the source whether it did. Which records came before a start is decided by the
+timestamps that the worker gives to its records. Where several workers share a connector, their clocks must agree to
+within the duration of a start, about a second.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from confluent_kafka.admin import AdminClient
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import TopicChanged
-from cdc_views.log.notifications import notification_partition, told
+from cdc_views.log.notifications import notification_partition, read_notification
 from cdc_views.log.ranges import read_piece, read_pieces
 from cdc_views.log.record import Offsets, Record, TopicPartition, parse_records
 from cdc_views.log.topics import begin_offsets, end_offsets, offsets_at
 
 _SKIPPED: Final = "SKIPPED"
-# How far back one looks for a partition's last change, and how much farther each time. A killed worker leaves
-# transactions that were aborted behind it, of as many records as it polls at once.
+# How far back to look for the last change of a partition, and by which factor to extend that. A worker that was killed
+# leaves aborted transactions behind, of as many records as it polls at once.
 _NEAR: Final = 64
 _FARTHER: Final = 64
 
 
-class Starts:
-    """The starts that `partition`, the notifications, tells of; forgets those that a cut has left behind."""
+class ConnectorStarts:
+    """The starts that the notifications in `partition` report, except those that a cut has left behind."""
 
     def __init__(self, settings: LogSettings, admin: AdminClient) -> None:
         self.partition = notification_partition(settings)
@@ -43,23 +44,26 @@ class Starts:
         if end < known:
             raise TopicChanged(
                 f'topic "{self.partition.topic}" ends at offset {end}, wanted at least {known}',
-                hint="it was made anew, and whether the connector has left rows out where it began again is not known: "
-                "rebuild the tables from a snapshot if it did since the last epoch; then start the engine again",
+                hint="it was created again, so it is not known whether the connector has skipped rows when it was "
+                "restarted: if it was restarted since the last epoch, rebuild the tables from a snapshot; then start "
+                "the engine again",
             )
         if known < end:
             begin = max(known, begin_offsets(self._admin, [self.partition])[self.partition])
             for found in read_piece(self._settings, self.partition, begin, end):
-                self._times_ms += [each.timestamp()[1] for each in found if told(each).get("type") == _SKIPPED]
+                self._times_ms += [
+                    each.timestamp()[1] for each in found if read_notification(each).get("type") == _SKIPPED
+                ]
         self._next = end
 
     def changes_before(self, start: Offsets, end: Offsets) -> list[Record]:
-        """The last change before each start, of those that lie between these offsets."""
+        """Return the last change before each start, of those changes that lie between these offsets."""
         if self._next is None:
             self.read_to(end_offsets(self._admin, [self.partition], committed=True)[self.partition])
         found: list[Record] = []
         for index in reversed(range(len(self._times_ms))):
             last = self._last_change(start, offsets_at(self._admin, list(start), self._times_ms[index]))
-            if last is None:  # nothing since `start`, nor of what was before an earlier start
+            if last is None:  # no change since `start`, so none before an earlier start either
                 del self._times_ms[: index + 1]
                 break
             if last.offset < end[TopicPartition(last.topic, last.partition)]:
@@ -67,11 +71,11 @@ class Starts:
         return found
 
     def _last_change(self, start: Offsets, end: Offsets) -> Record | None:
-        """The last change between these offsets, by its place in the source's history."""
+        """The last change between these offsets in the source's history."""
         return max(self._last_changes(start, end), key=_order, default=None)
 
     def _last_changes(self, start: Offsets, end: Offsets) -> Iterator[Record]:
-        """The last change of each partition between these offsets."""
+        """Yield the last change of each partition between these offsets."""
         wanted = {each: offset for each, offset in end.items() if offset > start[each]}
         span = _NEAR
         while wanted:

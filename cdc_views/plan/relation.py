@@ -1,4 +1,4 @@
-"""What is known of the rows of a table, a query, or the tables of a FROM.
+"""What is known of the rows of a table, a query, or the relations of a FROM.
 
 Columns are compared in lower case, as Spark compares them; `columns` keep their spelling.
 """
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-Source = tuple[str, str]  # a column of a source: alias and name, in lower case
+ColumnRef = tuple[str, str]  # a column in a FROM: alias of its relation and name, in lower case
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of a table or query.
+class RelationFacts:
+    """What is known of the rows of a table or query.
 
-    `columns` is None where they are not all known, and has an empty text for one that Spark names;
-    `types` are those of the source's catalog, of the columns that are passed through as they are;
-    `key`, in lower case, is None where none is proven, and `reason` says why, or what the key is;
-    `nullable`: a key column may be NULL; `spelling` has the columns' names as written by those in lower case.
+    `columns` is None if they are not all known; a column that Spark names is an empty text. `types` are those of the
+    source's catalog, for columns that are passed through unchanged. `key`, in lower case, is None if none is proven;
+    `reason` says why, or where the key comes from. `nullable`: a key column may be NULL. `spelling` maps the columns'
+    names in lower case to their names as written.
     """
 
     columns: tuple[str, ...] | None
@@ -30,15 +30,15 @@ class Rows:
     nullable: bool = False
     spelling: Mapping[str, str] = field(default_factory=dict)
 
-    def with_all_columns_as_key(self, reason: str) -> Rows:
-        """The rows, of which none is there twice."""
+    def with_all_columns_as_key(self, reason: str) -> RelationFacts:
+        """Return the facts of rows of which no two are equal."""
         if self.columns is None or not all(self.columns):
             return replace(self, key=None, reason="not all columns have a name that is known")
         key = tuple(dict.fromkeys(name.lower() for name in self.columns))
         return replace(self, key=key, nullable=True, reason=reason)
 
-    def renamed(self, names: Sequence[str]) -> Rows:
-        """The rows with other column names."""
+    def renamed(self, names: Sequence[str]) -> RelationFacts:
+        """Return the facts with other column names."""
         if self.columns is None or len(self.columns) != len(names):
             return no_key("the columns that are renamed are not known")
         old = [name.lower() for name in self.columns]
@@ -51,50 +51,53 @@ class Rows:
         return replace(self, columns=tuple(names), types=types, key=key, spelling=spelling)
 
 
-def no_key(reason: str) -> Rows:
-    """Rows of which nothing is known."""
-    return Rows(None, {}, None, reason)
+def no_key(reason: str) -> RelationFacts:
+    """Return the facts of rows of which nothing is known."""
+    return RelationFacts(None, {}, None, reason)
 
 
 @dataclass(frozen=True)
-class Output:
-    """A column of a SELECT; `origin` is the column of FROM that it is, if it is one as it stands.
+class OutputColumn:
+    """A column of a SELECT; `origin` is the column of FROM that it passes through, if it does.
 
-    `name` is empty where Spark makes it up; `is_many`: it stands for columns that are not known.
+    `name` is empty if Spark makes it up; `is_many`: it stands for columns that are not known.
     """
 
     name: str
     value: exp.Expr | None = None
-    origin: Source | None = None
+    origin: ColumnRef | None = None
     type: str | None = None
     is_many: bool = False
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The sources of a FROM, by alias. `hidden`: their columns are not seen (semi and anti joins);
-    `has_more`: there are columns beside theirs; `merged`: columns that USING made one."""
+class FromClause:
+    """The relations of a FROM, by alias.
 
-    rows: Mapping[str, Rows]
+    `hidden`: relations whose columns are not visible (semi and anti joins); `has_more`: there are columns besides
+    theirs; `merged`: columns that USING has merged.
+    """
+
+    rows: Mapping[str, RelationFacts]
     hidden: frozenset[str] = frozenset()
     has_more: bool = False
-    merged: Mapping[str, Source | None] = field(default_factory=dict)
+    merged: Mapping[str, ColumnRef | None] = field(default_factory=dict)
 
-    def with_rows(self, alias: str, rows: Rows) -> Sources:
-        """The sources and one more."""
+    def with_rows(self, alias: str, rows: RelationFacts) -> FromClause:
+        """Return the FROM with one more relation."""
         return replace(self, rows={**self.rows, alias: rows})
 
-    def visible(self) -> dict[str, Rows]:
-        """The sources whose columns can be selected."""
+    def visible(self) -> dict[str, RelationFacts]:
+        """Return the relations whose columns can be selected."""
         return {alias: rows for alias, rows in self.rows.items() if alias not in self.hidden}
 
-    def resolve(self, column: exp.Expr) -> Source | None:
-        """The column of FROM that a name means, if that is certain."""
+    def resolve(self, column: exp.Expr) -> ColumnRef | None:
+        """Return the column of FROM that a name stands for, if that is certain."""
         if not isinstance(column, exp.Column) or column.args.get("db"):
             return None
         name, visible = column.name.lower(), self.visible()
         if column.table:
-            # "a.b" is a field of the struct "a" where no source is called "a".
+            # "a.b" is a field of the struct "a" if no relation is called "a".
             alias = column.table.lower()
             known = alias in visible and _may_have(visible[alias], name)
             return (alias, name) if known else None
@@ -109,18 +112,18 @@ class Sources:
         return (owners[0], name) if len(owners) == 1 and visible[owners[0]].columns is not None else None
 
     def lacks(self, name: str) -> bool:
-        """Whether it is certain that no source has a column."""
+        """Whether it is certain that no relation has a column."""
         return not self.has_more and not any(_may_have(rows, name.lower()) for rows in self.visible().values())
 
-    def type_of(self, source: Source | None) -> str | None:
-        """The catalog's type of a column, if known."""
+    def type_of(self, source: ColumnRef | None) -> str | None:
+        """Return the catalog's type of a column, if known."""
         return self.rows[source[0]].types.get(source[1]) if source else None
 
-    def star(self, star: exp.Expr) -> list[Output]:
-        """The columns that `*` or `t.*` stands for."""
+    def star(self, star: exp.Expr) -> list[OutputColumn]:
+        """Return the columns that `*` or `t.*` stands for."""
         only = star.table.lower() if isinstance(star, exp.Column) else None
         inner = star.this if isinstance(star, exp.Column) else star
-        unknown = Output("", is_many=True)
+        unknown = OutputColumn("", is_many=True)
         if self.has_more or any(inner.args.values()) or (self.merged and only is None):
             return [unknown]
         found = []
@@ -129,11 +132,11 @@ class Sources:
                 continue
             for name in rows.columns if rows.columns is not None else rows.key or ():
                 spelled = rows.spelling.get(name.lower(), name)
-                found.append(Output(spelled, None, (alias, name.lower()), rows.types.get(name.lower())))
+                found.append(OutputColumn(spelled, None, (alias, name.lower()), rows.types.get(name.lower())))
             if rows.columns is None:
                 found.append(unknown)
         return found or [unknown]
 
 
-def _may_have(rows: Rows, name: str) -> bool:
+def _may_have(rows: RelationFacts, name: str) -> bool:
     return rows.columns is None or name in (column.lower() for column in rows.columns)

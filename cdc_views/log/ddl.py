@@ -1,4 +1,8 @@
-"""DDL and TRUNCATE of captured tables: the cut ends before the first that cannot be applied; the next cut raises it."""
+"""What DDL and TRUNCATE did to the captured tables.
+
+A cut ends before the first command that cannot be applied to a mirror; the next cut raises its error or stops the
+table.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,23 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from cdc_views.captured import CapturedSet, CapturedTable, Change, changes
+from cdc_views.captured import CapturedSet, CapturedTable, DefinitionChange, definition_changes
 from cdc_views.errors import RESET, CdcViewsError, SchemaChanged, TableTruncated
-from cdc_views.log.cut import Held
+from cdc_views.log.cut import PartitionBuffer
 from cdc_views.log.markers import committed_at
 from cdc_views.log.record import Record, bad_event
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
-HINT: Final = f"the epoch before it is the last one; {RESET}"
+HINT: Final = f"the mirror stays as it was before it; {RESET}"
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A change of `table` that cannot be applied: the state at `position` is the last before it.
+    """A change of `table` that cannot be applied: the state at `position` is the last one before it.
 
-    `position` is None where it is not known since when rows have changed without events: nothing after the last
-    published epoch can be trusted, and `committed_at` says nothing. `error` says what was changed.
+    `position` is None where it is not known since when rows may have changed without events. Then nothing after the
+    last published epoch can be trusted, and `committed_at` means nothing. `error` says what was changed.
     """
 
     table: TableName
@@ -35,10 +39,10 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What the rows of DDL and TRUNCATE below a position mean: the first stop, and the captured set after them.
+class DdlResult:
+    """What the records of DDL and TRUNCATE below a position mean: the first stop, and the captured set after them.
 
-    Tables in `stopping` have a stop there, and are in `captured` as they were before it.
+    Tables in `stopping` have a stop there; `captured` has them as they were before it.
     """
 
     stop: Stop | None
@@ -46,11 +50,11 @@ class Judged:
     stopping: frozenset[TableName]
 
 
-class Judge:
-    """Judges what happened to the captured tables of one project, from `known`, the captured set as it was before.
+class DdlCheck:
+    """Compares the captured tables of one project with `known`, the captured set as it was before.
 
-    `publication` is the project's. Tables that `known` does not have are compared with `found`, the captured set as it
-    is in the source at least since the marker of the cut.
+    `publication` is the project's. Tables that are not in `known` are compared with `found`, the captured set as it was
+    in the source at some moment after the marker of the cut.
     """
 
     def __init__(
@@ -60,11 +64,11 @@ class Judge:
         self._tables = frozenset(tables)
         self._known = known
         self._found = found
-        # Where event triggers were missing for a while, nobody knows what else was done and when.
+        # If event triggers were missing for a while, nobody knows what else was done and when.
         self._vouched = bool(found.event_triggers) and (known is None or known.event_triggers == found.event_triggers)
 
-    def judge(self, ddl: Iterable[Held], truncates: Iterable[Held], position: Lsn) -> Judged:
-        """Judge the rows below `position`. Raises BadEvent."""
+    def judge(self, ddl: Iterable[PartitionBuffer], truncates: Iterable[PartitionBuffer], position: Lsn) -> DdlResult:
+        """Apply the records below `position`. Raises BadEvent."""
         work = _Work({str(table): self._baseline(table) for table in self._tables})
         rows = sorted(self._rows(ddl, position), key=_order)
         for record in rows:
@@ -75,13 +79,14 @@ class Judge:
         ]
         stop = min(stops, key=lambda stop: stop.position or 0, default=None)
         captured = CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables)
-        return Judged(stop, captured, frozenset(each.table for each in stops))
+        return DdlResult(stop, captured, frozenset(each.table for each in stops))
 
-    def unexplained(self, judged: Judged) -> Stop | None:
-        """The stop of the first table that is not as the recorded changes have left it.
+    def unexplained(self, judged: DdlResult) -> Stop | None:
+        """Return the stop of the first table that differs from what the recorded changes have left; None if there is
+        none.
 
-        None if there is none: then `found` is how the tables are known from here on, whatever harmless changes, such
-        as a VACUUM FULL, were not recorded.
+        With None, `found` is the captured set from here on: harmless changes, such as a VACUUM FULL, may not have been
+        recorded.
         """
         for table in sorted(self._tables - judged.stopping):
             known, found = judged.captured.of(table), self._found.of(table)
@@ -89,7 +94,7 @@ class Judge:
                 continue
             if found is None:
                 return _unrecorded(table, "it is gone")
-            differing = next(iter(changes(known, found, vouched=self._vouched)), None)
+            differing = next(iter(definition_changes(known, found, vouched=self._vouched)), None)
             if differing is not None:
                 return _unrecorded(table, str(differing))
         return None
@@ -97,7 +102,7 @@ class Judge:
     def _baseline(self, table: TableName) -> CapturedTable | None:
         return (self._known or self._found).of(table)
 
-    def _rows(self, held: Iterable[Held], position: Lsn) -> Iterator[Record]:
+    def _rows(self, held: Iterable[PartitionBuffer], position: Lsn) -> Iterator[Record]:
         for each in held:
             for commit, record in each:
                 if commit >= position:
@@ -111,7 +116,7 @@ class Judge:
     def _apply(self, record: Record, work: _Work) -> None:
         row = _row(record)
         table, found = _table(row), _description(record)
-        if _is_read(record):  # a row from before the snapshot: what the table was when the snapshot began
+        if _is_read(record):  # a record of the snapshot: it says what the table was when the snapshot began
             work.tables[str(table)] = found or work.tables[str(table)]
             return
         known = work.tables[str(table)]
@@ -120,7 +125,7 @@ class Judge:
             return
         if difference is not None:
             work.stopped.add(table)
-            is_dated = self._vouched and (not isinstance(difference, Change) or difference.is_dated)
+            is_dated = self._vouched and (not isinstance(difference, DefinitionChange) or difference.is_dated)
             work.stops.append(_stop(record, is_dated, str(difference)))
         elif found is not None:
             work.tables[str(table)] = found
@@ -135,12 +140,12 @@ class _Work:
 
 def _difference(
     known: CapturedTable | None, found: CapturedTable | None, command: str, vouched: bool
-) -> Change | str | None:
+) -> DefinitionChange | str | None:
     if found is None:
         return "its rows may have changed without events"
     if known is None:
         return "its former definition is not known"
-    return next(iter(changes(known, found, command=command, vouched=vouched)), None)
+    return next(iter(definition_changes(known, found, command=command, vouched=vouched)), None)
 
 
 def _order(record: Record) -> tuple[int, int, int]:
@@ -161,7 +166,7 @@ def _row(record: Record) -> dict[str, Any]:
     names = ("publication", "schema_name", "table_name")
     is_row = isinstance(row, dict) and all(isinstance(row.get(name), str) for name in names)
     if record.value.get("op") not in ("c", "u", "r") or not is_row or record.order is None or not _has_time(source):
-        raise bad_event(record, "is no row of a service table")
+        raise bad_event(record, "is not a row of a service table")
     assert isinstance(row, dict)
     return row
 
@@ -199,9 +204,9 @@ def _truncated(record: Record) -> Stop:
     return Stop(_table(row), position, _committed_at(record), error)
 
 
-def changed_since(table: TableName, problem: str = "its columns, their types or its key are others") -> SchemaChanged:
-    """The error of a table that is no longer what its mirror was made of."""
-    return SchemaChanged(f'table "{table}" was changed since its mirror was made: {problem}', hint=HINT)
+def changed_since(table: TableName, problem: str = "its columns, their types or its key differ") -> SchemaChanged:
+    """Return the error of a table that is no longer what its mirror was made of."""
+    return SchemaChanged(f'table "{table}" was changed since its mirror was created: {problem}', hint=HINT)
 
 
 def _unrecorded(table: TableName, problem: str) -> Stop:

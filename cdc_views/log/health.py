@@ -1,4 +1,6 @@
-"""What would let us wait for the log in vain, or believe it in vain: looked at while we wait for it, and read it."""
+"""Conditions under which the log would never deliver, or would deliver wrong data: checked while waiting
+and reading.
+"""
 
 from __future__ import annotations
 
@@ -9,71 +11,73 @@ from typing import Final, Protocol
 
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, NotRunning, SlotChanged
-from cdc_views.log.connect import Connect, require_not_failed
+from cdc_views.log.connect import ConnectClient, require_not_failed
 from cdc_views.log.record import Record
 from cdc_views.lsn import Lsn
 
 _INTERVAL_S: Final = 2.0
-# A worker that is starting may take questions long before it answers them.
+# A worker that is starting may accept requests long before it answers them.
 _TIMEOUT_S: Final = 1.0
 
 
 class WatchedSlot(Protocol):
-    """Who looks at the connector's slot all the time (cdc_views.source.slot_watch.SlotWatch)."""
+    """Watches the connector's slot continuously (cdc_views.source.slot_watch.SlotWatch)."""
 
     def require(self) -> None:
         """Raise SlotChanged if the slot is not what it was."""
 
     def confirmed_between(self, commit: int, change: int) -> Lsn | None:
-        """Give a position above `commit` and up to `change` that was confirmed to the slot, or None."""
+        """Return a position above `commit` and up to `change` that was confirmed to the slot, or None."""
 
     def forget(self, position: Lsn) -> None:
-        """No more is asked of what was confirmed up to this position."""
+        """Forget what was confirmed up to this position: nobody will ask for it."""
 
 
-class Watch:
-    """Looks at the connector, at the topics and at the slot."""
+class LogHealth:
+    """Checks the connector, the topics and the slot."""
 
     def __init__(self, settings: LogSettings, topics: Callable[[], None], slot: WatchedSlot | None) -> None:
-        """`topics` raises what it finds wrong; without a `slot` nobody looks at that."""
+        """`topics` raises what it finds wrong with the topics; `slot` is None if nothing watches it."""
         self._connector = settings.connector
-        self._connect = Connect(settings.connect_url, timeout_s=_TIMEOUT_S)
+        self._connect = ConnectClient(settings.connect_url, timeout_s=_TIMEOUT_S)
         self._topics = topics
         self._slot = slot
         self._due_s = 0.0
 
     def begin(self) -> None:
-        """A wait begins, and most are over before there is something to look at."""
+        """Begin a wait: most waits are over before anything needs to be checked."""
         self._due_s = time.monotonic() + _INTERVAL_S
 
     def look(self) -> None:
-        """Look, at what takes long only if it is time to. Raises ConnectorFailed, SlotChanged, TopicChanged."""
+        """Check the slot, and what takes longer if it is due. Raises ConnectorFailed, SlotChanged, TopicChanged."""
         if self._slot is not None:
             self._slot.require()
         if (now := time.monotonic()) < self._due_s:
             return
-        # Services that restart do not answer; who waits has a deadline.
+        # Services that are restarting do not answer; the wait has a deadline.
         with suppress(NotRunning):
             require_not_failed(self._connector, self._connect.task_state(self._connector))
-        # Of a topic that was made anew a consumer may wait for offsets that the new one will not have for long.
+        # In a topic that was deleted and created again, a consumer may wait for offsets that it will not have for long.
         with suppress(NotRunning):
             self._topics()
         self._due_s = now + _INTERVAL_S
 
     def require_follows(self, record: Record) -> None:
-        """Raise SlotChanged if a change was made after a confirmed position, and follows a commit before that."""
+        """Raise SlotChanged if a change was made after a confirmed position, but follows a commit before
+        that position.
+        """
         order = record.order
         if self._slot is None or order is None or order.commit is None or order.lsn is None:
             return
         confirmed = self._slot.confirmed_between(order.commit, order.lsn)
         if confirmed is not None:
             raise SlotChanged(
-                f"{record.place}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, which the "
-                "slot has confirmed",
+                f"{record.log_offset}: follows the commit at {Lsn(order.commit)}, wanted the one at {confirmed}, "
+                "which the slot has confirmed",
                 hint=f"somebody moved the slot, or created it again, and changes are lost; {RESET}",
             )
 
     def forget(self, position: Lsn) -> None:
-        """Everything up to there is in a cut."""
+        """Take note that everything up to there is in a cut."""
         if self._slot is not None:
             self._slot.forget(position)
