@@ -53,7 +53,6 @@ from cdc_views.store.index.driver_table import DriverTable, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, joined
 from cdc_views.store.index.lookups import Lookups
-from cdc_views.store.index.order_words import Between
 from cdc_views.store.index.stored_keys import Positions, all_rows, by_reading, read_keys
 from cdc_views.store.reading import read_table
 from cdc_views.store.storage import durable
@@ -372,26 +371,6 @@ class Warehouse:
         found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
         self.ways.took("lookup", spec.name, "spark" if found is None else "index")
         return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
-
-    def lookup_between(
-        self, spec: TableSpec, version: int, column: str, limits: Between, wanted: Sequence[str] | None = None
-    ) -> pa.Table:
-        """The rows of a version whose value of a column is within the limits, as Spark orders values.
-
-        Returns this column and `wanted`, or all, in the order of the table.
-        """
-        schema = _looked_up(spec, [column], wanted)
-        found = self._lookups.between(spec, version, column, limits, schema) if self._allow_direct else None
-        self.ways.took("lookup", spec.name, "spark" if found is None else "index")
-        return self._look_up_between_by_spark(spec, version, column, limits, schema) if found is None else found
-
-    def _look_up_between_by_spark(
-        self, spec: TableSpec, version: int, column: str, limits: Between, schema: pa.Schema
-    ) -> pa.Table:
-        rows, value = self.frame(spec.path, version).select(*map(quoted, schema.names)), F.col(quoted(column))
-        for limit, is_within in ((limits.lower, value.__ge__), (limits.upper, value.__le__)):
-            rows = rows if limit is None else rows.where(is_within(F.lit(limit)))
-        return rows.where(value.isNotNull()).toArrow().cast(schema)
 
     def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")

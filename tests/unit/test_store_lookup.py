@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +23,6 @@ from cdc_views.store.index import fetching
 from cdc_views.store.index.driver_table import Indexes
 from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, KeyIndex
-from cdc_views.store.index.order_words import Between, order_words
 from cdc_views.store.reading import read_table
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
@@ -113,10 +111,6 @@ def assert_lookups(warehouse: Warehouse, version: int, model: Model) -> None:
     owners = model.chance.choice([["x"], [None], ["x", "y", None, "z"], []])
     found = warehouse.lookup(SPEC, version, pa.table({"owner": pa.array(owners, pa.string())}))
     assert as_rows(found) == model.rows(lambda row: row[2] in owners)
-    for column, values in (("a", [None, -1, 3, 7, 99]), ("b", [None, "", "p", "q", "q" * 9 + "r"])):
-        lower, upper = model.chance.choice(values), model.chance.choice(values)
-        found = warehouse.lookup_between(SPEC, version, column, Between(lower, upper))
-        assert as_rows(found) == model.rows(partial(is_between, SCHEMA.names.index(column), lower, upper))
     assert warehouse.ways.taken() == {"lookup": {"t": "index"}}
 
 
@@ -152,37 +146,6 @@ def test_rows_are_not_found_by_a_map_without_spark(tmp_path: Path) -> None:
     version = warehouse.create(spec)
     with pytest.raises(AttributeError):  # it asks Spark, which is not there
         warehouse.lookup(spec, version, pa.table({"m": pa.array([[("a", 1)]], kind)}))
-
-
-def is_between(place: int, lower: Any, upper: Any, row: Row) -> bool:
-    value: Any = row[place]
-    return value is not None and (lower is None or value >= lower) and (upper is None or value <= upper)
-
-
-def test_damaged_index_of_an_order_is_not_believed(tmp_path: Path) -> None:
-    warehouse = warehouse_in(tmp_path)
-    version = warehouse.create(SPEC)
-    rows = table_of([(n, f"b{n:02}", "x", n) for n in range(100)])
-    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
-    wanted = Between("b07", "b09")
-    assert warehouse.lookup_between(SPEC, version, "b", wanted, ["n"])["n"].to_pylist() == [7, 8, 9]
-    known = warehouse._driver_table("t").indexes._known
-    (part,) = known[tmp_path / "t", ("b",), order_words].index._parts
-    part.rows[:] = part.rows[::-1].copy()
-    with pytest.raises(AttributeError):  # it asks Spark, which is not there
-        warehouse.lookup_between(SPEC, version, "b", wanted)
-    assert warehouse.lookup_between(SPEC, version, "b", wanted)["n"].to_pylist() == [7, 8, 9]
-
-
-@pytest.mark.parametrize("limit", [1.5, 10**30, "x"])
-def test_limit_that_is_no_value_of_the_column_is_left_to_spark(tmp_path: Path, limit: Any) -> None:
-    warehouse = warehouse_in(tmp_path)
-    version = warehouse.create(SPEC)
-    rows = table_of([(n, "b", "x", n) for n in range(10)])
-    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
-    assert warehouse.lookup_between(SPEC, version, "a", Between(8, 100), ["n"])["n"].to_pylist() == [8, 9]
-    with pytest.raises(AttributeError):  # it asks Spark, which is not there
-        warehouse.lookup_between(SPEC, version, "a", Between(0, limit))
 
 
 def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
@@ -289,7 +252,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
     version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     key = rows.select(["a", "b"]).slice(7, 1)
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
-    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b"), fingerprints].index._parts
+    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
     part.rows[:] = part.rows[::-1].copy()
     asked = []
     monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))

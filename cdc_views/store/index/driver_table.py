@@ -18,15 +18,14 @@ import pyarrow as pa
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.store.delta_log.state import TableState
-from cdc_views.store.index.fingerprints import Fingerprints, are_whole, fingerprints
+from cdc_views.store.index.fingerprints import Fingerprints, are_whole
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, Found, KeyIndex
-from cdc_views.store.index.order_words import order_words
-from cdc_views.store.index.stored_keys import Positions, WordsOf, bring_to, live_rows
+from cdc_views.store.index.stored_keys import Positions, bring_to, live_rows
 
 _IDLE_S: Final = 600
 _SPARE: Final = 1.1
 
-_Name = tuple[Path, tuple[str, ...], WordsOf]  # table, columns, and what is kept of them
+_Name = tuple[Path, tuple[str, ...]]  # table, columns
 
 
 @dataclass
@@ -55,7 +54,6 @@ class Indexes:
         table: Path,
         columns: tuple[str, ...],
         rows: int,
-        words_of: WordsOf = fingerprints,
         bytes_per_row: int = BYTES_PER_ROW,
     ) -> KeyIndex | None:
         """The index of a table of so many rows, new and empty if there is none; None if there is no room for it.
@@ -63,7 +61,7 @@ class Indexes:
         `bytes_per_row` is what it is thought to need; it is measured once it is there.
         """
         with self._lock:
-            name = table, columns, words_of
+            name = table, columns
             known = self._known.pop(name, None)
             is_new = known is None
             if known is None:
@@ -80,10 +78,10 @@ class Indexes:
             self._known[name] = known
             return known.index
 
-    def forget(self, table: Path, columns: tuple[str, ...], words_of: WordsOf = fingerprints) -> None:
+    def forget(self, table: Path, columns: tuple[str, ...]) -> None:
         """Let go of an index that cannot be trusted."""
         with self._lock:
-            self._known.pop((table, columns, words_of), None)
+            self._known.pop((table, columns), None)
 
     @property
     def memory_bytes(self) -> int:
@@ -120,19 +118,15 @@ class DriverTable:
 
     def find(self, columns: pa.Schema, keys: Fingerprints) -> Positions | None:
         """Where the rows of these keys are in the state's version; None if the index has no room."""
-        return self._ask(columns, fingerprints, lambda index: index.find(keys))
-
-    def find_between(self, column: pa.Field, first: int, last: int) -> Positions | None:
-        """Where the rows are whose value has one of these order words; None if the index has no room."""
-        return self._ask(pa.schema([column]), _ordered(column), lambda index: index.between(first, last))
+        return self._ask(columns, lambda index: index.find(keys))
 
     def build_index(self, columns: pa.Schema) -> None:
         """Read the keys of all files, if there is room for them, so that the first question need not."""
-        self._ask(columns, fingerprints, lambda index: ())
+        self._ask(columns, lambda index: ())
 
     def know_file(self, path: str, columns: pa.Schema, keys: Fingerprints) -> None:
         """Keep the keys of a file that was just written, for the index that was asked last for these columns."""
-        index = self._index(columns, fingerprints)
+        index = self._index(columns)
         if index is not None and index.missing([path]):
             index.add(path, keys)
 
@@ -140,32 +134,19 @@ class DriverTable:
         """Let go of the index of the keys of these columns."""
         self.indexes.forget(self.folder, tuple(columns.names))
 
-    def forget_order(self, column: pa.Field) -> None:
-        """Let go of the index of this column's order."""
-        self.indexes.forget(self.folder, (column.name,), _ordered(column))
-
-    def _ask(
-        self, columns: pa.Schema, words_of: WordsOf, question: Callable[[KeyIndex], Iterable[tuple[str, Found]]]
-    ) -> Positions | None:
-        index = self._index(columns, words_of)
+    def _ask(self, columns: pa.Schema, question: Callable[[KeyIndex], Iterable[tuple[str, Found]]]) -> Positions | None:
+        index = self._index(columns)
         if index is None:
             return None
         try:
-            bring_to(index, self.folder, self.state, columns, words_of)
+            bring_to(index, self.folder, self.state, columns)
             return live_rows(self.folder, self.state, question(index))
         except BaseException:
             # Half brought to the version.
-            self.indexes.forget(self.folder, tuple(columns.names), words_of)
+            self.forget(columns)
             raise
 
-    def _index(self, columns: pa.Schema, words_of: WordsOf) -> KeyIndex | None:
+    def _index(self, columns: pa.Schema) -> KeyIndex | None:
         is_number = len(columns) == 1 and are_whole(columns.field(0).type)
         bytes_per_row = BYTES_PER_NUMBER if is_number else BYTES_PER_ROW
-        return self.indexes.index(
-            self.folder, tuple(columns.names), self.state.stored_rows or 0, words_of, bytes_per_row
-        )
-
-
-def _ordered(column: pa.Field) -> WordsOf:
-    """What an index of a column's order keeps; that for equality has the words of whole numbers already."""
-    return fingerprints if are_whole(column.type) else order_words
+        return self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0, bytes_per_row)

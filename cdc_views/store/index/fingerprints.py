@@ -25,7 +25,7 @@ Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 _SEED: Final = secrets.randbits(128)
 _SECRET: Final = _SEED.to_bytes(16, "little")
-SIGN: Final = np.uint64(1 << 63)
+_SIGN: Final = np.uint64(1 << 63)
 _LOW_HALF: Final = np.uint64(0xFFFF_FFFF)
 _HALF: Final = np.uint64(32)
 _BATCH_ROWS: Final = 1 << 18
@@ -93,8 +93,8 @@ def _low(keys: Fingerprints) -> Words:
 
 def _of_batch(batch: pa.RecordBatch) -> Fingerprints:
     if batch.num_columns == 1 and are_whole(batch.schema.field(0).type):
-        values, nulls = whole_numbers(batch.column(0)), nulls_of(batch.column(0))
-        high = values.view(np.uint64) ^ SIGN
+        values, nulls = _whole_numbers(batch.column(0)), _nulls_of(batch.column(0))
+        high = values.view(np.uint64) ^ _SIGN
         return Fingerprints(high, None) if nulls is None else Fingerprints(np.where(nulls, 0, high), nulls)
     high, low = np.zeros(batch.num_rows, np.uint64), np.zeros(batch.num_rows, np.uint64)
     for number, column in enumerate(batch.columns):
@@ -117,7 +117,7 @@ def are_whole(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind) or types.is_boolean(kind))
 
 
-def whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Such values as numbers; NULL is any."""
     if pa.types.is_date32(column.type):
         column = column.view(pa.int32())
@@ -125,7 +125,7 @@ def whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     return values
 
 
-def nulls_of(column: pa.Array) -> Words | None:
+def _nulls_of(column: pa.Array) -> Words | None:
     """One for NULL and zero for a value; None if there is no NULL."""
     if not column.null_count:
         return None
@@ -139,7 +139,7 @@ _ALL: Final = slice(None)
 
 def _words_of(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
     """Which multiplier, of which rows, and their words, for one column; a word that is not given is zero."""
-    nulls, kind = nulls_of(column), column.type
+    nulls, kind = _nulls_of(column), column.type
     if nulls is not None:
         yield _IS_NULL, _ALL, nulls
     if _is_nested(kind):
@@ -148,25 +148,25 @@ def _words_of(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
         # A NULL may lie on any value.
         column = column.fill_null(_zero(kind))
     if pa.types.is_decimal128(kind):
-        low, high = halves_of_decimals(column)
+        low, high = _halves_of_decimals(column)
         yield from _halves(_FIRST, _ALL, low)
         yield from _halves(_FIRST + 2, _ALL, high)
     elif are_whole(kind):
-        yield from _halves(_FIRST, _ALL, whole_numbers(column).view(np.uint64))
+        yield from _halves(_FIRST, _ALL, _whole_numbers(column).view(np.uint64))
     elif pa.types.is_floating(kind):
-        yield from _halves(_FIRST, _ALL, plain_floats(column).view(np.uint64))
+        yield from _halves(_FIRST, _ALL, _plain_floats(column).view(np.uint64))
     else:
         yield from _words_of_texts(column.cast(pa.large_binary()))
 
 
-def plain_floats(column: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _plain_floats(column: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Floats, none of them NULL, of which equal ones have the same bits."""
     # Adding 0.0 makes -0.0 zero; any NaN becomes the one of NumPy.
     values = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
     return np.where(np.isnan(values), np.nan, values)
 
 
-def halves_of_decimals(column: pa.Array) -> tuple[Words, Words]:
+def _halves_of_decimals(column: pa.Array) -> tuple[Words, Words]:
     """The lower and the higher half of 128 bits in two's complement; NULL is any."""
     values = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
     return values[0::2], values[1::2]
@@ -203,7 +203,7 @@ def _zero(kind: pa.DataType) -> pa.Scalar:
 
 
 def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
-    starts, lengths, eights = bytes_of(column)
+    starts, lengths, eights = _bytes_of(column)
     yield _LENGTH, _ALL, lengths.astype(np.uint64)
     is_long = lengths > _MOST_BYTES
     if is_long.any():
@@ -217,7 +217,7 @@ def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
         yield from _halves(_FIRST + position // 4, rows, words << beyond >> beyond)
 
 
-def bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Words]:
+def _bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Words]:
     """Where each text of a `large_binary` array begins and how many bytes it has; eight bytes from any byte on.
 
     Behind the end of the last one there are zeros.

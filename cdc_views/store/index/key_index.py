@@ -95,14 +95,6 @@ class _Part:
             wanted, places = wanted[same], places[same]
         return Found(wanted, self.files[places], self.rows[places])
 
-    def between(self, first: int, last: int) -> Found:
-        places = np.arange(
-            np.searchsorted(self.high, np.uint64(first), "left"), np.searchsorted(self.high, np.uint64(last), "right")
-        )
-        if self.low is not None:
-            places = places[self.low[places] == 0]
-        return Found(np.zeros(len(places), np.intp), self.files[places], self.rows[places])
-
     @property
     def rows_count(self) -> int:
         return len(self.high)
@@ -163,10 +155,6 @@ class KeyIndex:
         order = np.argsort(keys.high, kind="stable")
         for path, found in self._by_file([part.find(keys.take(order)) for part in self._parts]):
             yield path, found._replace(wanted=order[found.wanted])
-
-    def between(self, first: int, last: int) -> Iterator[tuple[str, Found]]:
-        """Of each file that has words from `first` to `last`: where. NULL, whose `low` is one, is none of them."""
-        return self._by_file([part.between(first, last) for part in self._parts])
 
     def _by_file(self, found: Sequence[Found]) -> Iterator[tuple[str, Found]]:
         if not found:

@@ -1,7 +1,7 @@
 """Lookups in the driver: rows of a table's newest version, found through an index and fetched by position.
 
-None is the answer where Spark has to look: too many keys or rows, an older version, a type without words, a limit of
-another type, no room.
+None is the answer where Spark has to look: too many keys or rows, an older version, a type without fingerprints, no
+room.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.index.driver_table import DriverTable
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.fingerprints import are_among, fingerprints, has_fingerprints
-from cdc_views.store.index.order_words import Between, has_order_words, order_words
 from cdc_views.store.index.stored_keys import Positions
 
 
@@ -44,29 +43,6 @@ class Lookups:
                 table.forget(columns)
                 return None
             return found
-
-    def between(
-        self, spec: TableSpec, version: int, column: str, limits: Between, schema: pa.Schema
-    ) -> pa.Table | None:
-        """The rows whose value of a column is within the limits. They have the columns of `schema`."""
-        field, table = spec.schema.field(column), self._driver_table(spec.path)
-        if not has_order_words(field.type):
-            return None
-        try:
-            first, last = limits.words(field.type)
-        except (pa.ArrowException, OverflowError):
-            return None
-        with table.lock:
-            if not _stands_at(table, version):
-                return None
-            found = self._fetch(table, table.find_between(field, first, last), schema)
-            if found is None:
-                return None
-            words = order_words(found.select([column]))
-            if words.low is not None or not ((first <= words.high) & (words.high <= last)).all():
-                table.forget_order(field)
-                return None
-            return limits.keep(found, column)
 
     def _fetch(self, table: DriverTable, positions: Positions | None, schema: pa.Schema) -> pa.Table | None:
         if positions is None or sum(map(len, positions.values())) > self._settings.driver_rows:

@@ -6,7 +6,7 @@ Both answer with the live rows of each file, by number.
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -22,9 +22,6 @@ from cdc_views.store.index.key_index import Found, KeyIndex
 
 Positions: TypeAlias = dict[str, Rows]
 """Live rows of a version, by the path of their file as the log has it."""
-
-WordsOf: TypeAlias = Callable[[pa.Table], Fingerprints]
-"""What an index keeps of some columns: fingerprints, or words that have the order of the values."""
 
 _BATCH_ROWS: Final = 1 << 18
 
@@ -55,20 +52,20 @@ def all_rows(table: Path, state: TableState) -> Positions:
     return {path: rows for path, rows in live.items() if rows}
 
 
-def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema, words_of: WordsOf) -> None:
+def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema) -> None:
     """Make the index one of the files of this state, reading those that it does not know."""
     index.drop_others(state.files)
     for path in index.missing(state.files):
-        index.add(path, read_keys(table, path, columns, words_of))
+        index.add(path, read_keys(table, path, columns))
         faults.point("index.after_first_file")
 
 
-def read_keys(table: Path, path: str, columns: pa.Schema, words_of: WordsOf = fingerprints) -> Fingerprints:
-    """The fingerprints, or words, of all rows of a file, those deleted included."""
+def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
+    """The fingerprints of all rows of a file, those deleted included."""
     with pq.ParquetFile(data_file(table, path)) as file:
         metrics.count(rows_read=file.metadata.num_rows, files_read=1)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
-        return joined([words_of(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
+        return joined([fingerprints(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
 
 
 def data_file(table: Path, path: str) -> Path:
