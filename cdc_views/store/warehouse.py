@@ -27,20 +27,13 @@ from cdc_views.errors import Fenced
 from cdc_views.metrics import Ways
 from cdc_views.store.commits import direct, plain
 from cdc_views.store.commits import through_spark as spark_commit
-from cdc_views.store.commits.through_spark import (
-    Changes,
-    Conflict,
-    Written,
-    WrittenRows,
-    frame_of,
-    key_match,
-    translated,
-)
+from cdc_views.store.commits.changes import Changes, Written, WrittenRows
+from cdc_views.store.commits.through_spark import Conflict, frame_of, key_match, translated
 from cdc_views.store.delta_log import restoring, torn, versions
+from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.entries import (
     NO_TABLE,
     VersionTaken,
-    entry_file,
     newest_version,
     put_entry,
     read_entry,
@@ -53,7 +46,7 @@ from cdc_views.store.index.driver_table import DriverTable, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, joined
 from cdc_views.store.index.lookups import Lookups
-from cdc_views.store.index.stored_keys import Positions, all_rows, by_reading, read_keys
+from cdc_views.store.index.stored_keys import all_rows, by_reading, read_keys
 from cdc_views.store.reading import read_table
 from cdc_views.store.storage import durable
 
@@ -67,7 +60,7 @@ _ROWS: Final = ".rows"
 class _Vanishing:
     """Stored rows that a change replaces or deletes, and how they were found; keys of its new rows, if known."""
 
-    positions: Positions
+    positions: StoredRows
     way: str
     new_keys: Fingerprints | None = None
 
@@ -167,7 +160,7 @@ class Warehouse:
                 table.build_index(key_schema(spec))  # while Spark writes the next table
             return table.state.version
 
-    def _stored(self, spec: TableSpec, table: DriverTable, written: Written) -> Positions:
+    def _stored(self, spec: TableSpec, table: DriverTable, written: Written) -> StoredRows:
         """The stored rows that written files replace, or whose keys are deleted."""
         columns = key_schema(spec)
         files = [read_keys(table.folder, add["path"], columns) for add in written.added]
@@ -397,14 +390,9 @@ class Warehouse:
         found = self.latest_version(path)
         stamped = self.history.stamp_of(path, found) if found > base else None
         if found == base + 1 and stamped == stamp:
-            self._make_durable(path, found)
+            torn.sync_version(self._root / path, found)
             return found
         raise self.history.overtaken(name, path, stamp, base)
-
-    def _make_durable(self, path: str, version: int) -> None:
-        """Bring to the disk what Spark has written: it leaves that to the operating system."""
-        table = self._root / path
-        durable.sync_version(table, entry_file(table, version), read_entry(table, version))
 
     def _check_schema(self, spec: TableSpec, wanted: str, version: int) -> None:
         metadata = DeltaTable(str(self._root / spec.path), version=version).schema().to_json()

@@ -18,8 +18,8 @@ from cdc_views.store.delta_log import versions
 from cdc_views.store.delta_log.checkpoint import newest_checkpoint
 from cdc_views.store.delta_log.entries import put_entry, read_entry
 from cdc_views.store.delta_log.features import check_features, table_properties
+from cdc_views.store.delta_log.versions import removal
 from cdc_views.store.reading import read_table, scan
-from cdc_views.store.upkeep.compaction import removal
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
 

@@ -26,7 +26,7 @@ from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartiti
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable
-from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.commits.changes import Written
 from cdc_views.store.control.control_log import read_control
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
 from cdc_views.store.reading import read_table

@@ -15,7 +15,7 @@ from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.errors import ForeignCommit
 from cdc_views.metrics import Work, counting
 from cdc_views.store.commits import direct
-from cdc_views.store.commits.through_spark import Written, WrittenRows
+from cdc_views.store.commits.changes import Written, WrittenRows
 from cdc_views.store.delta_log.deletion_vectors import file_of
 from cdc_views.store.delta_log.entries import VersionTaken, entry_file, put_entry, read_entry
 from cdc_views.store.delta_log.state import TableState

@@ -29,7 +29,7 @@ from cdc_views.engine.spark.jobs import job_group
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.commits.through_spark import Written, WrittenRows
+from cdc_views.store.commits.changes import Written, WrittenRows
 from cdc_views.store.delta_log.entries import make_folder
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
 

@@ -29,14 +29,14 @@ from cdc_views.log.ranges import read_piece
 from cdc_views.log.record import TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
+from cdc_views.store.commits.changes import Written
 from cdc_views.store.commits.direct import whole_numbers
-from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
-from cdc_views.store.delta_log.state import Add
 from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
 from cdc_views.store.index.key_index import KeyIndex
-from cdc_views.store.index.stored_keys import data_file, read_keys
+from cdc_views.store.index.stored_keys import read_keys
 from cdc_views.store.storage.disk import touching
 from cdc_views.store.upkeep.compaction import FULL_ROWS
 

@@ -40,7 +40,7 @@ from cdc_views.log.topics import (
     topic_names,
 )
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.commits.changes import Written
 from cdc_views.store.delta_log.schema import TableSpec
 
 # A job of Spark costs some 0.1 s, in which a task reads 10,000 offsets.

@@ -6,7 +6,6 @@ before (stored_keys.py). Large changes and anything unusual are Spark's; both wa
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,14 +13,14 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from cdc_views.store.delta_log.deletion_vectors import Rows, VectorFile
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows, VectorFile
+from cdc_views.store.delta_log.entries import Add
 from cdc_views.store.delta_log.features import READER_FEATURES, WRITER_FEATURES
 from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
-from cdc_views.store.delta_log.state import Add, TableState
-from cdc_views.store.delta_log.versions import Stamp, head
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import Stamp, head, removal
 from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.index.fingerprints import has_fingerprints
-from cdc_views.store.index.stored_keys import Positions
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
 
@@ -39,7 +38,7 @@ def is_possible(spec: TableSpec, state: TableState) -> bool:
 
 
 def commit(
-    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, rows: pa.Table, stamp: Stamp
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: StoredRows, rows: pa.Table, stamp: Stamp
 ) -> str | None:
     """Make the version after `state`: without the rows at `gone`, and with `rows`; returns the path of their file.
 
@@ -52,7 +51,7 @@ def commit(
 
 
 def commit_files(
-    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, added: Sequence[Add], stamp: Stamp
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: StoredRows, added: Sequence[Add], stamp: Stamp
 ) -> None:
     """The same with the rows of files that are in the table's folder already; their content is on the disk."""
     vectors = VectorFile()
@@ -71,22 +70,18 @@ def commit_files(
         state.know_dead_rows(path, dead[path])
 
 
-def _without(add: Add, stored: int, dead: Rows, vectors: VectorFile) -> list[dict[str, Any]]:
+def _without(add: Add, stored: int, dead: RowNumbers, vectors: VectorFile) -> list[dict[str, Any]]:
     """What the log must say so that a file of so many rows has these no longer."""
-    now_ms = time.time_ns() // 1_000_000
-    carried = {name: add[name] for name in ("path", "size", "tags", "stats") if add.get(name)}
-    carried["partitionValues"] = add.get("partitionValues") or {}
-    removed = {**carried, "deletionTimestamp": now_ms, "dataChange": True, "extendedFileMetadata": True}
-    if vector := add.get("deletionVector"):
-        removed["deletionVector"] = vector
+    removed = removal(add, data_change=True)
     if len(dead) == stored:
-        return [{"remove": removed}]
+        return [removed]
     stats = _exact(orjson.loads(add["stats"]))
     # With rows gone, minimum and maximum are bounds only.
     stats["tightBounds"] = False
-    kept = {**carried, "stats": orjson.dumps(stats).decode(), "modificationTime": add["modificationTime"],
+    carried = {name: add[name] for name in ("path", "size", "tags", "modificationTime") if add.get(name)}
+    kept = {**carried, "partitionValues": add.get("partitionValues") or {}, "stats": orjson.dumps(stats).decode(),
             "dataChange": True, "deletionVector": vectors.add(dead)}  # fmt: skip
-    return [{"remove": removed}, {"add": kept}]
+    return [removed, {"add": kept}]
 
 
 def whole_numbers(spec: TableSpec) -> list[str]:

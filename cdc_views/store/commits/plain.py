@@ -12,19 +12,19 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_views.store.commits.direct import whole_numbers
+from cdc_views.store.delta_log.deletion_vectors import StoredRows
+from cdc_views.store.delta_log.entries import Add
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.delta_log.state import Add, TableState
-from cdc_views.store.delta_log.versions import Stamp, head
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import Stamp, head, removal
 from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.files.merged_file import rows_without, write_merged
-from cdc_views.store.index.stored_keys import Positions
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
-from cdc_views.store.upkeep.compaction import removal
 
 
 def commit(
-    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, rows: pa.Table, stamp: Stamp
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: StoredRows, rows: pa.Table, stamp: Stamp
 ) -> str | None:
     """Make the version after `state`: without the rows at `gone`, and with `rows`; returns the path of their file.
 
@@ -37,7 +37,7 @@ def commit(
 
 
 def commit_files(
-    table: Path, app: str, spec: TableSpec, state: TableState, gone: Positions, added: Sequence[Add], stamp: Stamp
+    table: Path, app: str, spec: TableSpec, state: TableState, gone: StoredRows, added: Sequence[Add], stamp: Stamp
 ) -> None:
     """The same with the rows of files that are in the table's folder already; their content is on the disk."""
     actions: list[Mapping[str, Any]] = [removal(state.files[path], data_change=True) for path in gone]

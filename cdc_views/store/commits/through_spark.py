@@ -7,12 +7,11 @@ may rebase over other writers; whoever calls this reads back what became of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import delta.exceptions as delta_errors
 import pyarrow as pa
@@ -22,12 +21,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_views.store.commits.changes import Changes, RowData
 from cdc_views.store.delta_log.schema import TableSpec, quoted
-from cdc_views.store.delta_log.state import Add
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.storage.disk import unusable_by_java
-
-Rows: TypeAlias = pa.Table | DataFrame
 
 _DELETED: Final = "_cv_deleted"
 _SESSION: Final = "spark.databricks.delta."
@@ -48,41 +45,7 @@ class Conflict(Exception):
     """Spark found another commit in the way of its own."""
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What one version changes.
-
-    `deleted` has the key columns of rows that vanish; `rows` the new rows, all columns, one per key
-    and none with a key of `deleted` (if there is one, an Arrow table's row wins). `all_new`: no key
-    of `rows` is stored yet, so that they can be appended.
-    """
-
-    deleted: Rows | None
-    rows: Rows
-    all_new: bool = False
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written of a change: `add` actions of data files with its rows, each key once, and the deleted keys."""
-
-    added: list[Add]
-    deleted: pa.Table
-
-
-@dataclass(frozen=True)
-class WrittenRows:
-    """A change whose rows others write as data files of the table.
-
-    `write` is given the table's folder; the files' content is on the disk when it returns, their names may not be.
-    `all_new` as in Changes, and what is deleted was not stored either.
-    """
-
-    write: Callable[[TableSpec, Path], Written]
-    all_new: bool
-
-
-def append(session: SparkSession, table: Path, app: str, rows: Rows, stamp: Stamp) -> None:
+def append(session: SparkSession, table: Path, app: str, rows: RowData, stamp: Stamp) -> None:
     """Append rows none of whose keys is stored."""
     frame = rows if isinstance(rows, DataFrame) else frame_of(session, rows).coalesce(1)
     with translated(table):

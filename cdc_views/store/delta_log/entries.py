@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import urllib.parse
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -21,7 +22,8 @@ from cdc_views.errors import TableUnavailable
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching, unusable
 
-Action = Mapping[str, Any]
+Action: TypeAlias = Mapping[str, Any]
+Add: TypeAlias = dict[str, Any]
 
 LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
@@ -37,6 +39,11 @@ class VersionTaken(Exception):
 def entry_file(table: Path, version: int) -> Path:
     """The file of one log entry."""
     return table / LOG_FOLDER / f"{version:020d}.json"
+
+
+def data_file(table: Path, path: str) -> Path:
+    """The file that a path of the log means."""
+    return table / urllib.parse.unquote(path)
 
 
 def newest_version(table: Path) -> int:

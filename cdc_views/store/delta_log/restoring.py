@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cdc_views.store.delta_log.entries import entry_file, read_entry
-from cdc_views.store.delta_log.state import Add, TableState
-from cdc_views.store.delta_log.versions import RESTORE, Stamp, origin
+from cdc_views.store.delta_log.entries import Add, entry_file, read_entry
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import RESTORE, Stamp, origin, removal
 from cdc_views.store.storage import durable
-from cdc_views.store.upkeep.compaction import removal
 
 _SETTINGS = ("metaData", "protocol")
 

@@ -15,10 +15,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_views.store.delta_log.deletion_vectors import Rows, read_rows
-from cdc_views.store.delta_log.entries import LOG_FOLDER, NO_TABLE, entry_file, newest_version, put_entry, read_entry
-
-Add = dict[str, Any]
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
+from cdc_views.store.delta_log.entries import (
+    LOG_FOLDER,
+    NO_TABLE,
+    Add,
+    entry_file,
+    newest_version,
+    put_entry,
+    read_entry,
+)
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _IN_CHECKPOINT: Final = ("add", "txn", "protocol", "metaData")
@@ -34,7 +40,7 @@ class TableState:
     features: frozenset[str] = frozenset()
     is_partitioned: bool = False
     _counts: dict[str, int | None] = field(default_factory=dict)
-    _dead: dict[str, tuple[Mapping[str, Any], Rows]] = field(default_factory=dict)
+    _dead: dict[str, tuple[Mapping[str, Any], RowNumbers]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Path, version: int) -> TableState | None:
@@ -107,17 +113,17 @@ class TableState:
         assert count is not None
         return count
 
-    def dead_rows(self, table: Path, path: str) -> Rows:
+    def dead_rows(self, table: Path, path: str) -> RowNumbers:
         """The rows of a file that its deletion vector has taken; not to be changed. Raises StoreError."""
         descriptor = self.files[path].get("deletionVector")
         if descriptor is None:
-            return Rows()
+            return RowNumbers()
         known = self._dead.get(path)
         if known is None or known[0] != descriptor:
             known = self._dead[path] = descriptor, read_rows(table, descriptor)
         return known[1]
 
-    def know_dead_rows(self, path: str, rows: Rows) -> None:
+    def know_dead_rows(self, path: str, rows: RowNumbers) -> None:
         """Keep what the file's newest deletion vector holds, as its writer knows."""
         self._dead[path] = self.files[path]["deletionVector"], rows
 

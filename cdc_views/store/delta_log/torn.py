@@ -13,9 +13,16 @@ from pathlib import Path
 import orjson
 
 from cdc_views.errors import StoreError, TableUnavailable
-from cdc_views.store.delta_log.deletion_vectors import read_rows
-from cdc_views.store.delta_log.entries import LOG_FOLDER, NO_TABLE, Action, entry_file, newest_version, read_entry
-from cdc_views.store.index.stored_keys import data_file
+from cdc_views.store.delta_log.deletion_vectors import file_of, read_rows
+from cdc_views.store.delta_log.entries import (
+    LOG_FOLDER,
+    NO_TABLE,
+    Action,
+    data_file,
+    entry_file,
+    newest_version,
+    read_entry,
+)
 from cdc_views.store.storage import durable
 
 
@@ -45,6 +52,26 @@ def newest_whole_version(table: Path) -> int:
 def is_whole(table: Path, actions: Sequence[Action]) -> bool:
     """Whether all files that an entry adds are there in their full length."""
     return all(_is_there(table, action["add"]) for action in actions if "add" in action)
+
+
+def sync_version(table: Path, version: int) -> None:
+    """Fsync a version that Spark has written: the files that its entry names, and the entry."""
+    entry = entry_file(table, version)
+    added = [action["add"] for action in read_entry(table, version) if "add" in action]
+    data = {data_file(table, add["path"]) for add in added}
+    vectors = {file_of(table, add["deletionVector"]) for add in added if add.get("deletionVector")}
+    log = {entry, entry.with_suffix(".crc")}
+    # Of a table whose settings still let Spark make some.
+    if (checkpoint := entry.with_suffix(".checkpoint.parquet")).exists():
+        log |= {checkpoint, entry.with_name("_last_checkpoint")}
+    for files in (data | vectors, log):
+        # Hadoop keeps a sum of each file beside it, and reads no file whose sum is wrong.
+        sums = {file.with_name(f".{file.name}.crc") for file in files}
+        present = sorted(file for file in files | sums if file.exists())
+        for file in present:
+            durable.sync(file)
+        for folder in sorted({file.parent for file in present}):
+            durable.sync(folder)
 
 
 def _can_be_read(table: Path, version: int) -> bool:

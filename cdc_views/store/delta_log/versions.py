@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from cdc_views.store.delta_log.entries import ENGINE, Action, commit_info
+from cdc_views.store.delta_log.entries import ENGINE, Action, Add, commit_info
 from cdc_views.store.delta_log.features import protocol, table_properties
 from cdc_views.store.delta_log.schema import TableSpec, delta_schema
 
@@ -128,3 +128,11 @@ def origin(base: int, stamp: Stamp, operation: str, *, is_append: bool = False) 
         "userMetadata": stamp.text(),
     }
     return {"commitInfo": info}
+
+
+def removal(add: Add, *, data_change: bool = False) -> dict[str, Any]:
+    """The action that takes a file out of the table."""
+    kept = {name: add[name] for name in ("path", "size", "tags", "stats", "deletionVector") if add.get(name)}
+    now_ms = time.time_ns() // 1_000_000
+    return {"remove": {**kept, "deletionTimestamp": now_ms, "dataChange": data_change, "extendedFileMetadata": True,
+                       "partitionValues": add.get("partitionValues") or {}}}  # fmt: skip

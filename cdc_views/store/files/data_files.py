@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_views.store.delta_log.state import Add
+from cdc_views.store.delta_log.entries import Add
 from cdc_views.store.storage import durable
 
 # A lookup by key decodes row groups, not the file; a scan of smaller ones costs more.

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_views.store.delta_log.deletion_vectors import Rows, read_rows
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
+from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
-from cdc_views.store.delta_log.state import Add
 from cdc_views.store.files.data_files import ROW_GROUP, repetitive
-from cdc_views.store.index.stored_keys import data_file
 from cdc_views.store.storage import durable
 
 _BATCH_ROWS: Final = 5 * ROW_GROUP
@@ -32,7 +31,7 @@ def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.T
         yield from rows_without(table, spec, add["path"], read_rows(table, add.get("deletionVector")))
 
 
-def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterator[pa.Table]:
+def rows_without(table: Path, spec: TableSpec, path: str, gone: RowNumbers) -> Iterator[pa.Table]:
     """The rows of a file but for those of these numbers, in their order, some 100,000 at a time."""
     dead = np.fromiter(gone, np.int64, len(gone))  # in order
     first = 0

@@ -17,14 +17,16 @@ from typing import Final
 import pyarrow as pa
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.fingerprints import Fingerprints, are_whole
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, Found, KeyIndex
-from cdc_views.store.index.stored_keys import Positions, bring_to, live_rows
+from cdc_views.store.index.stored_keys import bring_to, live_rows
 
 _IDLE_S: Final = 600
 _SPARE: Final = 1.1
 
+_Question = Callable[[KeyIndex], Iterable[tuple[str, Found]]]
 _Name = tuple[Path, tuple[str, ...]]  # table, columns
 
 
@@ -116,7 +118,7 @@ class DriverTable:
         """Bring the state to the newest version. False if the log does not say enough."""
         return self.state.catch_up(self.folder)
 
-    def find(self, columns: pa.Schema, keys: Fingerprints) -> Positions | None:
+    def find(self, columns: pa.Schema, keys: Fingerprints) -> StoredRows | None:
         """Where the rows of these keys are in the state's version; None if the index has no room."""
         return self._ask(columns, lambda index: index.find(keys))
 
@@ -134,7 +136,7 @@ class DriverTable:
         """Let go of the index of the keys of these columns."""
         self.indexes.forget(self.folder, tuple(columns.names))
 
-    def _ask(self, columns: pa.Schema, question: Callable[[KeyIndex], Iterable[tuple[str, Found]]]) -> Positions | None:
+    def _ask(self, columns: pa.Schema, question: _Question) -> StoredRows | None:
         index = self._index(columns)
         if index is None:
             return None

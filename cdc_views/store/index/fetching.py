@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_views import metrics
-from cdc_views.store.delta_log.deletion_vectors import Rows
-from cdc_views.store.index.stored_keys import Positions, conformed, data_file
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
+from cdc_views.store.delta_log.entries import data_file
+from cdc_views.store.index.stored_keys import conformed
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -63,7 +64,7 @@ class RowGroups:
         self._used_bytes = 0
         self._lock = threading.Lock()
 
-    def fetch(self, table: Path, positions: Positions, schema: pa.Schema) -> pa.Table | None:
+    def fetch(self, table: Path, positions: StoredRows, schema: pa.Schema) -> pa.Table | None:
         """The rows at these positions, in no particular order, with the columns and types of `schema`.
 
         None if more rows would have to be decoded than is sensible.
@@ -74,7 +75,7 @@ class RowGroups:
         parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
         return pa.Table.from_batches(parts, schema=schema)
 
-    def _by_group(self, table: Path, path: str, rows: Rows) -> Iterator[_Wanted]:
+    def _by_group(self, table: Path, path: str, rows: RowNumbers) -> Iterator[_Wanted]:
         ends = self._groups(data_file(table, path)).ends
         numbers = np.fromiter(rows, np.int64, len(rows))
         groups = np.searchsorted(ends, numbers, "right")

@@ -36,7 +36,7 @@ BYTES_PER_NUMBER: Final = 16
 
 
 class Found(NamedTuple):
-    """Positions of rows: for each the number of the wanted key, the number of the file, the row in the file."""
+    """StoredRows of rows: for each the number of the wanted key, the number of the file, the row in the file."""
 
     wanted: np.ndarray[Any, np.dtype[np.intp]]
     files: Numbers
@@ -110,7 +110,7 @@ class _Part:
 
 
 class KeyIndex:
-    """Positions of the keys of one table; not for several threads at once."""
+    """StoredRows of the keys of one table; not for several threads at once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from cdc_views.config import StoreSettings
+from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.index.driver_table import DriverTable
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.fingerprints import are_among, fingerprints, has_fingerprints
-from cdc_views.store.index.stored_keys import Positions
 
 
 class Lookups:
@@ -44,7 +44,7 @@ class Lookups:
                 return None
             return found
 
-    def _fetch(self, table: DriverTable, positions: Positions | None, schema: pa.Schema) -> pa.Table | None:
+    def _fetch(self, table: DriverTable, positions: StoredRows | None, schema: pa.Schema) -> pa.Table | None:
         if positions is None or sum(map(len, positions.values())) > self._settings.driver_rows:
             return None
         return self._row_groups.fetch(table.folder, positions, schema)

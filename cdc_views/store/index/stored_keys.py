@@ -5,50 +5,47 @@ Both answer with the live rows of each file, by number.
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_views import faults, metrics
-from cdc_views.store.delta_log.deletion_vectors import Rows
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
+from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, joined
 from cdc_views.store.index.key_index import Found, KeyIndex
 
-Positions: TypeAlias = dict[str, Rows]
-"""Live rows of a version, by the path of their file as the log has it."""
-
 _BATCH_ROWS: Final = 1 << 18
 
 
-def live_rows(table: Path, state: TableState, stored: Iterable[tuple[str, Found]]) -> Positions:
+def live_rows(table: Path, state: TableState, found: Iterable[tuple[str, Found]]) -> StoredRows:
     """Those rows that are live in this state, of what an index of it has found."""
-    positions: Positions = {}
-    for path, found in stored:
-        if live := Rows(found.rows) - state.dead_rows(table, path):
-            positions[path] = live
-    return positions
+    stored_rows: StoredRows = {}
+    for path, each in found:
+        if live := RowNumbers(each.rows) - state.dead_rows(table, path):
+            stored_rows[path] = live
+    return stored_rows
 
 
-def by_reading(table: Path, state: TableState, columns: pa.Schema, keys: Fingerprints) -> Positions:
+def by_reading(table: Path, state: TableState, columns: pa.Schema, keys: Fingerprints) -> StoredRows:
     """Read all files: for tables whose index would take more memory than it may."""
-    wanted, positions = KeyIndex(), Positions()
+    wanted, stored_rows = KeyIndex(), StoredRows()
     wanted.add("wanted", keys)
     for path in list(state.files):
         for _, found in wanted.find(read_keys(table, path, columns)):
-            if live := Rows(found.wanted.astype(np.uint32)) - state.dead_rows(table, path):
-                positions[path] = live
-    return positions
+            if live := RowNumbers(found.wanted.astype(np.uint32)) - state.dead_rows(table, path):
+                stored_rows[path] = live
+    return stored_rows
 
 
-def all_rows(table: Path, state: TableState) -> Positions:
+def all_rows(table: Path, state: TableState) -> StoredRows:
     """Every live row of the version."""
-    live = {path: Rows(range(state.rows_in(path))) - state.dead_rows(table, path) for path in state.files}
+    live = {path: RowNumbers(range(state.rows_in(path))) - state.dead_rows(table, path) for path in state.files}
     return {path: rows for path, rows in live.items() if rows}
 
 
@@ -66,11 +63,6 @@ def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
         metrics.count(rows_read=file.metadata.num_rows, files_read=1)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
         return joined([fingerprints(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
-
-
-def data_file(table: Path, path: str) -> Path:
-    """The file that a path of the log means."""
-    return table / urllib.parse.unquote(path)
 
 
 def conformed(rows: pa.Table, schema: pa.Schema, count: int) -> pa.Table:

@@ -11,13 +11,8 @@ has its old version, and files that no version names; VACUUM removes these.
 from __future__ import annotations
 
 import os
-import urllib.parse
 import warnings
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-from cdc_views.store.delta_log.deletion_vectors import file_of
 
 _is_on = True
 
@@ -65,22 +60,3 @@ def sync_tree(folder: Path) -> None:
     for file in folder.rglob("*"):
         sync(file)
     sync(folder)
-
-
-def sync_version(table: Path, entry: Path, actions: Iterable[Mapping[str, Any]]) -> None:
-    """Bring a version of another engine to the disk: the files that its entry names, and the entry."""
-    added = [action["add"] for action in actions if "add" in action]
-    data = {table / urllib.parse.unquote(add["path"]) for add in added}
-    vectors = {file_of(table, add["deletionVector"]) for add in added if add.get("deletionVector")}
-    log = {entry, entry.with_suffix(".crc")}
-    # Of a table whose settings still let Spark make some.
-    if (checkpoint := entry.with_suffix(".checkpoint.parquet")).exists():
-        log |= {checkpoint, entry.with_name("_last_checkpoint")}
-    for files in (data | vectors, log):
-        # Hadoop keeps a sum of each file beside it, and reads no file whose sum is wrong.
-        sums = {file.with_name(f".{file.name}.crc") for file in files}
-        present = sorted(file for file in files | sums if file.exists())
-        for file in present:
-            sync(file)
-        for folder in sorted({file.parent for file in present}):
-            sync(folder)

@@ -15,9 +15,9 @@ from typing import Final
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced
 from cdc_views.store.delta_log.checkpoint import clean_log, newest_checkpoint, write_checkpoint
-from cdc_views.store.delta_log.entries import NO_TABLE, VersionTaken, entry_file, read_entry
+from cdc_views.store.delta_log.entries import NO_TABLE, Add, VersionTaken, entry_file, read_entry
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.delta_log.state import Add, TableState
+from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.upkeep.compaction import compact, files_due
 from cdc_views.store.upkeep.vacuum import files_of, sweep
