@@ -14,8 +14,9 @@ from deltalake import DeltaTable
 from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.errors import ForeignCommit
 from cdc_views.metrics import Work, counting
-from cdc_views.store.commits import direct
 from cdc_views.store.commits.changes import Written, WrittenRows
+from cdc_views.store.commits.committer import Target
+from cdc_views.store.commits.vectors import VectorCommitter
 from cdc_views.store.delta_log.deletion_vectors import file_of
 from cdc_views.store.delta_log.entries import VersionTaken, entry_file, put_entry, read_entry
 from cdc_views.store.delta_log.state import TableState
@@ -223,7 +224,7 @@ def test_commit_to_a_table_that_somebody_has_altered_is_left_to_spark(
     warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     put_entry(table, 2, [altered(read_entry(table, 0) + read_entry(table, 1))])
     by_spark: list[Any] = []
-    monkeypatch.setattr(warehouse, "_commit_by_spark", lambda *question: by_spark.append(question) or 2)
+    monkeypatch.setattr(warehouse._commits, "_commit_by_spark", lambda *question: by_spark.append(question) or 2)
     warehouse.commit(SPEC, 2, Changes(None, rows.slice(0, 1)), Stamp(1, 3, "0/1"))
     assert len(by_spark) == 1
     # Files that are there already cannot be.
@@ -252,7 +253,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
     version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     key = rows.select(["a", "b"]).slice(7, 1)
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
-    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
+    (part,) = warehouse.tables.table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
     part.rows[:] = part.rows[::-1].copy()
     asked = []
     monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))
@@ -345,7 +346,7 @@ def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path) -> No
     rows = table_of([(1, "x", None, 0)])
     warehouse.commit(SPEC, 0, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     with pytest.raises(VersionTaken):
-        direct.commit(tmp_path / "t", "t", SPEC, stale, {}, rows, Stamp(1, 2, "0/1"))
+        VectorCommitter().commit(Target(tmp_path / "t", "t", SPEC, stale), {}, rows, Stamp(1, 2, "0/1"))
     assert warehouse.latest_version("t") == 1
 
 

@@ -30,10 +30,9 @@ from cdc_views.log.record import TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commits.changes import Written
-from cdc_views.store.commits.direct import whole_numbers
 from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
-from cdc_views.store.files.data_files import write_rows
+from cdc_views.store.files.data_files import bounded_columns, write_rows
 from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
 from cdc_views.store.index.key_index import KeyIndex
 from cdc_views.store.index.stored_keys import read_keys
@@ -176,7 +175,7 @@ class FilesOfRange:
             return []
         if not any(pa.types.is_nested(rows.schema.field(name).type) for name in self.spec.key):
             rows = rows.sort_by([(name, "ascending") for name in self.spec.key])
-        return [write_rows(self.folder, rows, whole_numbers(self.spec))]
+        return [write_rows(self.folder, rows, bounded_columns(self.spec))]
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""One Delta commit through Spark: append or MERGE, in a session of the table's own.
+"""One Delta commit through Spark: append, MERGE or RESTORE, in a session of the table's own.
 
-The transaction id and the metadata of a MERGE are settings of its session, so tables that are
-committed at the same time must not share one. Spark skips silently what it takes for a replay and
-may rebase over other writers; whoever calls this reads back what became of the commit.
+The transaction id and the metadata of a MERGE are settings of its session, so tables that are committed at the same
+time must not share one. Spark silently skips what it treats as a replay, and may rebase over other writers, so the
+commit is read back afterwards.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -22,7 +23,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc_views.store.commits.changes import Changes, RowData
+from cdc_views.store.delta_log.entries import newest_version
+from cdc_views.store.delta_log.history import History
 from cdc_views.store.delta_log.schema import TableSpec, quoted
+from cdc_views.store.delta_log.torn import sync_version
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.storage.disk import unusable_by_java
 
@@ -45,7 +49,62 @@ class Conflict(Exception):
     """Spark found another commit in the way of its own."""
 
 
-def append(session: SparkSession, table: Path, app: str, rows: RowData, stamp: Stamp) -> None:
+class SparkCommits:
+    """Commits through Spark, at most `most_at_once` at a time; for several threads, one per table."""
+
+    def __init__(self, root: Path, spark: SparkSession, history: History, most_at_once: int) -> None:
+        self._root = root
+        self._spark = spark
+        self._history = history
+        self._turns = threading.BoundedSemaphore(most_at_once)
+        self._sessions: dict[str, SparkSession] = {}
+        self._lock = threading.Lock()
+
+    def turn(self) -> threading.BoundedSemaphore:
+        """Enter it around what keeps Spark's cores busy."""
+        return self._turns
+
+    def commit(self, spec: TableSpec, app: str, base: int, changes: Changes, stamp: Stamp) -> int:
+        """Make version `base` + 1 and return its number. Raises Fenced, ForeignCommit, DiskFull."""
+        table, session = self._root / spec.path, self._session(spec.path)
+        try:
+            if changes.all_new and changes.deleted is None:
+                _append(session, table, app, changes.rows, stamp)
+            else:
+                _merge(session, table, app, spec, changes, stamp)
+        except Conflict as conflict:
+            raise self._history.overtaken(spec.name, spec.path, stamp, base) from conflict
+        return self._verified(spec.name, spec.path, base, stamp)
+
+    def restore(self, path: str, version: int, base: int, stamp: Stamp) -> int:
+        """Make the content of an older version that of version `base` + 1. Raises Fenced, ForeignCommit, DiskFull."""
+        table, session = self._root / path, self._session(path)
+        _set_stamp(session, path, stamp)
+        try:
+            with translated(table):
+                session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version:d}").collect()
+        except Conflict as conflict:
+            raise self._history.overtaken(path, path, stamp, base) from conflict
+        return self._verified(path, path, base, stamp)
+
+    def _session(self, path: str) -> SparkSession:
+        with self._lock:
+            if path not in self._sessions:
+                self._sessions[path] = self._spark.newSession()
+            return self._sessions[path]
+
+    def _verified(self, name: str, path: str, base: int, stamp: Stamp) -> int:
+        """The number of the version that was made, once it is fsynced: Spark leaves that to the operating system."""
+        table = self._root / path
+        found = newest_version(table)
+        stamped = self._history.stamp_of(path, found) if found > base else None
+        if found == base + 1 and stamped == stamp:
+            sync_version(table, found)
+            return found
+        raise self._history.overtaken(name, path, stamp, base)
+
+
+def _append(session: SparkSession, table: Path, app: str, rows: RowData, stamp: Stamp) -> None:
     """Append rows none of whose keys is stored."""
     frame = rows if isinstance(rows, DataFrame) else frame_of(session, rows).coalesce(1)
     with translated(table):
@@ -59,11 +118,11 @@ def append(session: SparkSession, table: Path, app: str, rows: RowData, stamp: S
         )
 
 
-def merge(session: SparkSession, table: Path, app: str, spec: TableSpec, changes: Changes, stamp: Stamp) -> None:
+def _merge(session: SparkSession, table: Path, app: str, spec: TableSpec, changes: Changes, stamp: Stamp) -> None:
     """Insert, update and delete by key, NULL equal to NULL."""
     source, deletes, upserts = _merge_source(session, spec, changes)
     local = not isinstance(changes.rows, DataFrame) and not isinstance(changes.deleted, DataFrame)
-    set_stamp(session, app, stamp)
+    _set_stamp(session, app, stamp)
     # Rows held by the driver are the same on every scan; anything else Spark must pin first.
     session.conf.set(_SESSION + "merge.materializeSource", "none" if local else "auto")
     with translated(table):
@@ -79,7 +138,7 @@ def merge(session: SparkSession, table: Path, app: str, spec: TableSpec, changes
         builder.execute()
 
 
-def set_stamp(session: SparkSession, app: str, stamp: Stamp) -> None:
+def _set_stamp(session: SparkSession, app: str, stamp: Stamp) -> None:
     """Make the next commit of this session carry the stamp."""
     session.conf.set(_SESSION + "write.txnAppId", app)
     session.conf.set(_SESSION + "write.txnVersion", str(stamp.attempt))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_views.store.delta_log.entries import Add
+from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
 from cdc_views.store.storage import durable
 
 # A lookup by key decodes row groups, not the file; a scan of smaller ones costs more.
@@ -41,6 +42,11 @@ def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add
         "dataChange": True,
         "stats": orjson.dumps(_statistics(rows, whole_numbers)).decode(),
     }
+
+
+def bounded_columns(spec: TableSpec) -> list[str]:
+    """The columns whose minimum and maximum our files have: texts are cut and times rounded in statistics."""
+    return [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
 
 
 def repetitive(rows: pa.Table) -> list[str]:

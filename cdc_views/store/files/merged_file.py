@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
 from cdc_views.store.delta_log.entries import Add, data_file
-from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
-from cdc_views.store.files.data_files import ROW_GROUP, repetitive
+from cdc_views.store.delta_log.schema import TableSpec
+from cdc_views.store.files.data_files import ROW_GROUP, bounded_columns, repetitive
 from cdc_views.store.storage import durable
 
 _BATCH_ROWS: Final = 5 * ROW_GROUP
@@ -99,14 +99,10 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
 
 
 class _Statistics:
-    """What the log says of a file's rows.
-
-    Minimum and maximum of whole numbers only: texts are cut and times are rounded in statistics, each by rules of
-    its own.
-    """
+    """The statistics of a file's rows, added up piece by piece."""
 
     def __init__(self, spec: TableSpec) -> None:
-        self._columns = [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
+        self._columns = bounded_columns(spec)
         self._bounds: dict[str, tuple[int, int]] = {}
         self._nulls = dict.fromkeys(self._columns, 0)
         self.rows = 0

@@ -152,3 +152,20 @@ class DriverTable:
         is_number = len(columns) == 1 and are_whole(columns.field(0).type)
         bytes_per_row = BYTES_PER_NUMBER if is_number else BYTES_PER_ROW
         return self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0, bytes_per_row)
+
+
+class DriverTables:
+    """The tables below `root` that the driver knows, one object each; for several threads."""
+
+    def __init__(self, root: Path, indexes: Indexes) -> None:
+        self._root = root
+        self._indexes = indexes
+        self._tables: dict[str, DriverTable] = {}
+        self._lock = threading.Lock()
+
+    def table(self, path: str) -> DriverTable:
+        """The table at a path below `root`."""
+        with self._lock:
+            if path not in self._tables:
+                self._tables[path] = DriverTable(self._root / path, self._indexes)
+            return self._tables[path]
