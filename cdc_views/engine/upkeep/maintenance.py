@@ -124,7 +124,9 @@ class Maintenance:
     def _upkeep_of(self, name: str) -> TableUpkeep:
         spec = self._tables.specs[name]
         if name not in self._of_tables or self._of_tables[name].spec != spec:
-            self._of_tables[name] = TableUpkeep(self._root, spec, self._settings)
+            self._of_tables[name] = TableUpkeep(
+                self._root, spec, self._settings, self._tables.warehouse.tables.table(spec.path)
+            )
         return self._of_tables[name]
 
     def _stamp(self) -> Stamp:
