@@ -16,9 +16,8 @@ from cdc_views.engine.epoch.tables import REBUILT
 from cdc_views.engine.spark.session import session_for
 from cdc_views.errors import BadReplay
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control.control_log import ControlRecord, known_attempts, read_control
-from cdc_views.store.control.retention import REPLACED
-from cdc_views.store.delta_log.copying import copy_table
+from cdc_views.store.control import REPLACED, ControlRecord, known_attempts, read_control
+from cdc_views.store.delta_log import copy_table
 from cdc_views.store.warehouse import Warehouse
 
 

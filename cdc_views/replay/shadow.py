@@ -24,9 +24,9 @@ from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay.plan import RebuildPlan
-from cdc_views.store.commits.changes import RowData, WrittenRows
-from cdc_views.store.control.control_log import ControlRecord
-from cdc_views.store.delta_log.versions import Stamp, TableCommit
+from cdc_views.store.commits import RowData, WrittenRows
+from cdc_views.store.control import ControlRecord
+from cdc_views.store.delta_log import Stamp, TableCommit
 from cdc_views.store.warehouse import Changes, Warehouse
 
 # Of the first takeover of a warehouse: known, and of no published epoch.

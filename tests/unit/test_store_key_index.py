@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_views.store.index import key_index
-from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, has_fingerprints
+from cdc_views.store.index.hashing import Fingerprints, fingerprints, has_fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_ROW, KeyIndex
 
 TEXTS = ["", "a", "ab", "a\0", "abcdefgh", "abcdefghi", "é" * 100, "x" * 256, "x" * 257, "x" * 300 + "y", "x" * 301]

@@ -22,7 +22,7 @@ from cdc_views.store.delta_log.entries import VersionTaken, entry_file, put_entr
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index import fetching
 from cdc_views.store.index.driver_table import Indexes
-from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
+from cdc_views.store.index.hashing import Fingerprints, fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, KeyIndex
 from cdc_views.store.reading import read_table
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep

@@ -16,7 +16,7 @@ from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import BadConfig, ResetUnfinished
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
-from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, last_reset, last_takeover, read_control
+from cdc_views.store.control import PUBLISHING, ControlRecord, last_reset, last_takeover, read_control
 
 SOURCE: Final = "source"  # in the detail of a takeover: what the mirrors were made from (generation.py)
 VIEWS: Final = "views"  # in the detail of a takeover: the hash of each view's text

@@ -16,7 +16,7 @@ from cdc_views.engine.epoch.steps import MARKER
 from cdc_views.errors import RESET, BadConfig, LogDiscontinuity, SchemaChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
-from cdc_views.store.control.control_log import ControlRecord
+from cdc_views.store.control import ControlRecord
 
 PLACEHOLDER: Final = "placeholder"
 """In the detail of a takeover: what the log's events have for unchanged values (log/placeholder.py)."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cdc_views import faults
 from cdc_views.engine.epoch.tables import Tables
 from cdc_views.engine.input import quarantine
-from cdc_views.store.control.control_log import ControlLog, last_takeover
-from cdc_views.store.delta_log.versions import Stamp, TableCommit
+from cdc_views.store.control import ControlLog, last_takeover
+from cdc_views.store.delta_log import Stamp, TableCommit
 
 if TYPE_CHECKING:
     from cdc_views.engine.epoch.steps import Intent

@@ -25,8 +25,8 @@ from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
 from cdc_views.log.cut import CutLog
 from cdc_views.metrics import Stages
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, known_attempts
-from cdc_views.store.delta_log.versions import RESTORE
+from cdc_views.store.control import ControlLog, ControlRecord, known_attempts
+from cdc_views.store.delta_log import RESTORE
 from cdc_views.store.warehouse import Stamp
 
 TORN: Final = "not all that was committed had come to the disk"

@@ -26,7 +26,7 @@ from cdc_views.log.record import Offsets, Place, find_place, offsets_by_name, of
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.stopped import STOPPED, stopped_detail, stopped_in
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.warehouse import Stamp
 
 BULK: Final = "bulk"  # in the detail of an intent: tables that Spark reads from the log

@@ -21,8 +21,7 @@ from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, last_takeover
-from cdc_views.store.control.retention import REPLACED
+from cdc_views.store.control import REPLACED, ControlLog, ControlRecord, last_takeover
 from cdc_views.store.warehouse import Stamp, Warehouse
 
 REQUEST: Final = "request"

@@ -19,7 +19,7 @@ from cdc_views.metrics import UpkeepDone
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.stopped import StoppedTable, stopped_in
-from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, TableVersion
+from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from cdc_views.capture.sift import Known, Parked, Sifted, in_order
 from cdc_views.errors import BadEvent, CdcViewsError, UnknownEvent
 from cdc_views.log.record import KeptRecord, Offsets, Place, RawRecord, Record, TopicPartition, parse_record, place_of
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control.control_log import ControlLog
-from cdc_views.store.delta_log.entries import NO_TABLE
-from cdc_views.store.delta_log.schema import TableSpec
+from cdc_views.store.control import ControlLog
+from cdc_views.store.delta_log import NO_TABLE, TableSpec
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 
 if TYPE_CHECKING:

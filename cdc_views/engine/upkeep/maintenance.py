@@ -17,14 +17,10 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.tables import REBUILT, Tables
 from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.metrics import UpkeepStep
-from cdc_views.store.control.control_log import ControlLog
-from cdc_views.store.control.retention import Needed, needed
-from cdc_views.store.delta_log.entries import LOG_FOLDER
-from cdc_views.store.delta_log.versions import Stamp
-from cdc_views.store.storage.disk import touching
-from cdc_views.store.upkeep.control_upkeep import ControlUpkeep
-from cdc_views.store.upkeep.table_upkeep import TableUpkeep
-from cdc_views.store.upkeep.vacuum import remove_tables
+from cdc_views.store.control import ControlLog, Needed, needed
+from cdc_views.store.delta_log import LOG_FOLDER, Stamp
+from cdc_views.store.storage import touching
+from cdc_views.store.upkeep import ControlUpkeep, TableUpkeep, remove_tables
 
 # What is not used of an idle time is not saved up for a busy one.
 _MOST_SAVED_S: Final = 1.0

@@ -22,7 +22,7 @@ from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import Stamp, head
 from cdc_views.store.files.data_files import bounded_columns, write_rows
-from cdc_views.store.index.fingerprints import has_fingerprints
+from cdc_views.store.index.hashing import has_fingerprints
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
 

@@ -10,7 +10,7 @@ from cdc_views.store.commits.changes import Written
 from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
 from cdc_views.store.index.driver_table import DriverTable
-from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, joined
+from cdc_views.store.index.hashing import Fingerprints, fingerprints, joined
 from cdc_views.store.index.stored_keys import all_rows, by_reading, read_keys
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.state import TableState
-from cdc_views.store.index.fingerprints import Fingerprints, are_whole
+from cdc_views.store.index.hashing import Fingerprints, are_whole
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, Found, KeyIndex
 from cdc_views.store.index.stored_keys import bring_to, live_rows
 

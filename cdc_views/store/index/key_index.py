@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cdc_views.store.index.fingerprints import Fingerprints, Words
+from cdc_views.store.index.hashing import Fingerprints, Words
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 

@@ -15,7 +15,7 @@ from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.index.driver_table import DriverTable
 from cdc_views.store.index.fetching import RowGroups
-from cdc_views.store.index.fingerprints import are_among, fingerprints, has_fingerprints
+from cdc_views.store.index.hashing import are_among, fingerprints, has_fingerprints
 
 
 class Lookups:
