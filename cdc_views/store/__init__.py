@@ -10,5 +10,6 @@ files       Parquet data files
 delta_log   the log of one table: entries, state, checkpoints, origin of each version
 storage     the file system: durable writes, errors of the operating system
 
-Each of these is a door: other packages import what it exports, and nothing deeper. Only warehouse and commits need Spark.
+Each of these is a door: other packages import what it exports, and nothing deeper. Only warehouse and commits use
+Spark.
 """

@@ -23,8 +23,8 @@ from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import Stamp, head
 from cdc_views.store.files.data_files import bounded_columns, write_rows
 from cdc_views.store.index.hashing import has_fingerprints
-from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
+from cdc_views.store.storage.port import STORAGE
 
 _FEATURES: Final = frozenset((*READER_FEATURES, *WRITER_FEATURES))
 
@@ -65,7 +65,7 @@ class Committer(ABC):
         """Do the same with the rows of data files that are in the table's folder already, their content fsynced."""
         with touching(target.folder):
             removal = self.remove_rows(target, gone)
-            durable.sync(target.folder)
+            STORAGE.sync(target.folder)
         state, operation = target.state, "MERGE" if removal.actions else "WRITE"
         start = head(target.app, state.version, stamp, operation, is_append=operation == "WRITE")
         state.put(target.folder, [*start, *removal.actions, *({"add": add} for add in added)])

@@ -11,7 +11,7 @@ from cdc_views.store.commits.committer import Committer, Removal, Target
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows, VectorFile
 from cdc_views.store.delta_log.entries import Action, Add
 from cdc_views.store.delta_log.versions import removal
-from cdc_views.store.storage import durable
+from cdc_views.store.storage.port import STORAGE
 
 
 class VectorCommitter(Committer):
@@ -27,7 +27,7 @@ class VectorCommitter(Committer):
             if not is_empty[path]:
                 actions.append({"add": _with_dead_rows(state.files[path], rows, vectors)})
         if vectors.holds_any:
-            durable.write(target.folder / vectors.name, vectors.content)
+            STORAGE.put(target.folder / vectors.name, vectors.content)
         return Removal(actions, {path: rows for path, rows in dead.items() if not is_empty[path]})
 
 

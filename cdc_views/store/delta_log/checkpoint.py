@@ -20,6 +20,7 @@ from cdc_views import faults
 from cdc_views.store.delta_log.entries import LOG_FOLDER
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
+from cdc_views.store.storage.port import STORAGE
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _LAST: Final = "_last_checkpoint"
@@ -50,7 +51,7 @@ def write_checkpoint(table: Path) -> int:
 def _link_log(log: Path, since: int, to: Path) -> None:
     """Make a log of the same entries and checkpoints from a version on."""
     to.mkdir(parents=True)
-    for name in os.listdir(log):
+    for name in STORAGE.list(log):
         match = _OF_A_VERSION.match(name)
         if match and int(match[1]) >= since:
             os.link(log / name, to / name)
@@ -58,7 +59,7 @@ def _link_log(log: Path, since: int, to: Path) -> None:
 
 def newest_checkpoint(table: Path, at_most: int | None = None) -> int | None:
     """The version of the newest checkpoint in one file, of those up to `at_most`; None if there is none."""
-    found = {int(match[1]): name for name in os.listdir(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name))}
+    found = {int(match[1]): name for name in STORAGE.list(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name))}
     wanted = (version for version in sorted(found, reverse=True) if at_most is None or version <= at_most)
     return next((version for version in wanted if _has_end(table / LOG_FOLDER / found[version])), None)
 
@@ -83,12 +84,12 @@ def clean_log(table: Path, oldest: int) -> int:
     for file in (log / f"{first:020d}.checkpoint.parquet", log):
         durable.sync(file)
     # Oldest first: what a crash leaves is a log without a gap.
-    for name in sorted(os.listdir(log), key=lambda name: name[:20]):
+    for name in sorted(STORAGE.list(log), key=lambda name: name[:20]):
         match = _OF_A_VERSION.match(name)
         if match and int(match[1]) < first:
-            (log / name).unlink(missing_ok=True)
+            STORAGE.delete(log / name)
             # Hadoop's file system keeps a checksum beside each file that it writes.
-            (log / f".{name}.crc").unlink(missing_ok=True)
+            STORAGE.delete(log / f".{name}.crc")
             removed += 1
             faults.point("upkeep.after_first_log_file")
     return removed

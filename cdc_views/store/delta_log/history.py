@@ -12,7 +12,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
-from cdc_views.store.delta_log.entries import commit_info, entry_file, newest_version, read_entry
+from cdc_views.store.delta_log.entries import commit_info, has_entry, newest_version, read_entry
 from cdc_views.store.delta_log.versions import Stamp, TableCommit
 
 _REMEDY: Final = (
@@ -36,11 +36,7 @@ class History:
         """The versions above a given one and up to another, oldest first, as far as the log has their entries."""
         table = self._root / path
         wanted = range(above + 1, (newest_version(table) if to is None else to) + 1)
-        return [
-            TableCommit.of(version, read_entry(table, version))
-            for version in wanted
-            if entry_file(table, version).exists()
-        ]
+        return [TableCommit.of(version, read_entry(table, version)) for version in wanted if has_entry(table, version)]
 
     def unknown_commits(
         self, path: str, above: int, attempts: Container[int] | None = None, to: int | None = None
@@ -69,7 +65,7 @@ class History:
         if by_later is not None:
             raise by_later
         for version in range(above + 1, before):
-            if not entry_file(self._root / path, version).exists():
+            if not has_entry(self._root / path, version):
                 raise Fenced(f'table "{path}": version {version} was removed already', hint=_TAKEN_OVER)
 
     def overtaken(self, name: str, path: str, stamp: Stamp, base: int) -> StoreError:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cdc_views.store.delta_log.entries import Add, entry_file, read_entry
+from cdc_views.store.delta_log.entries import Add, has_entry, read_entry
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import RESTORE, Stamp, origin, removal
 from cdc_views.store.storage import durable
@@ -21,7 +21,7 @@ _SETTINGS = ("metaData", "protocol")
 def state_to_restore(table: Path, version: int, base: int) -> TableState | None:
     """The state at an older version; None if the log no longer says all of it, or more than rows has changed since."""
     for later in range(version + 1, base + 1):
-        if not entry_file(table, later).exists():
+        if not has_entry(table, later):
             return None
         if any(kind in action for action in read_entry(table, later) for kind in _SETTINGS):
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,11 +19,12 @@ from cdc_views.store.delta_log.entries import (
     LOG_FOLDER,
     NO_TABLE,
     Add,
-    entry_file,
+    has_entry,
     newest_version,
     put_entry,
     read_entry,
 )
+from cdc_views.store.storage.port import STORAGE
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _IN_CHECKPOINT: Final = ("add", "txn", "protocol", "metaData")
@@ -55,7 +55,7 @@ class TableState:
         if self.version != NO_TABLE:
             self._read_on(table)
             # Clean-up of the log takes the oldest first: with our own entry there, none after it is gone.
-            if entry_file(table, self.version).exists():
+            if has_entry(table, self.version):
                 return True
         if newest_version(table) != self.version:
             self._begin_at_checkpoint(table)
@@ -128,13 +128,13 @@ class TableState:
         self._dead[path] = self.files[path]["deletionVector"], rows
 
     def _read_on(self, table: Path, at_most: float = math.inf) -> None:
-        while self.version < at_most and entry_file(table, self.version + 1).exists():
+        while self.version < at_most and has_entry(table, self.version + 1):
             self.apply(self.version + 1, read_entry(table, self.version + 1))
 
     def _begin_at_checkpoint(self, table: Path, at_most: float = math.inf) -> None:
         """Start anew from the newest checkpoint that is one file and can be read; from nothing if there is none."""
         vars(self).update(vars(TableState()))
-        names = os.listdir(table / LOG_FOLDER)
+        names = STORAGE.list(table / LOG_FOLDER)
         found = (int(match[1]) for name in names if (match := _CHECKPOINT.match(name)))
         for version in sorted((version for version in found if version <= at_most), reverse=True):
             # Half written by a crash or a loss of power; then what it stands for is still there.

@@ -24,6 +24,7 @@ from cdc_views.store.delta_log.entries import (
     read_entry,
 )
 from cdc_views.store.storage import durable
+from cdc_views.store.storage.port import STORAGE
 
 
 def remove_torn_entries(table: Path, above: int) -> list[int]:
@@ -33,8 +34,8 @@ def remove_torn_entries(table: Path, above: int) -> list[int]:
         entry = entry_file(table, version)
         # Delta's sum of the version and Hadoop's sums of both files would be taken for those of what comes here next.
         for file in (entry, entry.with_suffix(".crc")):
-            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            file.unlink(missing_ok=True)
+            STORAGE.delete(file.with_name(f".{file.name}.crc"))
+            STORAGE.delete(file)
         removed.append(version)
     if removed:
         durable.sync(table / LOG_FOLDER)

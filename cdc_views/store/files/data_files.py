@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from cdc_views.store.delta_log.entries import Add
 from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
-from cdc_views.store.storage import durable
+from cdc_views.store.storage.port import STORAGE
 
 # A lookup by key decodes row groups, not the file; a scan of smaller ones costs more.
 ROW_GROUP: Final = 20_000
@@ -33,7 +33,7 @@ def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add
     stream = pa.BufferOutputStream()
     pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=ROW_GROUP)
     content = memoryview(stream.getvalue())
-    durable.write(table / name, content)
+    STORAGE.put(table / name, content)
     return {
         "path": name,
         "partitionValues": {},

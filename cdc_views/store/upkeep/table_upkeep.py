@@ -15,7 +15,7 @@ from typing import Final
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced
 from cdc_views.store.delta_log.checkpoint import clean_log, newest_checkpoint, write_checkpoint
-from cdc_views.store.delta_log.entries import NO_TABLE, Add, VersionTaken, entry_file, read_entry
+from cdc_views.store.delta_log.entries import NO_TABLE, Add, VersionTaken, has_entry, read_entry
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.index.driver_table import DriverTable, Indexes
@@ -135,7 +135,7 @@ class TableUpkeep:
     def _take_in(self, versions: range) -> None:
         """Learn what these versions took out. Somebody else may have cleaned the log up."""
         for version in versions:
-            if not entry_file(self._folder, version).exists():
+            if not has_entry(self._folder, version):
                 self._unknown = version
                 continue
             removed = (action["remove"] for action in read_entry(self._folder, version) if "remove" in action)
