@@ -1,8 +1,8 @@
 """Deletion vectors: which rows of a data file are gone, as Delta's protocol stores them.
 
-Always in a file, never inline in the log: VACUUM of Spark 4.2 with Delta 4.4 fails on inline ones. A file
-holds a version byte and then, for each vector, its length, its bytes and their CRC-32 (PROTOCOL.md of
-Delta, "Deletion Vectors"). The bytes are a magic number and a 64-bit Roaring bitmap in portable form.
+They are always in a file, never inline in the log: VACUUM of Spark 4.2 with Delta 4.4 fails on inline ones. A file
+holds a version byte and then, for each vector, its length, its bytes and their CRC-32 (PROTOCOL.md of Delta, "Deletion
+Vectors"). The bytes are a magic number and a 64-bit Roaring bitmap in portable form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FROM_Z85: Final = bytes.maketrans(_Z85, _B85)
 
 
 def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> RowNumbers:
-    """The rows that a file's descriptor says are gone; none without a descriptor. Raises StoreError."""
+    """The rows that a descriptor hides in its data file; none without a descriptor. Raises StoreError."""
     if descriptor is None:
         return RowNumbers()
     file = file_of(table, descriptor)
@@ -52,7 +52,7 @@ def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> RowNumbers:
 
 
 def file_of(table: Path, descriptor: Mapping[str, Any]) -> Path:
-    """The file that holds a vector. Raises StoreError for one that is inline or somewhere else."""
+    """The file that holds a vector. Raises StoreError for a vector that is not in a file of the table."""
     if descriptor["storageType"] != "u":
         raise StoreError(f'table "{table.name}": found a deletion vector of storage "{descriptor["storageType"]}"')
     name = descriptor["pathOrInlineDv"]
@@ -62,7 +62,7 @@ def file_of(table: Path, descriptor: Mapping[str, Any]) -> Path:
 
 
 class VectorFile:
-    """A new file of deletion vectors; `add` one after the other, then `content` is what to write."""
+    """A new file of deletion vectors: `add` one after the other, then write `content`."""
 
     def __init__(self) -> None:
         self._id = uuid.uuid4()
@@ -84,7 +84,7 @@ class VectorFile:
         return bytes(self._content)
 
     def add(self, rows: RowNumbers) -> dict[str, Any]:
-        """Append a vector; returns the descriptor that the log names it by."""
+        """Append a vector, and return its descriptor for the log."""
         data = _MAGIC + rows.serialize()
         descriptor = {
             "storageType": "u",

@@ -32,16 +32,16 @@ _ENTRY = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
 
 
 class VersionTaken(Exception):
-    """The wanted version exists already; callers turn it into their own error."""
+    """The wanted version exists already. Callers translate it to their own error."""
 
 
 def entry_file(table: Path, version: int) -> Path:
-    """The file of one log entry."""
+    """The file of a log entry."""
     return table / LOG_FOLDER / f"{version:020d}.json"
 
 
 def data_file(table: Path, path: str) -> Path:
-    """The file that a path of the log means."""
+    """The file that a path in the log refers to; the log has it URL-encoded."""
     return table / urllib.parse.unquote(path)
 
 
@@ -68,7 +68,7 @@ def read_entry(table: Path, version: int) -> list[dict[str, Any]]:
 
 
 def commit_info(actions: Sequence[Action]) -> dict[str, Any]:
-    """The commitInfo of an entry, empty if its writer gave none."""
+    """The commitInfo of an entry; empty if its writer gave none."""
     return next((dict(action["commitInfo"]) for action in actions if "commitInfo" in action), {})
 
 
@@ -109,7 +109,7 @@ def _refuse_gap(table: Path, version: int) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with those above it, their names durable too."""
+    """Create a folder and its parents, and fsync their names."""
     if folder.is_dir():
         return
     make_folder(folder.parent)

@@ -1,4 +1,4 @@
-"""The state of a Delta table as its log tells it: which files are in it, without a JVM."""
+"""The state of a Delta table, replayed from its log without a JVM: its files, transactions and features."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IN_CHECKPOINT: Final = ("add", "txn", "protocol", "metaData")
 
 @dataclass
 class TableState:
-    """Files by path, as their `add` actions; the newest transaction of each application."""
+    """The files of a version by path, as their `add` actions, and the newest transaction of each application."""
 
     version: int = NO_TABLE
     files: dict[str, Add] = field(default_factory=dict)
@@ -44,17 +44,17 @@ class TableState:
 
     @classmethod
     def of(cls, table: Path, version: int) -> TableState | None:
-        """The state at an older version; None if the log no longer says it."""
+        """The state at an older version; None if the log no longer has all of it."""
         state = cls()
         state._begin_at_checkpoint(table, version)
         state._read_on(table, version)
         return state if state.version == version else None
 
     def catch_up(self, table: Path) -> bool:
-        """Read the entries that are new. False if some are gone and no checkpoint of one file has what they said."""
+        """Read the new entries. False if some are gone and no single-file checkpoint replaces them."""
         if self.version != NO_TABLE:
             self._read_on(table)
-            # Clean-up of the log takes the oldest first: with our own entry there, none after it is gone.
+            # Clean-up removes the oldest entries first: while our own entry exists, no later one is gone.
             if has_entry(table, self.version):
                 return True
         if newest_version(table) != self.version:
@@ -63,7 +63,7 @@ class TableState:
         return newest_version(table) == self.version
 
     def apply(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
-        """Take in the actions of the next version."""
+        """Apply the actions of the next version."""
         actions = list(actions)
         removed = [action["remove"]["path"] for action in actions if "remove" in action]
         # A file whose deletion vector changes is removed and added in one version.
@@ -88,13 +88,13 @@ class TableState:
         self.version = version
 
     def put(self, table: Path, actions: Sequence[Mapping[str, Any]]) -> None:
-        """Put the next version into the table's log, and take it in. Raises VersionTaken, and then nothing changed."""
+        """Put the next version into the table's log and apply it. Raises VersionTaken, and then nothing has changed."""
         put_entry(table, self.version + 1, actions)
         self.apply(self.version + 1, actions)
 
     @property
     def stored_rows(self) -> int | None:
-        """Rows in all files, those deleted included; None if a file does not say how many it has."""
+        """Rows in all files, deleted ones included; None if the log lacks the row count of a file."""
         total = 0
         for count in self._counts.values():
             if count is None:
@@ -104,17 +104,17 @@ class TableState:
 
     @property
     def stored_bytes(self) -> int:
-        """Size of all files."""
+        """The size of all files."""
         return sum(add["size"] for add in self.files.values())
 
     def rows_in(self, path: str) -> int:
-        """Rows in a file, those deleted included."""
+        """Rows in a file, deleted ones included."""
         count = self._counts[path]
         assert count is not None
         return count
 
     def dead_rows(self, table: Path, path: str) -> RowNumbers:
-        """The rows of a file that its deletion vector has taken; not to be changed. Raises StoreError."""
+        """The rows of a file that its deletion vector hides. Do not change the result. Raises StoreError."""
         descriptor = self.files[path].get("deletionVector")
         if descriptor is None:
             return RowNumbers()
@@ -124,7 +124,7 @@ class TableState:
         return known[1]
 
     def know_dead_rows(self, path: str, rows: RowNumbers) -> None:
-        """Keep what the file's newest deletion vector holds, as its writer knows."""
+        """Keep the rows of the file's newest deletion vector, which its writer has at hand."""
         self._dead[path] = self.files[path]["deletionVector"], rows
 
     def _read_on(self, table: Path, at_most: float = math.inf) -> None:
@@ -132,12 +132,12 @@ class TableState:
             self.apply(self.version + 1, read_entry(table, self.version + 1))
 
     def _begin_at_checkpoint(self, table: Path, at_most: float = math.inf) -> None:
-        """Start anew from the newest checkpoint that is one file and can be read; from nothing if there is none."""
+        """Restart from the newest single-file checkpoint that can be read, or from nothing if there is none."""
         vars(self).update(vars(TableState()))
         names = STORAGE.list(table / LOG_FOLDER)
         found = (int(match[1]) for name in names if (match := _CHECKPOINT.match(name)))
         for version in sorted((version for version in found if version <= at_most), reverse=True):
-            # Half written by a crash or a loss of power; then what it stands for is still there.
+            # A crash or a loss of power may have left half a checkpoint; then the entries that it replaces still exist.
             with (
                 suppress(pa.ArrowException, OSError),
                 pq.ParquetFile(table / LOG_FOLDER / f"{version:020d}.checkpoint.parquet") as file,
@@ -148,6 +148,6 @@ class TableState:
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An action as the log has it, from its row of a checkpoint, which has every field that any action may have."""
+    """An action as a log entry has it, from its row in a checkpoint, which has the fields of all actions."""
     return {name: _without_nulls(value) if isinstance(value, dict) else value
             for name, value in row.items() if value is not None}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The file system under the warehouse: durable writes, and the operating system's errors as errors of ours."""
+"""The file system under the warehouse: durable writes, the storage port, errors of the operating system as ours."""
 
 from __future__ import annotations
 
