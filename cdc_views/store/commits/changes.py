@@ -19,11 +19,11 @@ RowData: TypeAlias = pa.Table | DataFrame
 
 @dataclass(frozen=True)
 class Changes:
-    """What one version changes.
+    """The change of one version.
 
-    `deleted` has the key columns of rows that vanish; `rows` the new rows, all columns, one per key
-    and none with a key of `deleted` (if there is one, an Arrow table's row wins). `all_new`: no key
-    of `rows` is stored yet, so that they can be appended.
+    `deleted` has the key columns of the deleted rows, `rows` all columns of the new rows, one per key and none with a
+    key of `deleted` (if there is one in an Arrow table, the row wins). `all_new`: no key of `rows` is stored yet, so
+    they can be appended.
     """
 
     deleted: RowData | None
@@ -33,7 +33,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written of a change: `add` actions of data files with its rows, each key once, and the deleted keys."""
+    """The written part of a change: `add` actions of files with its rows, each key once, and the deleted keys."""
 
     added: list[Add]
     deleted: pa.Table
@@ -41,10 +41,10 @@ class Written:
 
 @dataclass(frozen=True)
 class WrittenRows:
-    """A change whose rows others write as data files of the table.
+    """A change whose rows `write` puts into data files of the table.
 
-    `write` is given the table's folder; the files' content is on the disk when it returns, their names may not be.
-    `all_new` as in Changes, and what is deleted was not stored either.
+    `write` gets the table's folder. When it returns, the content of the files is fsynced; their names need not be.
+    `all_new` is as in Changes; deleted keys are not stored either then.
     """
 
     write: Callable[[TableSpec, Path], Written]

@@ -93,7 +93,7 @@ class TableCommits:
             return table.state.version
 
     def _commit_directly(self, spec: TableSpec, base: int, changes: Changes, stamp: Stamp) -> int | None:
-        """Commit without Spark; None if the change is too large for that, or the table is not one of our own form."""
+        """Commit without Spark; None if the change is too large, or the table has a form that only Spark can handle."""
         rows, deleted = changes.rows, changes.deleted
         if not self._allow_direct or isinstance(rows, DataFrame) or isinstance(deleted, DataFrame):
             return None

@@ -32,7 +32,7 @@ from cdc_views.store.storage.disk import unusable_by_java
 
 _DELETED: Final = "_cv_deleted"
 _SESSION: Final = "spark.databricks.delta."
-# They have no base class of their own: the Python classes do not follow the Java ones.
+# Listed one by one: unlike the Java classes, the Python ones have no common base class.
 _CONFLICTS: Final = (
     delta_errors.DeltaConcurrentModificationException,
     delta_errors.ConcurrentAppendException,
@@ -46,7 +46,7 @@ _CONFLICTS: Final = (
 
 
 class Conflict(Exception):
-    """Spark found another commit in the way of its own."""
+    """Spark found a concurrent commit that conflicts with its own."""
 
 
 class SparkCommits:
@@ -61,7 +61,7 @@ class SparkCommits:
         self._lock = threading.Lock()
 
     def turn(self) -> threading.BoundedSemaphore:
-        """Enter it around what keeps Spark's cores busy."""
+        """To be entered around work that keeps Spark's cores busy."""
         return self._turns
 
     def commit(self, spec: TableSpec, app: str, base: int, changes: Changes, stamp: Stamp) -> int:
@@ -123,7 +123,7 @@ def _merge(session: SparkSession, table: Path, app: str, spec: TableSpec, change
     source, deletes, upserts = _merge_source(session, spec, changes)
     local = not isinstance(changes.rows, DataFrame) and not isinstance(changes.deleted, DataFrame)
     _set_stamp(session, app, stamp)
-    # Rows held by the driver are the same on every scan; anything else Spark must pin first.
+    # Rows held by the driver are the same on every scan; Spark must materialize anything else first.
     session.conf.set(_SESSION + "merge.materializeSource", "none" if local else "auto")
     with translated(table):
         target = DeltaTable.forPath(session, str(table)).alias("target")
@@ -155,7 +155,7 @@ def frame_of(session: SparkSession, rows: pa.Table) -> DataFrame:
     """Arrow rows as a DataFrame of this session, every column nullable."""
     nullable = pa.schema([field.with_nullable(True).remove_metadata() for field in rows.schema])
     if not rows.num_rows:
-        # pyspark 4.2 cannot take a column of no chunks.
+        # pyspark 4.2 fails on a column without chunks.
         rows = pa.table([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
     return session.createDataFrame(rows.cast(nullable))
 
@@ -208,7 +208,7 @@ def _hashable(value: Any) -> Any:
 
 @contextmanager
 def translated(table: Path) -> Iterator[None]:
-    """Turn what the JVM throws into Conflict, WarehouseUnusable and DiskFull; everything else passes as it is."""
+    """Translate errors of the JVM to Conflict, WarehouseUnusable and DiskFull; others pass unchanged."""
     try:
         with naming_disk_errors(table):
             yield
@@ -218,7 +218,7 @@ def translated(table: Path) -> Iterator[None]:
 
 @contextmanager
 def naming_disk_errors(table: Path) -> Iterator[None]:
-    """Turn what the JVM throws where the system refuses a file, of the table or that Spark spills, into our errors."""
+    """Translate file errors of the JVM to ours: those of the table's files and of files that Spark spills."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -228,5 +228,5 @@ def naming_disk_errors(table: Path) -> Iterator[None]:
 
 
 def _with_causes(error: Exception) -> str:
-    # Spark wraps what a task threw several times over; the trace of the outermost names them all.
+    # Spark wraps the exception of a task several times; the stack trace of the outermost one names them all.
     return f"{error} {getattr(error, '_stackTrace', '')}"

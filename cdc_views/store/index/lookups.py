@@ -1,7 +1,7 @@
-"""Lookups in the driver: rows of a table's newest version, found through an index and fetched by position.
+"""Lookups in the driver: rows of a table's newest version, found through an index and fetched by row number.
 
-None is the answer where Spark has to look: too many keys or rows, an older version, a type without fingerprints, no
-room.
+The result is None where Spark must do the lookup: too many keys or rows, an older version, a type without
+fingerprints, or no room for the index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cdc_views.store.index.hashing import are_among, fingerprints, has_fingerpri
 
 
 class Lookups:
-    """For several threads, one per table."""
+    """Lookups in all tables; for several threads, one per table."""
 
     def __init__(
         self, settings: StoreSettings, row_groups: RowGroups, driver_table: Callable[[str], DriverTable]
@@ -29,7 +29,7 @@ class Lookups:
         self._driver_table = driver_table
 
     def equal(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table | None:
-        """The rows whose columns equal those of one of `keys`; NULL finds NULL. They have the columns of `schema`."""
+        """The rows whose columns equal those of one of `keys`; NULL finds NULL. Returns the columns of `schema`."""
         columns = pa.schema([spec.schema.field(name) for name in keys.column_names])
         if keys.num_rows > self._settings.lookup_keys or not all(has_fingerprints(field.type) for field in columns):
             return None
@@ -44,10 +44,10 @@ class Lookups:
                 return None
             return found
 
-    def _fetch(self, table: DriverTable, positions: StoredRows | None, schema: pa.Schema) -> pa.Table | None:
-        if positions is None or sum(map(len, positions.values())) > self._settings.driver_rows:
+    def _fetch(self, table: DriverTable, stored: StoredRows | None, schema: pa.Schema) -> pa.Table | None:
+        if stored is None or sum(map(len, stored.values())) > self._settings.driver_rows:
             return None
-        return self._row_groups.fetch(table.folder, positions, schema)
+        return self._row_groups.fetch(table.folder, stored, schema)
 
 
 def _stands_at(table: DriverTable, version: int) -> bool:

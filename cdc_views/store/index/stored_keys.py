@@ -1,6 +1,6 @@
-"""Which stored rows have one of some keys: by an index, or by reading the key columns of every file.
+"""The stored rows that have one of some keys: by an index, or by reading the key columns of every file.
 
-Both answer with the live rows of each file, by number.
+Both return the numbers of the live rows of each file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BATCH_ROWS: Final = 1 << 18
 
 
 def live_rows(table: Path, state: TableState, found: Iterable[tuple[str, Found]]) -> StoredRows:
-    """Those rows that are live in this state, of what an index of it has found."""
+    """The rows that an index has found and that are live in this state."""
     stored_rows: StoredRows = {}
     for path, each in found:
         if live := RowNumbers(each.rows) - state.dead_rows(table, path):
@@ -33,7 +33,7 @@ def live_rows(table: Path, state: TableState, found: Iterable[tuple[str, Found]]
 
 
 def by_reading(table: Path, state: TableState, columns: pa.Schema, keys: Fingerprints) -> StoredRows:
-    """Read all files: for tables whose index would take more memory than it may."""
+    """Find rows by reading all files: for tables whose index has no room in memory."""
     wanted, stored_rows = KeyIndex(), StoredRows()
     wanted.add("wanted", keys)
     for path in list(state.files):
@@ -49,8 +49,8 @@ def all_rows(table: Path, state: TableState) -> StoredRows:
     return {path: rows for path, rows in live.items() if rows}
 
 
-def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema) -> None:
-    """Make the index one of the files of this state, reading those that it does not know."""
+def update_index(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema) -> None:
+    """Bring the index to this state: drop removed files, and read those that it does not have."""
     index.drop_others(state.files)
     for path in index.missing(state.files):
         index.add(path, read_keys(table, path, columns))
@@ -58,7 +58,7 @@ def bring_to(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema
 
 
 def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
-    """The fingerprints of all rows of a file, those deleted included."""
+    """The fingerprints of all rows of a file, deleted ones included."""
     with pq.ParquetFile(data_file(table, path)) as file:
         metrics.count(rows_read=file.metadata.num_rows, files_read=1)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
@@ -66,7 +66,7 @@ def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
 
 
 def conformed(rows: pa.Table, schema: pa.Schema, count: int) -> pa.Table:
-    """So many rows of a file with these columns and types; a column that it does not have was added later: NULL."""
+    """The `count` rows of a file with these columns and types. A column that the file lacks was added later: NULL."""
     columns = [
         rows.column(field.name).cast(field.type) if field.name in rows.column_names else pa.nulls(count, field.type)
         for field in schema
