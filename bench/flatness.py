@@ -33,10 +33,10 @@ from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
-from cdc_views.store.control.control_log import FOLDER, ControlLog, ControlRecord
-from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
+from cdc_views.store.delta_log import TableState
 from cdc_views.store.reading import TableScan
-from cdc_views.store.upkeep.compaction import compact
+from cdc_views.store.upkeep import compact
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.flatness import checkpoint_bytes, entry_bytes

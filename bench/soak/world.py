@@ -32,7 +32,7 @@ from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.service import Service
 from cdc_views.stopped import stopped_in
-from cdc_views.store.control.control_log import ControlRecord, TableVersion, last_published, read_control
+from cdc_views.store.control import ControlRecord, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
 
 SCHEMA: Final = Path(__file__).with_name("schema.sql")

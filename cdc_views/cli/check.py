@@ -17,7 +17,7 @@ from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.source.connection import connect
 from cdc_views.source.dba_script import dba_script
-from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control import read_control
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
 SEVERITIES = ("error", "warning", "info")

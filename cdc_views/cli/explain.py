@@ -11,7 +11,7 @@ from cdc_views.engine.capture.declared import declare
 from cdc_views.errors import BadView, UnknownView
 from cdc_views.plan.explain import explain as explained
 from cdc_views.source.connection import connect
-from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control import read_control
 
 
 @click.command()

@@ -11,7 +11,7 @@ from cdc_views.log_offset import LogOffset
 from cdc_views.replay import quarantine as events
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control.control_log import ControlRecord
+from cdc_views.store.control import ControlRecord
 
 COLUMNS = ("table", "topic", "partition", "offset", "key", "state", "epoch", "reason")
 

@@ -9,7 +9,7 @@ from cdc_views.engine.capture.captures import current_settings
 from cdc_views.replay.rollback import rollback as roll_back
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control.details import PublishedDetail
+from cdc_views.store.control import PublishedDetail
 
 
 @click.command()

@@ -31,7 +31,7 @@ from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.stopped import stopped_in
-from cdc_views.store.control.control_log import ControlRecord, read_control
+from cdc_views.store.control import ControlRecord, read_control
 
 
 @click.command()

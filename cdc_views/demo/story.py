@@ -22,7 +22,7 @@ from cdc_views.engine.service.target import current_target
 from cdc_views.errors import CheckFailed, NotRunning
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.stack.local import LocalStack
-from cdc_views.store.control.control_log import ControlRecord, read_control
+from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import WalOracle, drop_leftovers
 

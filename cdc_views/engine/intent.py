@@ -9,8 +9,7 @@ from typing import Literal
 from cdc_views.log.cut import Cut
 from cdc_views.log.record import Offsets
 from cdc_views.log_offset import LogOffset
-from cdc_views.store.control.control_log import TableVersion
-from cdc_views.store.control.details import Standby
+from cdc_views.store.control import Standby, TableVersion
 from cdc_views.store.warehouse import Stamp
 
 

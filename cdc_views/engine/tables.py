@@ -14,8 +14,7 @@ from cdc_views.metrics import UpkeepDone
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.stopped import StoppedTable, stopped_in
-from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, TableVersion
-from cdc_views.store.control.records import MIRROR_FOLDER, VIEW_FOLDER
+from cdc_views.store.control import MIRROR_FOLDER, PUBLISHING, VIEW_FOLDER, ControlRecord, TableVersion
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 REBUILT: Final = "-"  # in a path, between the table's defined path and the id of the rebuild that made it

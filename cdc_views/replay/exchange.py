@@ -15,8 +15,8 @@ from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.lock import holder
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests
 from cdc_views.errors import StoreError, WarehouseLocked
-from cdc_views.store.control.control_log import ControlRecord, read_control
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.storage import touching
 
 TRIES: Final = 3
 

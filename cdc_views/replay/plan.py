@@ -16,7 +16,7 @@ from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.replay.origin import Origin
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control.control_log import ControlRecord, last_takeover
+from cdc_views.store.control import ControlRecord, last_takeover
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from cdc_views.engine.service.requests import QuarantineRequest
 from cdc_views.engine.spark.session import session_for
 from cdc_views.log_offset import LogOffset
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control.control_log import ControlRecord
-from cdc_views.store.delta_log.entries import NO_TABLE, newest_version
+from cdc_views.store.control import ControlRecord
+from cdc_views.store.delta_log import NO_TABLE, newest_version
 from cdc_views.store.reading import read_table
 
 

@@ -46,10 +46,9 @@ from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, s
 from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
-from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
-from cdc_views.store.control.details import Standby
+from cdc_views.store.control import ControlRecord, Standby, last_published, read_control
 from cdc_views.store.reading import require_readable
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
 
 Note = Callable[[str], None]

@@ -44,7 +44,7 @@ from cdc_views.log.topics import topics_below
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import read_slot
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, last_published, last_takeover
+from cdc_views.store.control import ControlLog, ControlRecord, last_published, last_takeover
 
 # What makes a begun capture useless; other errors pass, or are met again by another one.
 OUTDATED: Final = (LogError, PreflightFailed, BadConfig, SchemaChanged, TableTruncated, TableUnavailable)

@@ -16,9 +16,8 @@ from cdc_views.engine.spark.session import session_for
 from cdc_views.engine.tables import REBUILT
 from cdc_views.errors import BadReplay
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, known_attempts, read_control
-from cdc_views.store.control.details import PublishedDetail, Standby
-from cdc_views.store.storage.copying import copy_table
+from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, Standby, known_attempts, read_control
+from cdc_views.store.delta_log import copy_table
 from cdc_views.store.warehouse import Warehouse
 
 

@@ -25,9 +25,9 @@ from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay.plan import RebuildPlan
-from cdc_views.store.commits.through_spark import Rows, WrittenRows
-from cdc_views.store.control.control_log import ControlRecord
-from cdc_views.store.delta_log.versions import Stamp, TableCommit
+from cdc_views.store.commits import RowData, WrittenRows
+from cdc_views.store.control import ControlRecord
+from cdc_views.store.delta_log import Stamp, TableCommit
 from cdc_views.store.warehouse import Changes, Warehouse
 
 # Of the first takeover of a warehouse: known, and of no published epoch.
@@ -83,7 +83,7 @@ class Shadows:
             above.append(commit)
         return None
 
-    def fill(self, name: str, rows: Rows | WrittenRows, stamp: Stamp) -> None:
+    def fill(self, name: str, rows: RowData | WrittenRows, stamp: Stamp) -> None:
         """Give an empty mirror its first rows, in one commit; what a killed rebuild has left there is taken back."""
         warehouse, spec = self.tables.warehouse, self.tables.specs[name]
         if warehouse.history.commits_above(spec.path, 0):

@@ -22,7 +22,7 @@ from cdc_views.engine.service.requests import Requests
 from cdc_views.engine.tables import REBUILT
 from cdc_views.engine.upkeep.rebuilds import FOLDER, Unfinished, locked, read_rebuild, rebuild_files
 from cdc_views.errors import RebuildRunning
-from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control import read_control
 from cdc_views.store.storage import durable
 
 _NOT_COMPARED: Final = b'"compared":false'

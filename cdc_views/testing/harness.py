@@ -46,9 +46,9 @@ from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.explain import Explanation, explain
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.reading import read_table
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import TableSpec, Warehouse
 from cdc_views.testing.changes import Change
 from cdc_views.testing.crash import crash_at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from cdc_views.store.delta_log import versions
 from cdc_views.store.delta_log.checkpoint import newest_checkpoint
 from cdc_views.store.delta_log.entries import put_entry, read_entry
 from cdc_views.store.delta_log.features import check_features, table_properties
-from cdc_views.store.index.order_words import Between
+from cdc_views.store.delta_log.versions import removal
 from cdc_views.store.reading import read_table, scan
-from cdc_views.store.upkeep.compaction import removal
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
 
@@ -94,22 +92,6 @@ class History:
         found = [row for row in stored if tuple(row[name] for name in keys.column_names) in wanted]
         return as_rows(pa.Table.from_pylist(found, SCHEMA))
 
-    def ranges(self) -> list[tuple[str, Between]]:
-        """Limits of all kinds: of numbers, texts and decimals, open at either end, empty."""
-        a, b, amount, at = (self.chance.choice(column) for column in list(zip(*self.stored.values(), strict=True))[:4])
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)
-        return [
-            ("a", Between(a, 4)), ("b", Between("a", b)), ("amount", Between(amount)), ("at", Between(None, moment)),
-            ("b", Between("y", "x")),
-        ]  # fmt: skip
-
-    def answer_between(self, column: str, limits: Between) -> list[str]:
-        lower, upper = limits.lower, limits.upper
-        stored = table_of(list(self.stored.values())).to_pylist()
-        found = [row for row in stored if (value := row[column]) is not None
-                 and (lower is None or value >= lower) and (upper is None or value <= upper)]  # fmt: skip
-        return as_rows(pa.Table.from_pylist(found, SCHEMA))
-
     def _row(self, key: tuple[int | None, str | None]) -> Row:
         chance = self.chance
         amount = chance.choice([None, Decimal(chance.randint(-(10**9), 10**9)) / 100])
@@ -133,9 +115,6 @@ def test_random_commits_by_either_way_are_read_alike_by_every_reader(
         for is_direct, warehouse in ways.items():
             for keys in history.questions() if is_direct or attempt == LAST else ():
                 assert as_rows(warehouse.lookup(SPEC, version, keys)) == history.answer(keys)
-            for column, limits in history.ranges() if is_direct or attempt == LAST else ():
-                found = warehouse.lookup_between(SPEC, version, column, limits)
-                assert as_rows(found) == history.answer_between(column, limits)
         for way, step in ((way, step) for warehouse in ways.values() for step, way in warehouse.ways.taken().items()):
             taken.setdefault(step, set()).update(way.values())
     assert as_rows(ways[False].frame("t", version).toArrow()) == wanted

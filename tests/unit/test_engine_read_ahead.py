@@ -25,7 +25,7 @@ from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.log.topics import Topic
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceIdentity
-from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.commits.changes import Written
 from cdc_views.testing.ddl import PLACEHOLDER, read_tables
 from tests.unit.log_records import log_settings
 from tests.waiting import wait_for

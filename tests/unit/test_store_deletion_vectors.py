@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cdc_views.errors import StoreError
-from cdc_views.store.delta_log.deletion_vectors import Rows, VectorFile, file_of, read_rows
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, VectorFile, file_of, read_rows
 
 # PROTOCOL.md of Delta, "Deletion Vector Format": JSON examples 1 and 3, whose rows it says are these. The inline
 # one is in an older layout with the same bitmap; delta-kernel-rs publishes it in the present one.
@@ -29,7 +29,7 @@ def unz85(text: str) -> bytes:
     return base64.b85decode(text.translate(str.maketrans(z85, b85)))
 
 
-def written(rows: Rows) -> tuple[bytes, dict[str, Any]]:
+def written(rows: RowNumbers) -> tuple[bytes, dict[str, Any]]:
     """The bytes of the only vector of a file, and its descriptor."""
     file = VectorFile()
     descriptor = file.add(rows)
@@ -42,7 +42,7 @@ def written(rows: Rows) -> tuple[bytes, dict[str, Any]]:
 
 
 def test_bytes_of_six_rows_are_the_published_ones() -> None:
-    data, descriptor = written(Rows(ROWS))
+    data, descriptor = written(RowNumbers(ROWS))
     assert data == unz85(KERNEL_INLINE)
     bitmap = unz85(PROTOCOL_INLINE)[-28:]
     assert data.endswith(bitmap)
@@ -50,7 +50,7 @@ def test_bytes_of_six_rows_are_the_published_ones() -> None:
 
 
 def test_descriptor_of_two_rows_is_that_of_the_golden_table() -> None:
-    _, descriptor = written(Rows([0, 9]))
+    _, descriptor = written(RowNumbers([0, 9]))
     assert {**descriptor, "pathOrInlineDv": ""} == {**SMALL, "pathOrInlineDv": ""}
 
 
@@ -68,19 +68,19 @@ def test_file_of_published_descriptors_is_the_published_one(descriptor: dict[str
 def test_bytes_of_one_row_are_those_of_the_format() -> None:
     # Magic, one bitmap, its high bits, cookie without runs, one container: key 0, one row; its offset; the row.
     wanted = "d1d339640100000000000000000000003a3000000100000000000000100000000500"
-    assert written(Rows([5]))[0].hex() == wanted
+    assert written(RowNumbers([5]))[0].hex() == wanted
 
 
 def test_bytes_of_a_row_number_above_two_to_the_31_are_those_of_the_format() -> None:
     one = "0100000000000000000000003a3000000100000000800000100000000100"
-    assert written(Rows([2**31 + 1]))[0].hex() == "d1d33964" + one
+    assert written(RowNumbers([2**31 + 1]))[0].hex() == "d1d33964" + one
     above = "0200000000000000" + one[16:] + "030000003a3000000100000000000000100000000700"
-    assert written(Rows([2**31 + 1, 3 * 2**32 + 7]))[0].hex() == "d1d33964" + above
+    assert written(RowNumbers([2**31 + 1, 3 * 2**32 + 7]))[0].hex() == "d1d33964" + above
 
 
 def test_bytes_of_more_rows_than_one_container_holds_are_those_of_the_format() -> None:
     # 70,000 rows, every other one: three containers of 32,768, 32,768 and 4,464, all bitmaps of 8 KiB.
-    data, _ = written(Rows(range(0, 140_000, 2)))
+    data, _ = written(RowNumbers(range(0, 140_000, 2)))
     containers = "0000ff7f0100ff7f02006f11200000002020000020400000"
     assert data[:48].hex() == "d1d339640100000000000000000000003a30000003000000" + containers
     assert data[48:] == b"\x55" * (2 * 8192 + 1116) + b"\x00" * 7076
@@ -89,13 +89,13 @@ def test_bytes_of_more_rows_than_one_container_holds_are_those_of_the_format() -
 def test_bytes_of_a_whole_file_are_one_run_in_the_format() -> None:
     # Cookie with the number of containers less one, which of them are runs, key 0 and 9 more rows, one run: 0 and 9.
     wanted = "d1d339640100000000000000000000003b3000000100000900010000000900"
-    assert written(Rows(range(10)))[0].hex() == wanted
+    assert written(RowNumbers(range(10)))[0].hex() == wanted
 
 
 @pytest.mark.parametrize("rows", [[0], ROWS, range(10), range(0, 200_000, 2), [65_535, 65_536, 2**31, 2**32 + 5]])
 def test_vectors_of_one_file_are_read_back_each_by_its_descriptor(tmp_path: Path, rows: list[int]) -> None:
     file = VectorFile()
-    wanted = [Rows(rows), Rows([1, 2, 3]), Rows(rows)]
+    wanted = [RowNumbers(rows), RowNumbers([1, 2, 3]), RowNumbers(rows)]
     descriptors = [file.add(each) for each in wanted]
     (tmp_path / file.name).write_bytes(file.content)
     assert [read_rows(tmp_path, descriptor) for descriptor in descriptors] == wanted
@@ -103,7 +103,7 @@ def test_vectors_of_one_file_are_read_back_each_by_its_descriptor(tmp_path: Path
 
 def test_vector_with_a_flipped_bit_is_damaged(tmp_path: Path) -> None:
     file = VectorFile()
-    descriptor = file.add(Rows(ROWS))
+    descriptor = file.add(RowNumbers(ROWS))
     content = bytearray(file.content)
     content[-6] ^= 1
     (tmp_path / file.name).write_bytes(content)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.config import StoreSettings, UpkeepSettings
-from cdc_views.store.commits.through_spark import Written, WrittenRows
+from cdc_views.store.commits.changes import Written, WrittenRows
 from cdc_views.store.control.control_log import ControlLog, read_control
 from cdc_views.store.delta_log.checkpoint import clean_log, write_checkpoint
 from cdc_views.store.delta_log.schema import Layout

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.errors import Fenced, ForeignCommit
-from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.commits.changes import Written
 from cdc_views.store.delta_log import state
 from cdc_views.store.delta_log.entries import Action, put_entry
 from cdc_views.store.delta_log.schema import Layout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Callable
@@ -17,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_views.store.index import key_index
-from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, has_fingerprints
+from cdc_views.store.index.hashing import Fingerprints, fingerprints, has_fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_ROW, KeyIndex
-from cdc_views.store.index.order_words import Between, order_words
 
 TEXTS = ["", "a", "ab", "a\0", "abcdefgh", "abcdefghi", "é" * 100, "x" * 256, "x" * 257, "x" * 300 + "y", "x" * 301]
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -103,46 +101,6 @@ def test_order_of_whole_numbers_is_the_order_of_their_fingerprints() -> None:
     found = fingerprints(pa.table({"n": [-(2**63), -5, 0, 7, 2**63 - 1]}))
     assert found.low is None
     assert found.high.tolist() == sorted(found.high.tolist())
-
-
-def spark_order(value: Any) -> Any:
-    """A key to sort values of Python by as Spark sorts them."""
-    if isinstance(value, float):
-        return math.isnan(value), 0.0 if math.isnan(value) else value
-    return value.encode() if isinstance(value, str) else value
-
-
-@pytest.mark.parametrize("kind", VALUES, ids=str)
-def test_order_words_are_in_no_other_order_than_the_values(kind: pa.DataType) -> None:
-    values = sorted((value for value in VALUES[kind] if value is not None), key=spark_order)
-    words = order_words(pa.table({"x": pa.array([None, *values], kind).slice(1)}))
-    assert words.low is None
-    assert words.high.tolist() == sorted(words.high.tolist())
-
-
-@given(st.lists(st.decimals(-(10**30), 10**30, places=2), min_size=2), st.lists(st.text(), min_size=2))
-def test_order_words_of_random_decimals_and_texts_keep_their_order(numbers: list[Decimal], texts: list[str]) -> None:
-    for values, kind in ((sorted(numbers), pa.decimal128(38, 2)), (sorted(texts, key=spark_order), pa.string())):
-        words = order_words(pa.table({"x": pa.array(values, kind)})).high.tolist()
-        assert words == sorted(words)
-
-
-@pytest.mark.parametrize("kind", VALUES, ids=str)
-def test_limits_keep_the_values_between_them(kind: pa.DataType) -> None:
-    index, values = KeyIndex(), VALUES[kind]
-    table = pa.table({"x": pa.array(values, kind)})
-    index.add("f", order_words(table))
-    for lower, upper in itertools.product(values, values):
-        limits = Between(lower, upper)
-        rows = np.concatenate([each.rows for _, each in index.between(*limits.words(kind))] or [np.empty(0, np.uint32)])
-        found = limits.keep(table.take(pa.array(rows)), "x")["x"].to_pylist()
-        assert sorted(map(repr, found)) == sorted(
-            repr(value)
-            for value in pa.array(values, kind).to_pylist()
-            if value is not None
-            and (lower is None or spark_order(value) >= spark_order(lower))
-            and (upper is None or spark_order(value) <= spark_order(upper))
-        )
 
 
 KEYS: list[Callable[[random.Random], tuple[Any, ...]]] = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,16 +14,16 @@ from deltalake import DeltaTable
 from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.errors import ForeignCommit
 from cdc_views.metrics import Work, counting
-from cdc_views.store.commits import direct
-from cdc_views.store.commits.through_spark import Written, WrittenRows
+from cdc_views.store.commits.changes import Written, WrittenRows
+from cdc_views.store.commits.committer import Target
+from cdc_views.store.commits.vectors import VectorCommitter
 from cdc_views.store.delta_log.deletion_vectors import file_of
 from cdc_views.store.delta_log.entries import VersionTaken, entry_file, put_entry, read_entry
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index import fetching
 from cdc_views.store.index.driver_table import Indexes
-from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
+from cdc_views.store.index.hashing import Fingerprints, fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, KeyIndex
-from cdc_views.store.index.order_words import Between, order_words
 from cdc_views.store.reading import read_table
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
@@ -113,10 +112,6 @@ def assert_lookups(warehouse: Warehouse, version: int, model: Model) -> None:
     owners = model.chance.choice([["x"], [None], ["x", "y", None, "z"], []])
     found = warehouse.lookup(SPEC, version, pa.table({"owner": pa.array(owners, pa.string())}))
     assert as_rows(found) == model.rows(lambda row: row[2] in owners)
-    for column, values in (("a", [None, -1, 3, 7, 99]), ("b", [None, "", "p", "q", "q" * 9 + "r"])):
-        lower, upper = model.chance.choice(values), model.chance.choice(values)
-        found = warehouse.lookup_between(SPEC, version, column, Between(lower, upper))
-        assert as_rows(found) == model.rows(partial(is_between, SCHEMA.names.index(column), lower, upper))
     assert warehouse.ways.taken() == {"lookup": {"t": "index"}}
 
 
@@ -152,37 +147,6 @@ def test_rows_are_not_found_by_a_map_without_spark(tmp_path: Path) -> None:
     version = warehouse.create(spec)
     with pytest.raises(AttributeError):  # it asks Spark, which is not there
         warehouse.lookup(spec, version, pa.table({"m": pa.array([[("a", 1)]], kind)}))
-
-
-def is_between(place: int, lower: Any, upper: Any, row: Row) -> bool:
-    value: Any = row[place]
-    return value is not None and (lower is None or value >= lower) and (upper is None or value <= upper)
-
-
-def test_damaged_index_of_an_order_is_not_believed(tmp_path: Path) -> None:
-    warehouse = warehouse_in(tmp_path)
-    version = warehouse.create(SPEC)
-    rows = table_of([(n, f"b{n:02}", "x", n) for n in range(100)])
-    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
-    wanted = Between("b07", "b09")
-    assert warehouse.lookup_between(SPEC, version, "b", wanted, ["n"])["n"].to_pylist() == [7, 8, 9]
-    known = warehouse._driver_table("t").indexes._known
-    (part,) = known[tmp_path / "t", ("b",), order_words].index._parts
-    part.rows[:] = part.rows[::-1].copy()
-    with pytest.raises(AttributeError):  # it asks Spark, which is not there
-        warehouse.lookup_between(SPEC, version, "b", wanted)
-    assert warehouse.lookup_between(SPEC, version, "b", wanted)["n"].to_pylist() == [7, 8, 9]
-
-
-@pytest.mark.parametrize("limit", [1.5, 10**30, "x"])
-def test_limit_that_is_no_value_of_the_column_is_left_to_spark(tmp_path: Path, limit: Any) -> None:
-    warehouse = warehouse_in(tmp_path)
-    version = warehouse.create(SPEC)
-    rows = table_of([(n, "b", "x", n) for n in range(10)])
-    version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
-    assert warehouse.lookup_between(SPEC, version, "a", Between(8, 100), ["n"])["n"].to_pylist() == [8, 9]
-    with pytest.raises(AttributeError):  # it asks Spark, which is not there
-        warehouse.lookup_between(SPEC, version, "a", Between(0, limit))
 
 
 def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
@@ -260,7 +224,7 @@ def test_commit_to_a_table_that_somebody_has_altered_is_left_to_spark(
     warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     put_entry(table, 2, [altered(read_entry(table, 0) + read_entry(table, 1))])
     by_spark: list[Any] = []
-    monkeypatch.setattr(warehouse, "_commit_by_spark", lambda *question: by_spark.append(question) or 2)
+    monkeypatch.setattr(warehouse._commits, "_commit_by_spark", lambda *question: by_spark.append(question) or 2)
     warehouse.commit(SPEC, 2, Changes(None, rows.slice(0, 1)), Stamp(1, 3, "0/1"))
     assert len(by_spark) == 1
     # Files that are there already cannot be.
@@ -289,7 +253,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
     version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     key = rows.select(["a", "b"]).slice(7, 1)
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
-    (part,) = warehouse._driver_table("t").indexes._known[tmp_path / "t", ("a", "b"), fingerprints].index._parts
+    (part,) = warehouse.tables.table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
     part.rows[:] = part.rows[::-1].copy()
     asked = []
     monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))
@@ -382,7 +346,7 @@ def test_direct_commit_on_a_stale_state_overwrites_nothing(tmp_path: Path) -> No
     rows = table_of([(1, "x", None, 0)])
     warehouse.commit(SPEC, 0, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     with pytest.raises(VersionTaken):
-        direct.commit(tmp_path / "t", "t", SPEC, stale, {}, rows, Stamp(1, 2, "0/1"))
+        VectorCommitter().commit(Target(tmp_path / "t", "t", SPEC, stale), {}, rows, Stamp(1, 2, "0/1"))
     assert warehouse.latest_version("t") == 1
 
 

@@ -117,7 +117,11 @@ def test_compaction_makes_a_version_of_the_same_rows_that_changes_none(history: 
     history.assert_right(since=0)
 
 
-def test_files_and_log_stay_few_and_retained_versions_right(history: History) -> None:
+@pytest.mark.parametrize("shares_state", [False, True])
+def test_files_and_log_stay_few_and_retained_versions_right(history: History, shares_state: bool) -> None:
+    if shares_state:  # as in the engine: a commit advances what upkeep holds of the table
+        table = history.warehouse.tables.table(SPEC.path)
+        history.upkeep = TableUpkeep(history.root, SPEC, SETTINGS, table)
     most_files = most_entries = 0
     for _ in range(60):
         history.commit()

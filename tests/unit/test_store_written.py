@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.config import StoreSettings
-from cdc_views.store.commits.through_spark import Changes, Written, WrittenRows
+from cdc_views.store.commits.changes import Changes, Written, WrittenRows
 from cdc_views.store.delta_log.schema import Layout, TableSpec
 from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.reading import read_table

@@ -17,9 +17,8 @@ from uuid import uuid4
 import orjson
 
 from cdc_views import errors
-from cdc_views.store.control.control_log import FOLDER
-from cdc_views.store.storage import durable
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.control import FOLDER
+from cdc_views.store.storage import durable, touching
 
 # Others are found again by who looks again, or pass.
 LASTING: Final = (errors.SlotChanged, errors.LogDiscontinuity, errors.PrintedOtherwise)

@@ -16,8 +16,7 @@ from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import BadConfig, ResetUnfinished
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
-from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, last_reset, last_takeover, read_control
-from cdc_views.store.control.details import TakeoverDetail
+from cdc_views.store.control import PUBLISHING, ControlRecord, TakeoverDetail, last_reset, last_takeover, read_control
 
 _MOST_OF_SLOT: Final = 63
 _MOST_OF_CONNECTOR: Final = 200

@@ -15,8 +15,7 @@ from cdc_views.plan.compiled import CompiledView, compile_view, refused_view
 from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
 from cdc_views.source.connection import Connection
 from cdc_views.stopped import StoppedTable
-from cdc_views.store.control.control_log import ControlRecord, TableVersion
-from cdc_views.store.control.details import TakeoverDetail
+from cdc_views.store.control import ControlRecord, TableVersion, TakeoverDetail
 from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph
 

@@ -15,8 +15,7 @@ from typing import Any
 from cdc_views.errors import RESET, BadConfig, LogDiscontinuity, SchemaChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
-from cdc_views.store.control.control_log import ControlRecord
-from cdc_views.store.control.details import PublishedDetail, TakeoverDetail
+from cdc_views.store.control import ControlRecord, PublishedDetail, TakeoverDetail
 
 
 def generation_facts(

@@ -12,7 +12,7 @@ from cdc_views.engine.capture.start import begin_capture, resume_capture
 from cdc_views.engine.input.bulk import OnProgress
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
-from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control import read_control
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable, read_tables
 from cdc_views.source.connection import Connection
 from cdc_views.stopped import StoppedTable, stopped_in
-from cdc_views.store.control.control_log import PUBLISHING, ControlRecord
-from cdc_views.store.control.details import TakeoverDetail
+from cdc_views.store.control import PUBLISHING, ControlRecord, TakeoverDetail
 
 
 @dataclass(frozen=True)

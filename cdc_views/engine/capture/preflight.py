@@ -35,8 +35,8 @@ from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.fixes import OnFix, fix_source
 from cdc_views.source.preflight import check_source
-from cdc_views.store.control.control_log import ControlRecord, read_control
-from cdc_views.store.delta_log.schema import require_column_names
+from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.delta_log import require_column_names
 
 
 def findings(settings: Settings) -> list[Finding]:

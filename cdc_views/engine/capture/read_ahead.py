@@ -40,8 +40,8 @@ from cdc_views.log.topics import (
     topic_names,
 )
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.commits.through_spark import Written
-from cdc_views.store.delta_log.schema import TableSpec
+from cdc_views.store.commits import Written
+from cdc_views.store.delta_log import TableSpec
 
 # A job of Spark costs some 0.1 s, in which a task reads 10,000 offsets.
 _LEAST_OFFSETS: Final = 25_000

@@ -23,7 +23,7 @@ from cdc_views.source.catalog import excluded_columns, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot, read_slot
-from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control import read_control
 
 # Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
 SETTLE_S: Final = 1.0

@@ -9,8 +9,8 @@ from cdc_views import faults
 from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
-from cdc_views.store.control.control_log import ControlLog, last_takeover
-from cdc_views.store.delta_log.versions import Stamp, TableCommit
+from cdc_views.store.control import ControlLog, last_takeover
+from cdc_views.store.delta_log import Stamp, TableCommit
 
 
 class Writer(Protocol):

@@ -16,8 +16,7 @@ from cdc_views.log.record import Offsets, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.stopped import STOPPED
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
-from cdc_views.store.control.details import CutDetail, IntentDetail, PublishedDetail
+from cdc_views.store.control import ControlLog, ControlRecord, CutDetail, IntentDetail, PublishedDetail, TableVersion
 
 
 def write_intent(control: ControlLog, intent: Intent, generation: str) -> None:

@@ -24,8 +24,8 @@ from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, known_attempts
-from cdc_views.store.delta_log.versions import RESTORE
+from cdc_views.store.control import ControlLog, ControlRecord, known_attempts
+from cdc_views.store.delta_log import RESTORE
 from cdc_views.store.warehouse import Stamp
 
 TORN: Final = "not all that was committed had come to the disk"

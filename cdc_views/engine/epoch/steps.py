@@ -25,7 +25,7 @@ from cdc_views.errors import CdcViewsError, EventError
 from cdc_views.log.cut import Cut, CutLog
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
-from cdc_views.store.control.control_log import ControlLog, ControlRecord
+from cdc_views.store.control import ControlLog, ControlRecord
 
 
 class EpochWriter:

@@ -21,8 +21,7 @@ from cdc_views.errors import RESET, BadReplay, UnknownView
 from cdc_views.log.cut import Cut
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, last_takeover
-from cdc_views.store.control.details import Standby, request_of
+from cdc_views.store.control import ControlLog, ControlRecord, Standby, last_takeover, request_of
 from cdc_views.store.warehouse import Stamp, Warehouse
 
 # A swap reads this many records at most, at once and into memory. A rebuild catches up further before it asks for one.

@@ -26,9 +26,8 @@ from cdc_views.errors import CdcViewsError, DriverLost
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.commits.through_spark import Written, WrittenRows
-from cdc_views.store.delta_log.entries import make_folder
-from cdc_views.store.delta_log.schema import TableSpec, key_schema
+from cdc_views.store.commits import Written, WrittenRows
+from cdc_views.store.delta_log import TableSpec, key_schema, make_folder
 
 _POLL_S: Final = 0.5
 _TOLD: Final = ".progress"  # below the table's folder, which executors and driver share

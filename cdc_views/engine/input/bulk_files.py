@@ -29,16 +29,12 @@ from cdc_views.log.ranges import read_piece
 from cdc_views.log.record import TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.commits.direct import whole_numbers
-from cdc_views.store.commits.through_spark import Written
-from cdc_views.store.delta_log.schema import TableSpec, key_schema
-from cdc_views.store.delta_log.state import Add
-from cdc_views.store.files.data_files import write_rows
-from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
-from cdc_views.store.index.key_index import KeyIndex
-from cdc_views.store.index.stored_keys import data_file, read_keys
-from cdc_views.store.storage.disk import touching
-from cdc_views.store.upkeep.compaction import FULL_ROWS
+from cdc_views.store.commits import Written
+from cdc_views.store.delta_log import Add, TableSpec, data_file, key_schema
+from cdc_views.store.files import bounded_columns, write_rows
+from cdc_views.store.index import Fingerprints, KeyIndex, fingerprints, read_keys
+from cdc_views.store.storage import touching
+from cdc_views.store.upkeep import FULL_ROWS
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -176,7 +172,7 @@ class FilesOfRange:
             return []
         if not any(pa.types.is_nested(rows.schema.field(name).type) for name in self.spec.key):
             rows = rows.sort_by([(name, "ascending") for name in self.spec.key])
-        return [write_rows(self.folder, rows, whole_numbers(self.spec))]
+        return [write_rows(self.folder, rows, bounded_columns(self.spec))]
 
 
 @contextmanager

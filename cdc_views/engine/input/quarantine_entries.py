@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cdc_views.log.record import KeptRecord, RawRecord, log_offset_of
 from cdc_views.log_offset import LogOffset
-from cdc_views.store.delta_log.schema import TableSpec
+from cdc_views.store.delta_log import TableSpec
 
 NAME: Final = "_quarantine"
 

@@ -51,9 +51,8 @@ from cdc_views.source.marker import Marker
 from cdc_views.source.position import wal_end
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
-from cdc_views.store.control.control_log import ControlLog, ControlRecord, read_control
-from cdc_views.store.control.details import TakeoverDetail
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.control import ControlLog, ControlRecord, TakeoverDetail, read_control
+from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
 
 IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing happens

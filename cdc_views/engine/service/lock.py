@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdc_views.engine.spark.gateway import GONE
 from cdc_views.errors import WarehouseLocked
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.storage import touching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

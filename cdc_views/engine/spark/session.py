@@ -31,8 +31,8 @@ from cdc_views.config import EngineSettings
 from cdc_views.engine.spark.gateway import GONE, Jvm, start_jvm
 from cdc_views.errors import CdcViewsError, DriverLost
 from cdc_views.locations import cache_folder
-from cdc_views.store.files.data_files import ROW_GROUP
-from cdc_views.store.upkeep.compaction import FULL_ROWS
+from cdc_views.store.files import ROW_GROUP
+from cdc_views.store.upkeep import FULL_ROWS
 
 _jvm: Jvm | None = None  # of this process; pyspark has one at a time
 

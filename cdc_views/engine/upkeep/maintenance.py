@@ -17,14 +17,10 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.engine.tables import REBUILT, Tables
 from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.metrics import UpkeepStep
-from cdc_views.store.control.control_log import ControlLog
-from cdc_views.store.control.retention import Needed, needed
-from cdc_views.store.delta_log.entries import LOG_FOLDER
-from cdc_views.store.delta_log.versions import Stamp
-from cdc_views.store.storage.disk import touching
-from cdc_views.store.upkeep.control_upkeep import ControlUpkeep
-from cdc_views.store.upkeep.table_upkeep import TableUpkeep
-from cdc_views.store.upkeep.vacuum import remove_tables
+from cdc_views.store.control import ControlLog, Needed, needed
+from cdc_views.store.delta_log import LOG_FOLDER, Stamp
+from cdc_views.store.storage import touching
+from cdc_views.store.upkeep import ControlUpkeep, TableUpkeep, remove_tables
 
 # What is not used of an idle time is not saved up for a busy one.
 _MOST_SAVED_S: Final = 1.0
@@ -124,7 +120,9 @@ class Maintenance:
     def _upkeep_of(self, name: str) -> TableUpkeep:
         spec = self._tables.specs[name]
         if name not in self._of_tables or self._of_tables[name].spec != spec:
-            self._of_tables[name] = TableUpkeep(self._root, spec, self._settings)
+            self._of_tables[name] = TableUpkeep(
+                self._root, spec, self._settings, self._tables.warehouse.tables.table(spec.path)
+            )
         return self._of_tables[name]
 
     def _stamp(self) -> Stamp:

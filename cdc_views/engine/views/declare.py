@@ -27,8 +27,7 @@ from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control.control_log import TableVersion
-from cdc_views.store.control.records import VIEW_FOLDER
+from cdc_views.store.control import VIEW_FOLDER, TableVersion
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.nesting import nested_too_deeply
 

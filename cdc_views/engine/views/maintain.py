@@ -28,8 +28,8 @@ from cdc_views.engine.views.strategies import STRATEGIES, Recompute
 from cdc_views.engine.views.strategies.guards import Bound
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.store.commits.through_spark import naming_disk_errors
-from cdc_views.store.storage.disk import touching
+from cdc_views.store.commits import naming_disk_errors
+from cdc_views.store.storage import touching
 
 TRIES: Final = 2
 

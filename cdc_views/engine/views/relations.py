@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_views import metrics
 from cdc_views.engine.views.strategies.full import HASH, NUMBER
 from cdc_views.metrics import Work
-from cdc_views.store.control.records import VIEW_FOLDER
+from cdc_views.store.control import VIEW_FOLDER
 from cdc_views.store.warehouse import Warehouse
 
 _Version = tuple[str, int]  # path and version

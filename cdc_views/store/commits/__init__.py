@@ -1,1 +1,15 @@
-"""The ways to commit a change to a table: directly from the driver, or through Spark."""
+"""Committing a change to a table: by the driver itself, or through Spark."""
+
+from __future__ import annotations
+
+from cdc_views.store.commits.changes import Changes, RowData, Written, WrittenRows
+from cdc_views.store.commits.through_spark import frame_of, naming_disk_errors
+
+__all__ = [
+    "Changes",
+    "RowData",
+    "Written",
+    "WrittenRows",
+    "frame_of",
+    "naming_disk_errors",
+]

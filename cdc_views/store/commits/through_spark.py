@@ -1,18 +1,18 @@
-"""One Delta commit through Spark: append or MERGE, in a session of the table's own.
+"""One Delta commit through Spark: append, MERGE or RESTORE, in a session of the table's own.
 
-The transaction id and the metadata of a MERGE are settings of its session, so tables that are
-committed at the same time must not share one. Spark skips silently what it takes for a replay and
-may rebase over other writers; whoever calls this reads back what became of the commit.
+The transaction id and the metadata of a MERGE are settings of its session, so tables that are committed at the same
+time must not share one. Spark silently skips what it treats as a replay, and may rebase over other writers, so the
+commit is read back afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import delta.exceptions as delta_errors
 import pyarrow as pa
@@ -22,16 +22,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_views.store.commits.changes import Changes, RowData
+from cdc_views.store.delta_log.entries import newest_version
+from cdc_views.store.delta_log.history import History
 from cdc_views.store.delta_log.schema import TableSpec, quoted
-from cdc_views.store.delta_log.state import Add
+from cdc_views.store.delta_log.torn import sync_version
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.storage.disk import unusable_by_java
 
-Rows: TypeAlias = pa.Table | DataFrame
-
 _DELETED: Final = "_cv_deleted"
 _SESSION: Final = "spark.databricks.delta."
-# They have no base class of their own: the Python classes do not follow the Java ones.
+# Listed one by one: unlike the Java classes, the Python ones have no common base class.
 _CONFLICTS: Final = (
     delta_errors.DeltaConcurrentModificationException,
     delta_errors.ConcurrentAppendException,
@@ -45,44 +46,65 @@ _CONFLICTS: Final = (
 
 
 class Conflict(Exception):
-    """Spark found another commit in the way of its own."""
+    """Spark found a concurrent commit that conflicts with its own."""
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What one version changes.
+class SparkCommits:
+    """Commits through Spark, at most `most_at_once` at a time; for several threads, one per table."""
 
-    `deleted` has the key columns of rows that vanish; `rows` the new rows, all columns, one per key
-    and none with a key of `deleted` (if there is one, an Arrow table's row wins). `all_new`: no key
-    of `rows` is stored yet, so that they can be appended.
-    """
+    def __init__(self, root: Path, spark: SparkSession, history: History, most_at_once: int) -> None:
+        self._root = root
+        self._spark = spark
+        self._history = history
+        self._turns = threading.BoundedSemaphore(most_at_once)
+        self._sessions: dict[str, SparkSession] = {}
+        self._lock = threading.Lock()
 
-    deleted: Rows | None
-    rows: Rows
-    all_new: bool = False
+    def turn(self) -> threading.BoundedSemaphore:
+        """To be entered around work that keeps Spark's cores busy."""
+        return self._turns
+
+    def commit(self, spec: TableSpec, app: str, base: int, changes: Changes, stamp: Stamp) -> int:
+        """Make version `base` + 1 and return its number. Raises Fenced, ForeignCommit, DiskFull."""
+        table, session = self._root / spec.path, self._session(spec.path)
+        try:
+            if changes.all_new and changes.deleted is None:
+                _append(session, table, app, changes.rows, stamp)
+            else:
+                _merge(session, table, app, spec, changes, stamp)
+        except Conflict as conflict:
+            raise self._history.overtaken(spec.name, spec.path, stamp, base) from conflict
+        return self._verified(spec.name, spec.path, base, stamp)
+
+    def restore(self, path: str, version: int, base: int, stamp: Stamp) -> int:
+        """Make the content of an older version that of version `base` + 1. Raises Fenced, ForeignCommit, DiskFull."""
+        table, session = self._root / path, self._session(path)
+        _set_stamp(session, path, stamp)
+        try:
+            with translated(table):
+                session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version:d}").collect()
+        except Conflict as conflict:
+            raise self._history.overtaken(path, path, stamp, base) from conflict
+        return self._verified(path, path, base, stamp)
+
+    def _session(self, path: str) -> SparkSession:
+        with self._lock:
+            if path not in self._sessions:
+                self._sessions[path] = self._spark.newSession()
+            return self._sessions[path]
+
+    def _verified(self, name: str, path: str, base: int, stamp: Stamp) -> int:
+        """The number of the version that was made, once it is fsynced: Spark leaves that to the operating system."""
+        table = self._root / path
+        found = newest_version(table)
+        stamped = self._history.stamp_of(path, found) if found > base else None
+        if found == base + 1 and stamped == stamp:
+            sync_version(table, found)
+            return found
+        raise self._history.overtaken(name, path, stamp, base)
 
 
-@dataclass(frozen=True)
-class Written:
-    """What was written of a change: `add` actions of data files with its rows, each key once, and the deleted keys."""
-
-    added: list[Add]
-    deleted: pa.Table
-
-
-@dataclass(frozen=True)
-class WrittenRows:
-    """A change whose rows others write as data files of the table.
-
-    `write` is given the table's folder; the files' content is on the disk when it returns, their names may not be.
-    `all_new` as in Changes, and what is deleted was not stored either.
-    """
-
-    write: Callable[[TableSpec, Path], Written]
-    all_new: bool
-
-
-def append(session: SparkSession, table: Path, app: str, rows: Rows, stamp: Stamp) -> None:
+def _append(session: SparkSession, table: Path, app: str, rows: RowData, stamp: Stamp) -> None:
     """Append rows none of whose keys is stored."""
     frame = rows if isinstance(rows, DataFrame) else frame_of(session, rows).coalesce(1)
     with translated(table):
@@ -96,12 +118,12 @@ def append(session: SparkSession, table: Path, app: str, rows: Rows, stamp: Stam
         )
 
 
-def merge(session: SparkSession, table: Path, app: str, spec: TableSpec, changes: Changes, stamp: Stamp) -> None:
+def _merge(session: SparkSession, table: Path, app: str, spec: TableSpec, changes: Changes, stamp: Stamp) -> None:
     """Insert, update and delete by key, NULL equal to NULL."""
     source, deletes, upserts = _merge_source(session, spec, changes)
     local = not isinstance(changes.rows, DataFrame) and not isinstance(changes.deleted, DataFrame)
-    set_stamp(session, app, stamp)
-    # Rows held by the driver are the same on every scan; anything else Spark must pin first.
+    _set_stamp(session, app, stamp)
+    # Rows held by the driver are the same on every scan; Spark must materialize anything else first.
     session.conf.set(_SESSION + "merge.materializeSource", "none" if local else "auto")
     with translated(table):
         target = DeltaTable.forPath(session, str(table)).alias("target")
@@ -116,7 +138,7 @@ def merge(session: SparkSession, table: Path, app: str, spec: TableSpec, changes
         builder.execute()
 
 
-def set_stamp(session: SparkSession, app: str, stamp: Stamp) -> None:
+def _set_stamp(session: SparkSession, app: str, stamp: Stamp) -> None:
     """Make the next commit of this session carry the stamp."""
     session.conf.set(_SESSION + "write.txnAppId", app)
     session.conf.set(_SESSION + "write.txnVersion", str(stamp.attempt))
@@ -133,7 +155,7 @@ def frame_of(session: SparkSession, rows: pa.Table) -> DataFrame:
     """Arrow rows as a DataFrame of this session, every column nullable."""
     nullable = pa.schema([field.with_nullable(True).remove_metadata() for field in rows.schema])
     if not rows.num_rows:
-        # pyspark 4.2 cannot take a column of no chunks.
+        # pyspark 4.2 fails on a column without chunks.
         rows = pa.table([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
     return session.createDataFrame(rows.cast(nullable))
 
@@ -186,7 +208,7 @@ def _hashable(value: Any) -> Any:
 
 @contextmanager
 def translated(table: Path) -> Iterator[None]:
-    """Turn what the JVM throws into Conflict, WarehouseUnusable and DiskFull; everything else passes as it is."""
+    """Translate errors of the JVM to Conflict, WarehouseUnusable and DiskFull; others pass unchanged."""
     try:
         with naming_disk_errors(table):
             yield
@@ -196,7 +218,7 @@ def translated(table: Path) -> Iterator[None]:
 
 @contextmanager
 def naming_disk_errors(table: Path) -> Iterator[None]:
-    """Turn what the JVM throws where the system refuses a file, of the table or that Spark spills, into our errors."""
+    """Translate file errors of the JVM to ours: those of the table's files and of files that Spark spills."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -206,5 +228,5 @@ def naming_disk_errors(table: Path) -> Iterator[None]:
 
 
 def _with_causes(error: Exception) -> str:
-    # Spark wraps what a task threw several times over; the trace of the outermost names them all.
+    # Spark wraps the exception of a task several times; the stack trace of the outermost one names them all.
     return f"{error} {getattr(error, '_stackTrace', '')}"

@@ -1,1 +1,57 @@
 """The control log `_epochs`: every decision of the writer, in order, and what must be kept because of it."""
+
+from __future__ import annotations
+
+from cdc_views.store.control.control_log import (
+    FOLDER,
+    ControlLog,
+    known_attempts,
+    last_published,
+    last_reset,
+    last_takeover,
+    read_control,
+)
+from cdc_views.store.control.details import (
+    CutDetail,
+    IntentDetail,
+    PublishedDetail,
+    QuarantineDetail,
+    Standby,
+    TakeoverDetail,
+    request_of,
+)
+from cdc_views.store.control.records import (
+    MIRROR_FOLDER,
+    PUBLISHING,
+    VIEW_FOLDER,
+    ControlRecord,
+    Kind,
+    TableVersion,
+)
+from cdc_views.store.control.retention import REPLACED, Needed, needed
+
+__all__ = [
+    "FOLDER",
+    "MIRROR_FOLDER",
+    "PUBLISHING",
+    "REPLACED",
+    "VIEW_FOLDER",
+    "ControlLog",
+    "ControlRecord",
+    "CutDetail",
+    "IntentDetail",
+    "Kind",
+    "Needed",
+    "PublishedDetail",
+    "QuarantineDetail",
+    "Standby",
+    "TableVersion",
+    "TakeoverDetail",
+    "known_attempts",
+    "last_published",
+    "last_reset",
+    "last_takeover",
+    "needed",
+    "read_control",
+    "request_of",
+]

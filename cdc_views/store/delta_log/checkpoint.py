@@ -1,8 +1,9 @@
-"""Checkpoints of a table's log, and the clean-up of what came before them.
+"""Checkpoints of a table's log, and the clean-up of the entries before them.
 
-A checkpoint is written by delta-rs, which leaves out the tombstones that the table's settings say nobody needs. Readers
-fail on one that is half there, and take the entries instead only if there is none. So it gets its name when its content
-is on the disk, and the file that names it after that; whoever wrote it, before any entry that it stands for is removed.
+delta-rs writes the checkpoint, without the tombstones that have expired by the table's settings. Readers fail on a
+checkpoint that is incomplete, and read the entries instead only if there is no checkpoint. So the checkpoint gets its
+name once its content is fsynced, then `_last_checkpoint` is replaced. Before an entry is removed, the checkpoint that
+replaces it is fsynced, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from cdc_views import faults
 from cdc_views.store.delta_log.entries import LOG_FOLDER
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
+from cdc_views.store.storage.port import STORAGE
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _LAST: Final = "_last_checkpoint"
 _PARQUET: Final = b"PAR1"
-# An entry, its checksum by Spark, a checkpoint in one file or several; of entries put together, the last version.
+# An entry, its checksum by Spark, a checkpoint in one file or several, or compacted entries (by the last version).
 _OF_A_VERSION: Final = re.compile(r"^(?:\d{20}\.)?(\d{20})\.(?:json|crc|compacted\.json|checkpoint\.(?:.*\.)?parquet)$")
 
 
 def write_checkpoint(table: Path) -> int:
-    """Write a checkpoint of the newest version, durably, and return that version. Raises DiskFull."""
-    # The vacuum removes what a crash leaves of it.
+    """Write a checkpoint of the newest version durably, and return that version. Raises DiskFull."""
+    # Vacuum removes what a crash leaves of it.
     draft, log = table / f".{uuid.uuid4()}.tmp", table / LOG_FOLDER
     with touching(table):
         try:
@@ -48,30 +50,30 @@ def write_checkpoint(table: Path) -> int:
 
 
 def _link_log(log: Path, since: int, to: Path) -> None:
-    """Make a log of the same entries and checkpoints from a version on."""
+    """Make a log with the same entries and checkpoints from a version on, by hard links."""
     to.mkdir(parents=True)
-    for name in os.listdir(log):
+    for name in STORAGE.list(log):
         match = _OF_A_VERSION.match(name)
         if match and int(match[1]) >= since:
             os.link(log / name, to / name)
 
 
 def newest_checkpoint(table: Path, at_most: int | None = None) -> int | None:
-    """The version of the newest checkpoint in one file, of those up to `at_most`; None if there is none."""
-    found = {int(match[1]): name for name in os.listdir(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name))}
+    """The version of the newest single-file checkpoint, of those up to `at_most`; None if there is none."""
+    found = {int(match[1]): name for name in STORAGE.list(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name))}
     wanted = (version for version in sorted(found, reverse=True) if at_most is None or version <= at_most)
     return next((version for version in wanted if _has_end(table / LOG_FOLDER / found[version])), None)
 
 
 def _has_end(file: Path) -> bool:
-    """Whether a file of Parquet is not what a loss of power while it was written has left, which readers pass over."""
+    """Whether a Parquet file ends as it must; a loss of power while it was written may have cut it off."""
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - len(_PARQUET)))
         return stream.read() == _PARQUET
 
 
 def clean_log(table: Path, oldest: int) -> int:
-    """Remove what the log has of before the newest checkpoint up to `oldest`, and return how many files that were.
+    """Remove the files of the log before its newest checkpoint up to `oldest`; returns how many.
 
     Every version from that checkpoint on can still be read.
     """
@@ -79,16 +81,16 @@ def clean_log(table: Path, oldest: int) -> int:
     if first is None:
         return 0
     log, removed = table / LOG_FOLDER, 0
-    # Whoever wrote it may have crashed before it was durable, or leave that to the operating system.
+    # Its writer may have crashed before the fsync, or never fsyncs.
     for file in (log / f"{first:020d}.checkpoint.parquet", log):
         durable.sync(file)
-    # Oldest first: what a crash leaves is a log without a gap.
-    for name in sorted(os.listdir(log), key=lambda name: name[:20]):
+    # Oldest first, so that a crash leaves a log without a gap.
+    for name in sorted(STORAGE.list(log), key=lambda name: name[:20]):
         match = _OF_A_VERSION.match(name)
         if match and int(match[1]) < first:
-            (log / name).unlink(missing_ok=True)
-            # Hadoop's file system keeps a checksum beside each file that it writes.
-            (log / f".{name}.crc").unlink(missing_ok=True)
+            STORAGE.delete(log / name)
+            # Hadoop's file system keeps a checksum next to each file that it writes.
+            STORAGE.delete(log / f".{name}.crc")
             removed += 1
             faults.point("upkeep.after_first_log_file")
     return removed

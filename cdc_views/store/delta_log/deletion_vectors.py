@@ -1,8 +1,8 @@
 """Deletion vectors: which rows of a data file are gone, as Delta's protocol stores them.
 
-Always in a file, never inline in the log: VACUUM of Spark 4.2 with Delta 4.4 fails on inline ones. A file
-holds a version byte and then, for each vector, its length, its bytes and their CRC-32 (PROTOCOL.md of
-Delta, "Deletion Vectors"). The bytes are a magic number and a 64-bit Roaring bitmap in portable form.
+They are always in a file, never inline in the log: VACUUM of Spark 4.2 with Delta 4.4 fails on inline ones. A file
+holds a version byte and then, for each vector, its length, its bytes and their CRC-32 (PROTOCOL.md of Delta, "Deletion
+Vectors"). The bytes are a magic number and a 64-bit Roaring bitmap in portable form.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import uuid
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pyroaring import BitMap64
 
 from cdc_views.errors import StoreError
 
-Rows = BitMap64
+RowNumbers: TypeAlias = BitMap64
+"""Rows of one data file, by their number in the file."""
+
+StoredRows: TypeAlias = dict[str, RowNumbers]
+"""Rows of a version of a table: numbers of live rows by the path of their file, as the log has it."""
 
 _FORMAT: Final = b"\x01"
 _MAGIC: Final = struct.pack("<I", 1681511377)
@@ -32,10 +36,10 @@ _TO_Z85: Final = bytes.maketrans(_B85, _Z85)
 _FROM_Z85: Final = bytes.maketrans(_Z85, _B85)
 
 
-def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> Rows:
-    """The rows that a file's descriptor says are gone; none without a descriptor. Raises StoreError."""
+def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> RowNumbers:
+    """The rows that a descriptor hides in its data file; none without a descriptor. Raises StoreError."""
     if descriptor is None:
-        return Rows()
+        return RowNumbers()
     file = file_of(table, descriptor)
     size = descriptor["sizeInBytes"]
     with file.open("rb") as stored:
@@ -44,11 +48,11 @@ def read_rows(table: Path, descriptor: Mapping[str, Any] | None) -> Rows:
     data = framed[4:-4]
     if framed != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)) or data[:4] != _MAGIC:
         raise StoreError(f'table "{table.name}": deletion vector in "{file.name}" is damaged', hint="rebuild the table")
-    return Rows.deserialize(data[4:])
+    return RowNumbers.deserialize(data[4:])
 
 
 def file_of(table: Path, descriptor: Mapping[str, Any]) -> Path:
-    """The file that holds a vector. Raises StoreError for one that is inline or somewhere else."""
+    """The file that holds a vector. Raises StoreError for a vector that is not in a file of the table."""
     if descriptor["storageType"] != "u":
         raise StoreError(f'table "{table.name}": found a deletion vector of storage "{descriptor["storageType"]}"')
     name = descriptor["pathOrInlineDv"]
@@ -58,7 +62,7 @@ def file_of(table: Path, descriptor: Mapping[str, Any]) -> Path:
 
 
 class VectorFile:
-    """A new file of deletion vectors; `add` one after the other, then `content` is what to write."""
+    """A new file of deletion vectors: `add` one after the other, then write `content`."""
 
     def __init__(self) -> None:
         self._id = uuid.uuid4()
@@ -79,8 +83,8 @@ class VectorFile:
         """The whole file."""
         return bytes(self._content)
 
-    def add(self, rows: Rows) -> dict[str, Any]:
-        """Append a vector; returns the descriptor that the log names it by."""
+    def add(self, rows: RowNumbers) -> dict[str, Any]:
+        """Append a vector, and return its descriptor for the log."""
         data = _MAGIC + rows.serialize()
         descriptor = {
             "storageType": "u",

@@ -1,8 +1,8 @@
 """The protocol and the settings of every table of the warehouse, and the check that they still hold.
 
-Reader 3 and writer 7 with deletion vectors and what writer 7 must list of the older features. Every
-further feature locks some reader or writer out: type widening delta-rs, column mapping Polars, row
-tracking and clustering the writers of delta-rs. A table of layout `plain` has no feature at all.
+Reader 3 and writer 7 with deletion vectors and the older features that writer 7 must list. Every further feature locks
+out some reader or writer: type widening delta-rs, column mapping Polars, row tracking and clustering the writers of
+delta-rs. A table of layout `plain` has no feature at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdc_views.store.delta_log.schema import Layout, TableSpec, quoted, statisti
 
 READER_FEATURES: Final = ("deletionVectors",)
 WRITER_FEATURES: Final = ("deletionVectors", "invariants", "appendOnly")
-# Of layout `plain`, reader and writer: what every reader of Delta has understood since there was Delta.
+# Reader and writer of layout `plain`: what every Delta reader has understood from the start.
 _PLAIN: Final = (1, 2)
 
 
@@ -37,11 +37,11 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     """The settings of a new table (design 9)."""
     properties = {
         "delta.enableDeletionVectors": "true" if spec.layout == "vectors" else "false",
-        # Checkpoints are made by upkeep alone: those of Spark get their name before their content is on the disk.
+        # Only upkeep writes checkpoints: those of Spark get their name before their content is fsynced.
         "delta.checkpointInterval": str((1 << 31) - 1),
-        # Every remove younger than this is part of the state that each new version computes anew.
+        # Younger `remove` actions are part of the state that Spark computes for each new version.
         "delta.deletedFileRetentionDuration": "interval 1 hour",
-        # Entries are removed by upkeep alone, which knows what is still read.
+        # Only upkeep removes entries: it knows which versions are still read.
         "delta.enableExpiredLogCleanup": "false",
     }
     if columns := statistics_columns(spec):
@@ -52,7 +52,7 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
 
 
 def check_features(table: Path, name: str, layout: Layout = "vectors", version: int | None = None) -> None:
-    """Raises WrongFeatures if a version, or the newest one, has a feature that our tables must not have."""
+    """Raise WrongFeatures if a version, by default the newest one, has a feature that our tables must not have."""
     found = DeltaTable(str(table), version=version).protocol()
     readers, writers, versions = (READER_FEATURES, WRITER_FEATURES, (3, 7)) if layout == "vectors" else ((), (), _PLAIN)
     extra = (set(found.reader_features or ()) - set(readers)) | (set(found.writer_features or ()) - set(writers))

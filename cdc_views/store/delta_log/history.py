@@ -1,6 +1,6 @@
-"""Who has written the versions of a table: we, an engine before or after us, upkeep, or a stranger.
+"""Who wrote the versions of a table: this engine, an earlier or later one, upkeep, or a foreign writer.
 
-Every version of ours carries a stamp. Attempts only grow, so a later one is of an engine that has taken over.
+Every version of ours carries a stamp. Attempts only grow, so a later one belongs to an engine that has taken over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 from cdc_views.errors import Fenced, ForeignCommit, StoreError
-from cdc_views.store.delta_log.entries import commit_info, entry_file, newest_version, read_entry
+from cdc_views.store.delta_log.entries import commit_info, has_entry, newest_version, read_entry
 from cdc_views.store.delta_log.versions import Stamp, TableCommit
 
 _REMEDY: Final = (
@@ -23,7 +23,7 @@ _TAKEN_OVER: Final = "another engine has taken over; this one has stopped"
 
 
 class History:
-    """The versions of the tables below `root`; a `name` is what an error calls the table at `path`."""
+    """The versions of the tables below `root`. Errors call the table at `path` by its `name`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -33,22 +33,18 @@ class History:
         return Stamp.parse(commit_info(read_entry(self._root / path, version)).get("userMetadata"))
 
     def commits_above(self, path: str, above: int, to: int | None = None) -> list[TableCommit]:
-        """The versions above a given one and up to another, oldest first, as far as the log has their entries."""
+        """The versions above a given one and up to another, oldest first, whose entries the log still has."""
         table = self._root / path
         wanted = range(above + 1, (newest_version(table) if to is None else to) + 1)
-        return [
-            TableCommit.of(version, read_entry(table, version))
-            for version in wanted
-            if entry_file(table, version).exists()
-        ]
+        return [TableCommit.of(version, read_entry(table, version)) for version in wanted if has_entry(table, version)]
 
     def unknown_commits(
         self, path: str, above: int, attempts: Container[int] | None = None, to: int | None = None
     ) -> list[TableCommit]:
-        """The versions above a given one, and up to another, that change content and are not of ours.
+        """The versions above a given one, and up to another, that change content and are not ours.
 
-        Ours are those stamped with one of `attempts`, or with any if that is None. Versions that
-        only rearrange files (upkeep) are known.
+        Ours are stamped with one of `attempts`, or with any attempt if that is None. Versions that only rearrange
+        files (upkeep) do not count.
         """
         return [
             found
@@ -64,16 +60,16 @@ class History:
             raise by_later or foreign(name, f"found version {found}, wanted version {base}")
 
     def refuse_later_attempts(self, path: str, above: int, before: int, stamp: Stamp) -> None:
-        """Raise Fenced if a version in between is of a later attempt, or gone: only a later engine removes those."""
+        """Raise Fenced if a version in between has a later attempt, or is gone: only a later engine removes entries."""
         by_later = self._by_later_attempt(path, path, stamp, above)
         if by_later is not None:
             raise by_later
         for version in range(above + 1, before):
-            if not entry_file(self._root / path, version).exists():
+            if not has_entry(self._root / path, version):
                 raise Fenced(f'table "{path}": version {version} was removed already', hint=_TAKEN_OVER)
 
     def overtaken(self, name: str, path: str, stamp: Stamp, base: int) -> StoreError:
-        """Make the error of a commit on top of `base` that did not become the next version."""
+        """The error for a commit on top of `base` that did not become the next version."""
         table = self._root / path
         newest = newest_version(table)
         if newest == base:
@@ -88,7 +84,7 @@ class History:
         return by_later or foreign(name, f"found version {newest}, {wanted}")
 
     def _by_later_attempt(self, name: str, path: str, stamp: Stamp, base: int) -> Fenced | None:
-        """The error if one of the versions above `base` is of an attempt after the stamp's."""
+        """The error if a version above `base` has a later attempt than the stamp."""
         for other in self.commits_above(path, base):
             if other.stamp is not None and other.stamp.attempt > stamp.attempt:
                 return Fenced(
@@ -100,5 +96,5 @@ class History:
 
 
 def foreign(name: str, what: str) -> ForeignCommit:
-    """Make the error of a table in which somebody else has written."""
+    """The error for a table to which a foreign writer has written."""
     return ForeignCommit(f'table "{name}": {what}', hint=_REMEDY)

@@ -1,7 +1,7 @@
-"""An older version's rows as the next version of a table, without Spark: the files that it had are named again.
+"""Restoring an older version without Spark: the next version of the table adds the older version's files again.
 
-Spark's RESTORE begins at whatever version is the newest when it runs. Here the version is put at exactly the next
-number, so an engine that was replaced in between takes back nothing of what the other one has done.
+Spark's RESTORE starts from whatever version is the newest when it runs. This one puts exactly the next version, so an
+engine that was replaced in between cannot roll back what its successor has done.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cdc_views.store.delta_log.entries import entry_file, read_entry
-from cdc_views.store.delta_log.state import Add, TableState
-from cdc_views.store.delta_log.versions import RESTORE, Stamp, origin
+from cdc_views.store.delta_log.entries import Add, has_entry, read_entry
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import RESTORE, Stamp, origin, removal
 from cdc_views.store.storage import durable
-from cdc_views.store.upkeep.compaction import removal
 
 _SETTINGS = ("metaData", "protocol")
 
 
 def state_to_restore(table: Path, version: int, base: int) -> TableState | None:
-    """The state at an older version; None if the log no longer says all of it, or more than rows has changed since."""
+    """The state at an older version; None if the log no longer has all of it, or more than rows has changed since."""
     for later in range(version + 1, base + 1):
-        if not entry_file(table, later).exists():
+        if not has_entry(table, later):
             return None
         if any(kind in action for action in read_entry(table, later) for kind in _SETTINGS):
             return None

@@ -1,7 +1,7 @@
-"""Arrow schemas as Delta schemas: only what every reader of the published tables understands.
+"""Arrow schemas as Delta schemas, with types and names that every reader of the published tables understands.
 
-Types that need a further table feature (timestamps without zone, variants) are refused, and so are
-column names that Delta takes only with column mapping.
+Types that need a further table feature (timestamps without time zone, variants) are refused, and so are column names
+that Delta accepts only with column mapping.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Layout = Literal["vectors", "plain"]
 class TableSpec:
     """A table of the warehouse.
 
-    `path` is relative to the warehouse; an empty `key` says that the table has at most one row. `layout` says what
-    becomes of deleted rows: `vectors` hides them by deletion vectors, `plain` writes the files anew without them.
+    `path` is relative to the warehouse. An empty `key` means that the table has at most one row. `layout` says how rows
+    are deleted: `vectors` hides them by deletion vectors, `plain` rewrites their files without them.
     """
 
     name: str
@@ -69,7 +69,7 @@ def delta_schema(spec: TableSpec) -> str:
 
 
 def statistics_columns(spec: TableSpec) -> list[str]:
-    """The key columns that Delta can keep minimum and maximum of."""
+    """The key columns for which Delta can keep minimum and maximum."""
     types = {name: _delta_type(spec, name, spec.schema.field(name).type) for name in spec.key}
     return [name for name, kind in types.items() if isinstance(kind, str) and kind not in _WITHOUT_STATISTICS]
 
@@ -80,7 +80,7 @@ def quoted(column: str) -> str:
 
 
 def require_column_names(table: str, names: Sequence[str]) -> None:
-    """Raises UnsupportedType for a name that Delta takes only with column mapping, or that Spark confuses."""
+    """Raise UnsupportedType for a name that Delta accepts only with column mapping, or that is ambiguous in Spark."""
     seen: dict[str, str] = {}
     for name in names:
         if not name or any(character in _FORBIDDEN for character in name):

@@ -1,4 +1,4 @@
-"""What a version of a table says of its origin, and the versions that hold no rows: creation and fence."""
+"""What a version of a table records about its origin, and the actions that our versions consist of."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Final
 
 import orjson
 
-from cdc_views.store.delta_log.entries import ENGINE, Action, commit_info
+from cdc_views.store.delta_log.entries import ENGINE, Action, Add, commit_info
 from cdc_views.store.delta_log.features import protocol, table_properties
 from cdc_views.store.delta_log.schema import TableSpec, delta_schema
 
-RESTORE: Final = "RESTORE"  # the operation of a version that takes back others, Spark's name for it
+RESTORE: Final = "RESTORE"  # the operation of a version that rolls back others, as Spark names it
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a version says of its origin: the attempt of an epoch that wrote it."""
+    """The origin of a version: the attempt of an epoch that wrote it."""
 
     epoch: int
     attempt: int
@@ -31,7 +31,7 @@ class Stamp:
 
     @classmethod
     def parse(cls, text: object) -> Stamp | None:
-        """None if the text is not of our making."""
+        """The stamp in the userMetadata of a version; None if there is none of ours."""
         try:
             fields = orjson.loads(text) if isinstance(text, str) else None
         except orjson.JSONDecodeError:
@@ -43,9 +43,9 @@ class Stamp:
 
 @dataclass(frozen=True)
 class TableCommit:
-    """One version of a table as its log tells it.
+    """One version of a table, from its log entry.
 
-    `changes_content`: rows, columns or settings differ from the version before; upkeep does not.
+    `changes_content`: rows, columns or settings differ from the previous version. Upkeep changes none of them.
     """
 
     version: int
@@ -73,7 +73,7 @@ def _changes_content(action: Action) -> bool:
 
 
 def rows_written(actions: Sequence[Action]) -> int:
-    """The rows in the data files that a version added; one that only got a deletion vector is not new."""
+    """The rows in the data files that a version added. A file that only got a deletion vector is not new."""
     kept = {action["remove"]["path"] for action in actions if "remove" in action}
     added = [action["add"] for action in actions if "add" in action and action["add"]["path"] not in kept]
     return sum(orjson.loads(file.get("stats") or "{}").get("numRecords", 0) for file in added)
@@ -82,8 +82,8 @@ def rows_written(actions: Sequence[Action]) -> int:
 def creation(spec: TableSpec) -> list[Action]:
     """Version 0 of a table. Raises UnsupportedType.
 
-    Written here since delta-rs adds the feature variantType to every table with deletion vectors,
-    and Spark writes one version per setting and its own choice of features.
+    We write it ourselves because delta-rs adds the feature variantType to every table with deletion vectors, and
+    Spark writes a version for each setting and chooses features of its own.
     """
     now_ms = time.time_ns() // 1_000_000
     metadata = {
@@ -99,18 +99,18 @@ def creation(spec: TableSpec) -> list[Action]:
 
 
 def fence(app: str, base: int, stamp: Stamp) -> list[Action]:
-    """A version without rows whose transaction shuts out older attempts on top of `base`."""
+    """A version without rows on top of `base`, whose transaction shuts out older attempts."""
     return head(app, base, stamp, "FENCE")
 
 
 def head(app: str, base: int, stamp: Stamp, operation: str, *, is_append: bool = False) -> list[Action]:
-    """What every version of ours on top of `base` begins with: its origin and its transaction."""
+    """The first actions of every version of ours on top of `base`: its origin and its transaction."""
     transaction = {"appId": app, "version": stamp.attempt, "lastUpdated": time.time_ns() // 1_000_000}
     return [origin(base, stamp, operation, is_append=is_append), {"txn": transaction}]
 
 
 def rearrangement(base: int, stamp: Stamp) -> list[Action]:
-    """What a version begins with that moves rows to other files. It is part of no attempt, so has no transaction."""
+    """The first action of a version that moves rows to other files. It belongs to no attempt: no transaction."""
     return [origin(base, stamp, "OPTIMIZE")]
 
 
@@ -128,3 +128,11 @@ def origin(base: int, stamp: Stamp, operation: str, *, is_append: bool = False) 
         "userMetadata": stamp.text(),
     }
     return {"commitInfo": info}
+
+
+def removal(add: Add, *, data_change: bool = False) -> dict[str, Any]:
+    """The action that removes a file from the table."""
+    kept = {name: add[name] for name in ("path", "size", "tags", "stats", "deletionVector") if add.get(name)}
+    now_ms = time.time_ns() // 1_000_000
+    return {"remove": {**kept, "deletionTimestamp": now_ms, "dataChange": data_change, "extendedFileMetadata": True,
+                       "partitionValues": add.get("partitionValues") or {}}}  # fmt: skip

@@ -1,1 +1,11 @@
 """Parquet data files of a table: writing them, and merging several into one."""
+
+from __future__ import annotations
+
+from cdc_views.store.files.data_files import ROW_GROUP, bounded_columns, write_rows
+
+__all__ = [
+    "ROW_GROUP",
+    "bounded_columns",
+    "write_rows",
+]

@@ -1,4 +1,4 @@
-"""A data file of a table: its Parquet, durable, and what the log says of it."""
+"""Writing one data file of a table: durable Parquet, and its `add` action for the log."""
 
 from __future__ import annotations
 
@@ -13,40 +13,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_views.store.delta_log.state import Add
-from cdc_views.store.storage import durable
+from cdc_views.store.delta_log.entries import Add
+from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
+from cdc_views.store.storage.port import STORAGE
 
-# A lookup by key decodes row groups, not the file; a scan of smaller ones costs more.
+# A lookup by key decodes only the row groups that it needs. Smaller ones would slow down scans.
 ROW_GROUP: Final = 20_000
-# Of a file of few rows zstd and dictionaries take most of the time, and upkeep writes its rows again soon.
+# In a file of few rows zstd and dictionaries take most of the time, and upkeep soon rewrites its rows anyway.
 _SMALL_FILE: Final = 2_000
-# Of a row group, to see which columns repeat.
+# The first rows of a row group, which show which columns repeat their values.
 _SAMPLE_ROWS: Final = 2_000
 
 
-def write_rows(table: Path, rows: pa.Table, whole_numbers: Sequence[str]) -> Add:
-    """Write rows as one file, with minimum and maximum of these columns; its name is not durable yet."""
+def write_rows(table: Path, rows: pa.Table, bounded: Sequence[str]) -> Add:
+    """Write rows as one file, with minimum and maximum of these columns. Its name is not durable yet."""
     is_small = rows.num_rows <= _SMALL_FILE
     codec, dictionaries = ("snappy", []) if is_small else ("zstd", repetitive(rows))
     name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     stream = pa.BufferOutputStream()
     pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=ROW_GROUP)
     content = memoryview(stream.getvalue())
-    durable.write(table / name, content)
+    STORAGE.put(table / name, content)
     return {
         "path": name,
         "partitionValues": {},
         "size": len(content),
         "modificationTime": time.time_ns() // 1_000_000,
         "dataChange": True,
-        "stats": orjson.dumps(_statistics(rows, whole_numbers)).decode(),
+        "stats": orjson.dumps(_statistics(rows, bounded)).decode(),
     }
 
 
-def repetitive(rows: pa.Table) -> list[str]:
-    """The columns of which the first rows have few values, again and again; never nested ones.
+def bounded_columns(spec: TableSpec) -> list[str]:
+    """The columns with minimum and maximum: integers only, since texts are cut and times rounded in statistics."""
+    return [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
 
-    Others are larger with a dictionary, and take longer to write and to read.
+
+def repetitive(rows: pa.Table) -> list[str]:
+    """The columns whose first rows repeat few values, nested ones excluded.
+
+    Other columns are larger with a dictionary, and slower to write and to read.
     """
     first = rows.slice(0, _SAMPLE_ROWS)
     plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]

@@ -1,4 +1,4 @@
-"""Data files made of others, piece by piece: of files of any size only a few row groups are held in memory."""
+"""Data files made from the rows of others, piece by piece: only a few row groups are in memory at a time."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_views.store.delta_log.deletion_vectors import Rows, read_rows
-from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
-from cdc_views.store.delta_log.state import Add
-from cdc_views.store.files.data_files import ROW_GROUP, repetitive
-from cdc_views.store.index.stored_keys import data_file
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
+from cdc_views.store.delta_log.entries import Add, data_file
+from cdc_views.store.delta_log.schema import TableSpec
+from cdc_views.store.files.data_files import ROW_GROUP, bounded_columns, repetitive
 from cdc_views.store.storage import durable
 
 _BATCH_ROWS: Final = 5 * ROW_GROUP
 
 
 def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.Table]:
-    """The rows of several files that no deletion vector hides, one file after the other."""
+    """The live rows of several files, one file after the other."""
     for add in files:
         yield from rows_without(table, spec, add["path"], read_rows(table, add.get("deletionVector")))
 
 
-def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterator[pa.Table]:
-    """The rows of a file but for those of these numbers, in their order, some 100,000 at a time."""
+def rows_without(table: Path, spec: TableSpec, path: str, gone: RowNumbers) -> Iterator[pa.Table]:
+    """The rows of a file in their order, without those of these numbers, about 100,000 at a time."""
     dead = np.fromiter(gone, np.int64, len(gone))  # in order
     first = 0
-    # Threads and read-ahead double what a file of a few rows costs.
+    # Threads and read-ahead double the cost of a file of few rows.
     with pq.ParquetFile(data_file(table, path), pre_buffer=False) as file:
         for batch in file.iter_batches(_BATCH_ROWS, use_threads=file.metadata.num_rows > ROW_GROUP):
             rows = pa.Table.from_batches([batch])
@@ -50,7 +49,7 @@ def rows_without(table: Path, spec: TableSpec, path: str, gone: Rows) -> Iterato
 
 
 def write_evenly(table: Path, spec: TableSpec, pieces: Iterable[pa.Table], rows: int, count: int) -> list[Add]:
-    """Write so many `rows` of other files to `count` new ones of about equal size; see `write_merged`."""
+    """Write the pieces, which have `rows` rows, to `count` new files of about equal size, as `write_merged` does."""
     each = max(1, -(-rows // count))
     each += -each % ROW_GROUP
     files = groupby(_numbered(pieces, each), key=itemgetter(0))
@@ -59,7 +58,7 @@ def write_evenly(table: Path, spec: TableSpec, pieces: Iterable[pa.Table], rows:
 
 
 def _numbered(pieces: Iterable[pa.Table], each: int) -> Iterator[tuple[int, pa.Table]]:
-    """The same rows in parts of one file each, which has the number before it."""
+    """The same rows in parts, each with the number of the new file that it belongs to."""
     before = 0
     for piece in pieces:
         end = before + piece.num_rows
@@ -70,9 +69,9 @@ def _numbered(pieces: Iterable[pa.Table], each: int) -> Iterator[tuple[int, pa.T
 
 
 def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Add | None:
-    """Write rows of other files to a new one, and return its `add`; None, and no file, if there are none.
+    """Write rows of other files to a new one, and return its `add`; None, and no file, if there are no rows.
 
-    Its content is on the disk then, its name is not yet.
+    The content of the file is fsynced, its name is not.
     """
     groups = _in_row_groups(pieces)
     if (first := next(groups, None)) is None:
@@ -84,7 +83,7 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
         with pq.ParquetWriter(file, spec.schema, compression="zstd", use_dictionary=repetitive(first)) as writer:
             for rows in chain([first], groups):
                 writer.write_table(rows, row_group_size=ROW_GROUP)
-                statistics.take_in(rows)
+                statistics.add(rows)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
@@ -100,20 +99,16 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
 
 
 class _Statistics:
-    """What the log says of a file's rows.
-
-    Minimum and maximum of whole numbers only: texts are cut and times are rounded in statistics, each by rules of
-    its own.
-    """
+    """The statistics of a file's rows, added up piece by piece."""
 
     def __init__(self, spec: TableSpec) -> None:
-        self._columns = [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
+        self._columns = bounded_columns(spec)
         self._bounds: dict[str, tuple[int, int]] = {}
         self._nulls = dict.fromkeys(self._columns, 0)
         self.rows = 0
 
-    def take_in(self, rows: pa.Table) -> None:
-        """Count further rows."""
+    def add(self, rows: pa.Table) -> None:
+        """Add the statistics of further rows."""
         self.rows += rows.num_rows
         for name in self._columns:
             found = pc.min_max(rows[name]).as_py()
@@ -135,7 +130,7 @@ class _Statistics:
 
 
 def _in_row_groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in pieces that are whole row groups, but for the last one."""
+    """The same rows in pieces of whole row groups, except the last piece."""
     waiting: list[pa.Table] = []
     count = 0
     for piece in pieces:

@@ -1,9 +1,9 @@
-"""Rows of a table by their position: of each file only the row groups that hold one of them are decoded.
+"""Fetching rows of a table by file and row number: only the row groups that hold one of them are decoded.
 
-What was decoded is kept for the next lookup as Arrow in files that are mapped into memory, within a budget of disk, the
-longest unused going first; so it takes what memory nobody else needs, and a row is a few pages. The files have no name:
-they end with the process, however it ends, and nothing is left to be trusted later. Data files never change, so what is
-kept is never wrong.
+Decoded row groups are cached for later lookups as Arrow in memory-mapped files, within a disk budget; the least
+recently used goes first. The cache takes only memory that nobody else needs, and reading a row touches a few pages.
+The files have no name, so they vanish with the process however it ends. Data files never change, so the cache is never
+stale.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_views import metrics
-from cdc_views.store.delta_log.deletion_vectors import Rows
-from cdc_views.store.index.stored_keys import Positions, conformed, data_file
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
+from cdc_views.store.delta_log.entries import data_file
+from cdc_views.store.index.stored_keys import conformed
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
-# More than this Spark decodes sooner, on all its cores.
+# Above this Spark is faster, since it decodes on all cores.
 _MOST_DECODED_ROWS: Final = 2_000_000
 _MOST_FOOTERS: Final = 1000
-# Each may be a mapping, of which a process has 65,530 at most (vm.max_map_count): beyond that nothing gets memory.
+# Each may be a memory mapping. A process has at most 65,530 (vm.max_map_count); beyond that it gets no memory at all.
 _MOST_GROUPS: Final = 10_000
-# A mapping takes pages, so for less than one memory is cheaper; of as many groups as there may be it is 40 MiB.
+# A mapping takes whole pages, so smaller groups stay in memory: at most 40 MiB for the most groups there may be.
 _PAGE_BYTES: Final = 4096
 
 
 @dataclass(frozen=True)
 class _Groups:
-    """The row groups of a file: what its footer says, and before which row each ends."""
+    """The row groups of a file: its footer, and the row number before which each group ends."""
 
     footer: pq.FileMetaData
     ends: Counts
@@ -53,7 +54,7 @@ class _Wanted:
 
 
 class RowGroups:
-    """Decoded row groups, within `disk_bytes` below `folder`; for several threads."""
+    """Decoded row groups, cached within `disk_bytes` below `folder`; for several threads."""
 
     def __init__(self, folder: Path, disk_bytes: int) -> None:
         self._folder = folder
@@ -63,18 +64,18 @@ class RowGroups:
         self._used_bytes = 0
         self._lock = threading.Lock()
 
-    def fetch(self, table: Path, positions: Positions, schema: pa.Schema) -> pa.Table | None:
-        """The rows at these positions, in no particular order, with the columns and types of `schema`.
+    def fetch(self, table: Path, stored: StoredRows, schema: pa.Schema) -> pa.Table | None:
+        """These rows, in no particular order, with the columns and types of `schema`.
 
-        None if more rows would have to be decoded than is sensible.
+        None if so many rows would have to be decoded that Spark is faster.
         """
-        wanted = {data_file(table, path): list(self._by_group(table, path, rows)) for path, rows in positions.items()}
+        wanted = {data_file(table, path): list(self._by_group(table, path, rows)) for path, rows in stored.items()}
         if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > _MOST_DECODED_ROWS:
             return None
         parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
         return pa.Table.from_batches(parts, schema=schema)
 
-    def _by_group(self, table: Path, path: str, rows: Rows) -> Iterator[_Wanted]:
+    def _by_group(self, table: Path, path: str, rows: RowNumbers) -> Iterator[_Wanted]:
         ends = self._groups(data_file(table, path)).ends
         numbers = np.fromiter(rows, np.int64, len(rows))
         groups = np.searchsorted(ends, numbers, "right")
@@ -103,7 +104,7 @@ class RowGroups:
         return sum(footer.row_group(each.group).num_rows for each in missing)
 
     def _rows_of(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The wanted rows of a file; it is opened only if something is to be decoded."""
+        """The wanted rows of a file, which is opened only if a row group must be decoded."""
         with ExitStack() as opened:
             reader: pq.ParquetFile | None = None
             for each in wanted:
@@ -114,11 +115,11 @@ class RowGroups:
                     rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)
                     self._keep(file, each.group, rows)
                 found = rows.select(schema.names).take(pa.array(each.rows))
-                # Of another type only if a column was altered since it was decoded.
+                # The type differs only if a column was altered since it was decoded.
                 yield found if found.schema == schema else found.cast(schema)
 
     def _kept(self, file: Path, group: int) -> pa.RecordBatch:
-        """The columns of a row group that are kept; none are a batch without columns."""
+        """The cached columns of a row group: a batch without columns if there are none."""
         with self._lock:
             if (file, group) not in self._decoded:
                 return _NOTHING
@@ -131,7 +132,7 @@ class RowGroups:
         try:
             kept = rows if rows.nbytes < _PAGE_BYTES else self._mapped(rows)
         except OSError:
-            return  # only for speed; a disk without space shows itself at the next commit
+            return  # the cache is only for speed; a full disk shows at the next commit
         with self._lock:
             before = self._decoded.pop((file, group), _NOTHING)
             self._used_bytes += kept.nbytes - before.nbytes
@@ -141,9 +142,9 @@ class RowGroups:
                 self._used_bytes -= gone.nbytes
 
     def _mapped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows in a file that is mapped into memory and has no name."""
+        """The same rows in a memory-mapped file without a name."""
         self._folder.mkdir(exist_ok=True)
-        # Of Linux, where the file system can, it never had one (O_TMPFILE).
+        # On Linux it never has a name where the file system supports O_TMPFILE.
         with tempfile.TemporaryFile(dir=self._folder) as file:
             with pa.ipc.new_file(file, rows.schema) as writer:
                 writer.write_batch(rows)
@@ -159,7 +160,7 @@ def _missing(kept: pa.RecordBatch, schema: pa.Schema) -> list[str]:
 
 
 def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept: pa.RecordBatch) -> pa.RecordBatch:
-    """A row group with these columns, and those that are kept of it."""
+    """A row group with these columns, newly decoded, and its cached ones."""
     count = file.metadata.row_group(group).num_rows
     read = file.read_row_group(group, columns=[field.name for field in fields])
     metrics.count(rows_read=count, files_read=1)

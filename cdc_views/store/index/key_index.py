@@ -1,11 +1,11 @@
-"""Where the rows of a key are: an index from fingerprints of some columns to (file, row) of one table.
+"""An index from fingerprints of some columns of a table to (file, row number).
 
-It is a cache, in memory alone. A Parquet file never changes, so what is known of one holds for as long as the file is
-in the table, and the index is bound to a version by the version's list of files: files that it does not know are read,
-those that have gone are dropped. Rows that a deletion vector has taken are found too; whoever asks leaves them out.
+It is a cache, in memory only. A Parquet file never changes, so its index entries hold as long as the file is in the
+table. The index is brought to a version by the version's list of files: new files are read, removed files are dropped.
+Rows that a deletion vector hides are found too; the caller filters them.
 
-The parts of an index are sorted. A new one is merged with the last for as long as that is at most twice as long, so
-that n rows in files of any size are in about log(n) parts (the logarithmic method of Bentley and Saxe).
+The parts of an index are sorted. A new part is merged with the last one while that is at most twice as long, so n rows
+in files of any size are in about log(n) parts (the logarithmic method of Bentley and Saxe).
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cdc_views.store.index.fingerprints import Fingerprints, Words
+from cdc_views.store.index.hashing import Fingerprints, Words
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 
-# Longer parts stay as they are: merging them would take longer than an epoch.
+# Longer parts are not merged: that would take longer than an epoch.
 _MOST_MERGED: Final = 1 << 20
 _MOST_ROW: Final = (1 << 32) - 1
-# The path of number 0, which stands for all files that have gone and of which a part still has rows.
+# The path of file number 0, which stands for all removed files that still have rows in a part.
 _GONE: Final = ""
-# So many may have gone before the others are numbered anew, which takes time for each row.
+# Files are renumbered only after this many were removed, since that takes time for each row.
 _SPARE_FILES: Final = 1000
 
 BYTES_PER_ROW: Final = 24
-"""The most that a row takes: the key 16, the row 4, in parts of several files 4 more."""
+"""The most bytes per row: 16 for the key, 4 for the row number, 4 more in parts of several files."""
 
 BYTES_PER_NUMBER: Final = 16
-"""The same where the key is a whole number and none is NULL: it takes 8."""
+"""The same for a key of one whole number, none NULL, which takes 8 bytes instead of 16."""
 
 
 class Found(NamedTuple):
-    """Positions of rows: for each the number of the wanted key, the number of the file, the row in the file."""
+    """Rows that were found: for each the number of the wanted key, of the file, and of the row in the file."""
 
     wanted: np.ndarray[Any, np.dtype[np.intp]]
     files: Numbers
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """The rows of one file or several, in the order of `high`."""
+    """The rows of one or several files, sorted by `high`."""
 
     high: Words
     low: Words | None
@@ -58,7 +58,7 @@ class _Part:
         assert rows <= _MOST_ROW, "a file has more rows than an index can number"
         order = np.argsort(keys.high, kind="stable").astype(np.uint32)
         low = None if keys.low is None else keys.low[order]
-        # Takes no memory for a file's worth of one number.
+        # Broadcast: the same number for every row takes no memory.
         return cls(keys.high[order], low, np.broadcast_to(np.uint32(file), rows), order)
 
     def merged(self, other: _Part) -> _Part:
@@ -74,7 +74,7 @@ class _Part:
         )
 
     def renumbered(self, numbers: Numbers) -> _Part:
-        """The same rows; `numbers` has the new number of each file."""
+        """The same rows with new file numbers: `numbers[old]` is the new one."""
         if self.is_of_one_file:
             return replace(self, files=np.broadcast_to(numbers[self.files[0]], self.rows_count))
         return replace(self, files=numbers[self.files])
@@ -95,14 +95,6 @@ class _Part:
             wanted, places = wanted[same], places[same]
         return Found(wanted, self.files[places], self.rows[places])
 
-    def between(self, first: int, last: int) -> Found:
-        places = np.arange(
-            np.searchsorted(self.high, np.uint64(first), "left"), np.searchsorted(self.high, np.uint64(last), "right")
-        )
-        if self.low is not None:
-            places = places[self.low[places] == 0]
-        return Found(np.zeros(len(places), np.intp), self.files[places], self.rows[places])
-
     @property
     def rows_count(self) -> int:
         return len(self.high)
@@ -118,7 +110,7 @@ class _Part:
 
 
 class KeyIndex:
-    """Positions of the keys of one table; not for several threads at once."""
+    """The index of one table; not for several threads at once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -131,7 +123,7 @@ class KeyIndex:
         return [path for path in paths if path not in self._numbers]
 
     def drop_others(self, paths: Mapping[str, object]) -> None:
-        """Forget every file that is not one of these."""
+        """Drop every file that is not one of these."""
         gone = [path for path in self._numbers if path not in paths]
         if not gone:
             return
@@ -142,11 +134,11 @@ class KeyIndex:
             self._renumber()
 
     def trim(self) -> None:
-        """Let go of all rows of forgotten files; those that are few of their part are kept until then."""
+        """Free the rows of all dropped files. Until then rows stay that are at most half of their part."""
         self._trim(0.0)
 
     def add(self, path: str, keys: Fingerprints) -> None:
-        """Take in a file: the fingerprints of all its rows, in order."""
+        """Add a file: the fingerprints of all its rows, in order."""
         assert path not in self._numbers, f"{path} is in the index"
         number = self._numbers[path] = len(self._paths)
         self._paths.append(path)
@@ -159,14 +151,10 @@ class KeyIndex:
         self._parts.append(part)
 
     def find(self, keys: Fingerprints) -> Iterator[tuple[str, Found]]:
-        """Of each file that has any of the keys: where."""
+        """For each file that has rows with one of the keys: these rows."""
         order = np.argsort(keys.high, kind="stable")
         for path, found in self._by_file([part.find(keys.take(order)) for part in self._parts]):
             yield path, found._replace(wanted=order[found.wanted])
-
-    def between(self, first: int, last: int) -> Iterator[tuple[str, Found]]:
-        """Of each file that has words from `first` to `last`: where. NULL, whose `low` is one, is none of them."""
-        return self._by_file([part.between(first, last) for part in self._parts])
 
     def _by_file(self, found: Sequence[Found]) -> Iterator[tuple[str, Found]]:
         if not found:
@@ -181,11 +169,11 @@ class KeyIndex:
 
     @property
     def memory_bytes(self) -> int:
-        """What the index takes of memory."""
+        """The memory that the index takes."""
         return sum(part.memory_bytes for part in self._parts)
 
     def _renumber(self) -> None:
-        """Number the files without gaps, so that what is held does not grow with the files that ever were."""
+        """Number the files without gaps, so that memory does not grow with the number of files that ever existed."""
         numbers = np.zeros(len(self._paths), np.uint32)
         kept = [_GONE, *self._numbers]
         for number, path in enumerate(kept[1:], 1):
@@ -200,7 +188,7 @@ class KeyIndex:
         self._parts = [part for part in trimmed if part is not None]
 
     def _trimmed(self, part: _Part, most_gone: float) -> _Part | None:
-        """The part without rows of forgotten files, if these are more of it than that; None if it has no other."""
+        """The part without rows of dropped files, if these are more than a share of it; None if no row is left."""
         if part.is_of_one_file:
             return part if part.rows_count and self._is_live[part.files[0]] else None
         is_live = self._is_live[part.files]

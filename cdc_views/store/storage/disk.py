@@ -1,7 +1,7 @@
-"""What the operating system refuses at the files of a warehouse, as errors of ours.
+"""Errors of the operating system at the files of a warehouse, translated to ours.
 
-Python has the number of such an error in a field; delta-rs, Arrow and Java give it only as a text, which is read here
-and nowhere else.
+Python has the number of such an error in a field. delta-rs, Arrow and Java have it in a message only; those messages
+are parsed here and nowhere else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from cdc_views.errors import DiskFull, WarehouseUnusable
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-# Others are not of a file system: a connection that was refused, a pipe that broke.
+# Other errors are not of a file system: a refused connection, a broken pipe.
 _OF_FILES: Final = _NO_SPACE | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.EMFILE, errno.ENFILE, errno.ENOTDIR,
     errno.EISDIR, errno.ENOENT, errno.ESTALE, errno.ELOOP, errno.EFBIG, errno.ENODEV, errno.ENXIO, errno.EMLINK,
@@ -40,10 +40,10 @@ _HINTS: Final = {
     errno.ENOTSUP: "the file system needs hard links and fsync",
 }
 
-# delta-rs (two forms), also where Arrow and DuckDB repeat it, and Arrow.
+# The forms of delta-rs (two, which Arrow and DuckDB repeat) and of Arrow.
 _IN_TEXT: Final = re.compile(r"\(os error (\d+)\)|\bOs \{ code: (\d+)|\[Errno (\d+)\]")
 _BY_TEXT: Final = {os.strerror(number): number for number in sorted(_OF_FILES)}
-# As Java throws it, to the end of a line: a row's value that an error quotes may say the same.
+# As Java throws it, up to the end of the line: an error may quote a row value that contains the same text.
 _OF_JAVA: Final = re.compile(
     r"java\.\S+Exception: (?:[^':]*[:(] ?)?(" + "|".join(map(re.escape, _BY_TEXT)) + r")\)?\s*$", re.MULTILINE
 )
@@ -56,9 +56,9 @@ _OF_JAVA_CLASS: Final = re.compile(r"\b(" + "|".join(map(re.escape, _JAVA_CLASSE
 
 @contextmanager
 def touching(path: Path) -> Iterator[None]:
-    """Around what reads or writes files of a warehouse or table: what the system refuses is WarehouseUnusable.
+    """Translate errors of the operating system while files of a warehouse or table are used.
 
-    Raises DiskFull, which is one.
+    Raises WarehouseUnusable, and DiskFull, which is one.
     """
     try:
         yield
@@ -69,18 +69,18 @@ def touching(path: Path) -> Iterator[None]:
 
 
 def require_folder(path: Path) -> None:
-    """Raise WarehouseUnusable if something that is no folder is at the path of a warehouse, or it cannot be seen."""
+    """Raise WarehouseUnusable if the path of a warehouse is not a folder, or is not accessible."""
     with touching(path):
         try:
             os.stat(path / ".")
         except FileNotFoundError:
-            return  # who writes first makes it
+            return  # the first writer creates it
 
 
 def unusable_by(error: Exception, path: Path) -> WarehouseUnusable | None:
-    """The error of ours for one that Python, delta-rs, Arrow or DuckDB raises of a file; None if it is none of these.
+    """Our error for a file error of Python, delta-rs, Arrow or DuckDB; None if it is not a file error.
 
-    `path` is what was being used; the message has the file that the error names, unless that is gone with it.
+    `path` is what was being used. The message has the file that the error names, unless that file is gone.
     """
     number = errno_of(error)
     if number not in _OF_FILES:
@@ -89,7 +89,7 @@ def unusable_by(error: Exception, path: Path) -> WarehouseUnusable | None:
 
 
 def errno_of(error: Exception) -> int | None:
-    """The number of an error of the operating system."""
+    """The number of an error of the operating system; None if it has none."""
     number = getattr(error, "errno", None)
     if isinstance(number, int):
         return number
@@ -98,7 +98,7 @@ def errno_of(error: Exception) -> int | None:
 
 
 def unusable_by_java(trace: str, path: Path) -> WarehouseUnusable | None:
-    """The error of ours for a text that names all Java exceptions of a failure; None if none is of a file system."""
+    """Our error for the text of a Java failure with all its causes; None if no cause is a file error."""
     if found := _OF_JAVA.search(trace):
         return unusable(_BY_TEXT[found[1]], path)
     if named := _OF_JAVA_CLASS.search(trace):
@@ -107,7 +107,7 @@ def unusable_by_java(trace: str, path: Path) -> WarehouseUnusable | None:
 
 
 def unusable(number: int, path: Path | str | bytes) -> WarehouseUnusable:
-    """The error for what the system refuses at a path."""
+    """Our error for an error number of the operating system at a path."""
     name = os.fsdecode(path)
     if number in _NO_SPACE:
         return DiskFull(

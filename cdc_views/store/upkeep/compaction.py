@@ -12,20 +12,19 @@ version has no stamp (docs/decisions/2026-11-21-upkeep.md).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
+from cdc_views.store.delta_log.entries import Add
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.delta_log.state import Add, TableState
-from cdc_views.store.delta_log.versions import Stamp, rearrangement
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import Stamp, rearrangement, removal
 from cdc_views.store.files.merged_file import rows_of, write_evenly
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
@@ -86,14 +85,6 @@ def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add
     entry = [*rearrangement(state.version, stamp), *map(removal, files), *({"add": add} for add in written)]
     state.put(table, entry)
     faults.point("upkeep.after_compaction")
-
-
-def removal(add: Add, *, data_change: bool = False) -> dict[str, Any]:
-    """The action that takes a file out of the table."""
-    kept = {name: add[name] for name in ("path", "size", "tags", "stats", "deletionVector") if add.get(name)}
-    now_ms = time.time_ns() // 1_000_000
-    return {"remove": {**kept, "deletionTimestamp": now_ms, "dataChange": data_change, "extendedFileMetadata": True,
-                       "partitionValues": add.get("partitionValues") or {}}}  # fmt: skip
 
 
 def _class_of(live_bytes: float, smallest: float, factor: int) -> int:

@@ -17,10 +17,10 @@ from cdc_views import faults
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.control.control_log import FIRST, FOLDER, SPEC, ControlLog, standing
 from cdc_views.store.control.retention import Needed
-from cdc_views.store.delta_log.state import Add
+from cdc_views.store.delta_log.entries import Add
+from cdc_views.store.delta_log.versions import removal
 from cdc_views.store.files.merged_file import rows_of, write_merged
 from cdc_views.store.storage.disk import touching
-from cdc_views.store.upkeep.compaction import removal
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 
 # Each compaction is a record and a file more.

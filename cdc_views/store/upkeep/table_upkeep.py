@@ -15,10 +15,10 @@ from typing import Final
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced
 from cdc_views.store.delta_log.checkpoint import clean_log, newest_checkpoint, write_checkpoint
-from cdc_views.store.delta_log.entries import NO_TABLE, VersionTaken, entry_file, read_entry
+from cdc_views.store.delta_log.entries import NO_TABLE, Add, VersionTaken, has_entry, read_entry
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.delta_log.state import Add, TableState
 from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.index.driver_table import DriverTable, Indexes
 from cdc_views.store.upkeep.compaction import compact, files_due
 from cdc_views.store.upkeep.vacuum import files_of, sweep
 
@@ -29,13 +29,17 @@ _HOUR_S: Final = 3600
 
 
 class TableUpkeep:
-    """What upkeep knows of one table: its files, and those of earlier versions that are still read."""
+    """The upkeep of one table: which files it has, and which files of earlier versions are still read.
 
-    def __init__(self, root: Path, spec: TableSpec, settings: UpkeepSettings) -> None:
+    `table` is the writer's own state of the table; without one, this has a state of its own.
+    """
+
+    def __init__(self, root: Path, spec: TableSpec, settings: UpkeepSettings, table: DriverTable | None = None) -> None:
         self.spec = spec
-        self._table = root / spec.path
+        self._folder = root / spec.path
         self._settings = settings
-        self._state = TableState()
+        self._table = table or DriverTable(self._folder, Indexes(0))
+        self._known = NO_TABLE
         self._dropped: dict[int, set[Path]] = {}  # files by the version that took them out
         self._unknown = NO_TABLE  # up to this version the log no longer says what was taken out
         self._checkpointed: int | None = None
@@ -48,51 +52,55 @@ class TableUpkeep:
     @property
     def version(self) -> int:
         """The version of the table that is known."""
-        return self._state.version
+        return self._known
 
     @property
     def files(self) -> list[Add]:
         """The files of that version."""
-        return list(self._state.files.values())
+        with self._table.lock:
+            return list(self._table.state.files.values())
 
     def is_known(self, version: int) -> bool:
         """Learn the table's files up to this version, its newest. False if that cannot be, or it is another one."""
-        before = self._state.version
-        if before == version:
-            return True
-        if not self._state.catch_up(self._table) or self._state.version != version:
-            return False
+        with self._table.lock:
+            is_there = self._table.state.version == version or self._table.catch_up()
+            if not is_there or self._table.state.version != version:
+                return False
         if self._swept is not None:
-            self._take_in(range(before + 1, version + 1))
+            self._take_in(range(self._known + 1, version + 1))
+        self._known = version
         if self._first == NO_TABLE:
             self._first = version
         return True
 
     def files_due(self, times: int = 1) -> list[Add]:
         """The files that are to be merged next; none if the table is compact, or has not `times` too many of them."""
-        return files_due(self._state, self._settings, times)
+        with self._table.lock:
+            return files_due(self._table.state, self._settings, times)
 
     def compact(self, files: Sequence[Add], stamp: Stamp) -> int:
         """Merge these files and return the new version. Raises Fenced if another writer has put one."""
-        try:
-            compact(self._table, self.spec, self._state, files, stamp)
-        except VersionTaken as taken:
-            raise Fenced(
-                f'table "{self.spec.name}": version {taken} was taken while its files were merged',
-                hint="another engine is writing; this one has stopped",
-            ) from taken
-        self._take_in(range(self.version, self.version + 1))
-        return self.version
+        with self._table.lock:
+            try:
+                compact(self._folder, self.spec, self._table.state, files, stamp)
+            except VersionTaken as taken:
+                raise Fenced(
+                    f'table "{self.spec.name}": version {taken} was taken while its files were merged',
+                    hint="another engine is writing; this one has stopped",
+                ) from taken
+            self._known = self._table.state.version
+        self._take_in(range(self._known, self._known + 1))
+        return self._known
 
     def is_checkpoint_due(self, times: int = 1) -> bool:
         """Whether the log has become long since its last checkpoint, `times` as long as it may be."""
         if self._checkpointed is None:
-            self._checkpointed = newest_checkpoint(self._table) or 0
+            self._checkpointed = newest_checkpoint(self._folder) or 0
         return self.version - self._checkpointed >= times * self._settings.checkpoint_versions
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
-        self._checkpointed = write_checkpoint(self._table)
+        self._checkpointed = write_checkpoint(self._folder)
 
     def is_sweep_due(self, times: int = 1) -> bool:
         """Whether to look for what can be removed: at first and again, after (`times`) many versions, after a while."""
@@ -121,14 +129,14 @@ class TableUpkeep:
         self._kept_versions = len(self._dropped)
         if oldest < self._unknown:
             return 0
-        needed = files_of(self._table, self.files).union(*self._dropped.values())
-        return clean_log(self._table, oldest) + sweep(self._table, needed, now - kept_s)
+        needed = files_of(self._folder, self.files).union(*self._dropped.values())
+        return clean_log(self._folder, oldest) + sweep(self._folder, needed, now - kept_s)
 
     def _take_in(self, versions: range) -> None:
         """Learn what these versions took out. Somebody else may have cleaned the log up."""
         for version in versions:
-            if not entry_file(self._table, version).exists():
+            if not has_entry(self._folder, version):
                 self._unknown = version
                 continue
-            removed = (action["remove"] for action in read_entry(self._table, version) if "remove" in action)
-            self._dropped[version] = files_of(self._table, removed)
+            removed = (action["remove"] for action in read_entry(self._folder, version) if "remove" in action)
+            self._dropped[version] = files_of(self._folder, removed)

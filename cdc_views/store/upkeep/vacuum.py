@@ -14,8 +14,7 @@ from uuid import uuid4
 
 from cdc_views import faults
 from cdc_views.store.delta_log.deletion_vectors import file_of
-from cdc_views.store.delta_log.entries import LOG_FOLDER
-from cdc_views.store.index.stored_keys import data_file
+from cdc_views.store.delta_log.entries import LOG_FOLDER, data_file
 
 _TRASH: Final = ".removed"
 _DATA: Final = (".parquet", ".bin")

@@ -26,8 +26,8 @@ from cdc_views.engine.views.strategies.guards import TOO_LARGE, bounded, is_rais
 from cdc_views.engine.views.strategies.recompute import Recompute
 from cdc_views.errors import ColumnsDiffer
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.store.commits.through_spark import frame_of
-from cdc_views.store.delta_log.schema import quoted
+from cdc_views.store.commits import frame_of
+from cdc_views.store.delta_log import quoted
 from cdc_views.store.warehouse import Changes, TableSpec
 
 HASH: Final = "_cv_hash"

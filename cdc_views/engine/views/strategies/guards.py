@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from cdc_views.errors import KeyNotUnique
-from cdc_views.store.delta_log.schema import quoted
+from cdc_views.store.delta_log import quoted
 
 # No view can raise them: nobody else knows them.
 TOO_LARGE: Final = f"too large {uuid4()}"

@@ -1,11 +1,11 @@
 """Fingerprints of keys: 128 bits for each row, equal where the keys are equal, NULL equal to NULL.
 
-A key of one whole number, date or time is its own fingerprint. Any other key is cut into words of 32 bits, which
-are multiplied by random numbers and added up, twice: once as they are, once with their bytes reversed (multilinear
-hashing; Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Keys that differ have one fingerprint
-with a probability of at most 2^-90, whatever the keys are, since nobody knows the numbers: they are drawn anew by
-each process. Among ten million keys that is 2^-43 at worst, so what is found by fingerprint is not compared again. Of a
-list or a structure the fingerprints of what is in it are hashed in turn.
+A key of one whole number, date or time is its own fingerprint. Any other key is cut into words of 32 bits, which are
+multiplied by random numbers and added up, twice: once as they are, once with their bytes reversed (multilinear hashing;
+Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Different keys share a fingerprint with a
+probability of at most 2^-90, whatever the keys are, because each process draws its random numbers in secret. Among ten
+million keys the probability of any collision is at most 2^-43, so keys found by fingerprint are not compared again. For
+a list or a structure, the fingerprints of its elements are hashed in turn.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 _SEED: Final = secrets.randbits(128)
 _SECRET: Final = _SEED.to_bytes(16, "little")
-SIGN: Final = np.uint64(1 << 63)
+_SIGN: Final = np.uint64(1 << 63)
 _LOW_HALF: Final = np.uint64(0xFFFF_FFFF)
 _HALF: Final = np.uint64(32)
 _BATCH_ROWS: Final = 1 << 18
-# A longer text is a digest first, so that no column needs more numbers than this.
+# Longer texts are replaced by a digest, so that no column needs more random numbers than this.
 _MOST_BYTES: Final = 256
 _NUMBERS: Final = 2 + _MOST_BYTES // 4 + 4
 _LENGTH, _IS_NULL, _FIRST = 0, 1, 2
@@ -37,21 +37,21 @@ _DIGEST: Final = _FIRST + _MOST_BYTES // 4
 
 
 class Fingerprints(NamedTuple):
-    """One fingerprint for each row, as two halves; `low` is None where that half is zero for all.
+    """A fingerprint for each row, as two halves; `low` is None where it is zero for all rows.
 
-    For a key of one whole number, date or time the order of `high` is the key's.
+    For a key of one whole number, date or time, `high` sorts as the keys do.
     """
 
     high: Words
     low: Words | None
 
     def take(self, numbers: Any) -> Fingerprints:
-        """Those of some rows, by number or by mask."""
+        """The fingerprints of some rows, by number or by mask."""
         return Fingerprints(self.high[numbers], None if self.low is None else self.low[numbers])
 
 
 def has_fingerprints(kind: pa.DataType) -> bool:
-    """Whether values of this type have fingerprints: lists and structures of such have, maps have not."""
+    """Whether values of this type have fingerprints; maps have none, nor lists or structures with maps."""
     types = pa.types
     if _is_nested(kind):
         return all(has_fingerprints(kind.field(number).type) for number in range(kind.num_fields))
@@ -64,7 +64,7 @@ def has_fingerprints(kind: pa.DataType) -> bool:
 
 
 def fingerprints(keys: pa.Table) -> Fingerprints:
-    """The fingerprint of each row over all columns, of which there is at least one.
+    """The fingerprint of each row over all columns, at least one.
 
     Keys compare as Spark compares them: -0.0 equals 0.0, and NaN equals NaN. Columns must have the same types
     wherever fingerprints are compared.
@@ -93,8 +93,8 @@ def _low(keys: Fingerprints) -> Words:
 
 def _of_batch(batch: pa.RecordBatch) -> Fingerprints:
     if batch.num_columns == 1 and are_whole(batch.schema.field(0).type):
-        values, nulls = whole_numbers(batch.column(0)), nulls_of(batch.column(0))
-        high = values.view(np.uint64) ^ SIGN
+        values, nulls = _whole_numbers(batch.column(0)), _nulls_of(batch.column(0))
+        high = values.view(np.uint64) ^ _SIGN
         return Fingerprints(high, None) if nulls is None else Fingerprints(np.where(nulls, 0, high), nulls)
     high, low = np.zeros(batch.num_rows, np.uint64), np.zeros(batch.num_rows, np.uint64)
     for number, column in enumerate(batch.columns):
@@ -112,20 +112,20 @@ def _multipliers(column: int) -> tuple[Words, Words]:
 
 
 def are_whole(kind: pa.DataType) -> bool:
-    """Whether values of this type are whole numbers to us: dates, times and truth values too."""
+    """Whether values of this type are handled as whole numbers; dates, times and booleans are."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind) or types.is_boolean(kind))
 
 
-def whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Such values as numbers; NULL is any."""
+def _whole_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Such values as numbers, with any number for NULL."""
     if pa.types.is_date32(column.type):
         column = column.view(pa.int32())
     values: np.ndarray[Any, np.dtype[np.int64]] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return values
 
 
-def nulls_of(column: pa.Array) -> Words | None:
+def _nulls_of(column: pa.Array) -> Words | None:
     """One for NULL and zero for a value; None if there is no NULL."""
     if not column.null_count:
         return None
@@ -133,41 +133,41 @@ def nulls_of(column: pa.Array) -> Words | None:
     return nulls
 
 
-_Rows: TypeAlias = Any  # a mask, numbers, or all of them
+_Selection: TypeAlias = Any  # of rows: a mask, numbers, or all of them
 _ALL: Final = slice(None)
 
 
-def _words_of(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
-    """Which multiplier, of which rows, and their words, for one column; a word that is not given is zero."""
-    nulls, kind = nulls_of(column), column.type
+def _words_of(column: pa.Array) -> Iterator[tuple[int, _Selection, Words]]:
+    """For one column: the number of a multiplier, rows, and their words. Words that are not yielded are zero."""
+    nulls, kind = _nulls_of(column), column.type
     if nulls is not None:
         yield _IS_NULL, _ALL, nulls
     if _is_nested(kind):
         column = _packed(column)
     elif nulls is not None:
-        # A NULL may lie on any value.
+        # Below a NULL there may be any value.
         column = column.fill_null(_zero(kind))
     if pa.types.is_decimal128(kind):
-        low, high = halves_of_decimals(column)
+        low, high = _halves_of_decimals(column)
         yield from _halves(_FIRST, _ALL, low)
         yield from _halves(_FIRST + 2, _ALL, high)
     elif are_whole(kind):
-        yield from _halves(_FIRST, _ALL, whole_numbers(column).view(np.uint64))
+        yield from _halves(_FIRST, _ALL, _whole_numbers(column).view(np.uint64))
     elif pa.types.is_floating(kind):
-        yield from _halves(_FIRST, _ALL, plain_floats(column).view(np.uint64))
+        yield from _halves(_FIRST, _ALL, _plain_floats(column).view(np.uint64))
     else:
         yield from _words_of_texts(column.cast(pa.large_binary()))
 
 
-def plain_floats(column: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Floats, none of them NULL, of which equal ones have the same bits."""
-    # Adding 0.0 makes -0.0 zero; any NaN becomes the one of NumPy.
+def _plain_floats(column: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Floats without NULL, with the same bits where they are equal."""
+    # Adding 0.0 turns -0.0 into 0.0; every NaN becomes NumPy's.
     values = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
     return np.where(np.isnan(values), np.nan, values)
 
 
-def halves_of_decimals(column: pa.Array) -> tuple[Words, Words]:
-    """The lower and the higher half of 128 bits in two's complement; NULL is any."""
+def _halves_of_decimals(column: pa.Array) -> tuple[Words, Words]:
+    """The lower and the higher half of 128 bits in two's complement, with any value for NULL."""
     values = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
     return values[0::2], values[1::2]
 
@@ -177,9 +177,9 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def _packed(column: pa.Array) -> pa.Array:
-    """Lists or structures as texts: the fingerprints of what is in them, 16 bytes each."""
+    """Lists or structures as binary values: the fingerprints of their elements, 16 bytes each."""
     if pa.types.is_struct(column.type):
-        # A field of a NULL is NULL here, whatever lies below.
+        # flatten() makes a field of a NULL structure NULL, whatever value is below.
         within, lengths = pa.table(column.flatten(), names=list(map(str, range(column.type.num_fields)))), None
     else:
         within = pa.table([column.flatten()], names=["element"])
@@ -202,8 +202,8 @@ def _zero(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(False if types.is_boolean(kind) else 0, kind)
 
 
-def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
-    starts, lengths, eights = bytes_of(column)
+def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Selection, Words]]:
+    starts, lengths, eights = _bytes_of(column)
     yield _LENGTH, _ALL, lengths.astype(np.uint64)
     is_long = lengths > _MOST_BYTES
     if is_long.any():
@@ -211,16 +211,16 @@ def _words_of_texts(column: pa.Array) -> Iterator[tuple[int, _Rows, Words]]:
         lengths = np.where(is_long, 0, lengths)
     for position in range(0, int(lengths.max(initial=0)), 8):
         left = lengths - position
-        rows: _Rows = _ALL if left.min() > 0 else np.flatnonzero(left > 0)
+        rows: _Selection = _ALL if left.min() > 0 else np.flatnonzero(left > 0)
         words = eights[starts[rows] + position]
         beyond = 64 - 8 * np.minimum(left[rows], 8).astype(np.uint64)
         yield from _halves(_FIRST + position // 4, rows, words << beyond >> beyond)
 
 
-def bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Words]:
-    """Where each text of a `large_binary` array begins and how many bytes it has; eight bytes from any byte on.
+def _bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Words]:
+    """Start and length in bytes of each text of a `large_binary` array, and the eight bytes from any byte on.
 
-    Behind the end of the last one there are zeros.
+    The end is padded with zeros.
     """
     _, offset_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -231,7 +231,7 @@ def bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
     return offsets[:-1] - first, np.diff(offsets), eights
 
 
-def _words_of_long_texts(column: pa.Array, rows: np.ndarray[Any, Any]) -> Iterator[tuple[int, _Rows, Words]]:
+def _words_of_long_texts(column: pa.Array, rows: np.ndarray[Any, Any]) -> Iterator[tuple[int, _Selection, Words]]:
     texts = (column[int(row)].as_buffer() for row in rows)
     digests = b"".join(hashlib.blake2b(text, digest_size=16, key=_SECRET).digest() for text in texts)
     words = np.frombuffer(digests, np.uint64)
@@ -239,6 +239,6 @@ def _words_of_long_texts(column: pa.Array, rows: np.ndarray[Any, Any]) -> Iterat
     yield from _halves(_DIGEST + 2, rows, words[1::2])
 
 
-def _halves(index: int, rows: _Rows, words: Words) -> Iterator[tuple[int, _Rows, Words]]:
+def _halves(index: int, rows: _Selection, words: Words) -> Iterator[tuple[int, _Selection, Words]]:
     yield index, rows, words & _LOW_HALF
     yield index + 1, rows, words >> _HALF

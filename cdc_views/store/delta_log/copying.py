@@ -14,18 +14,18 @@ _VERSION: Final = re.compile(r"^(\d{20})\.")
 
 
 def copy_table(root: Path, path: str, version: int, to: str) -> None:
-    """Copy a version, with all before it, to another path below the warehouse. The copy is complete or not there."""
+    """Copy a version and all earlier ones to another path below the warehouse. The copy is complete or absent."""
     draft = root / f"{to}.draft"
     shutil.rmtree(draft, ignore_errors=True)
 
-    def left_out(folder: str, names: list[str]) -> set[str]:
+    def skipped(folder: str, names: list[str]) -> set[str]:
         if Path(folder).name != LOG_FOLDER:
-            # A checkpoint that the engine is about to make, which may be gone before it is copied.
+            # The draft of a checkpoint that the engine is writing may be gone before it is copied.
             return {name for name in names if name.endswith(".tmp")}
-        # Without the name of the last checkpoint readers list the log, which is shorter now.
+        # `_last_checkpoint` may name a later version; without it readers list the log.
         return {name for name in names if not (found := _VERSION.match(name)) or int(found[1]) > version}
 
-    shutil.copytree(root / path, draft, ignore=left_out)
+    shutil.copytree(root / path, draft, ignore=skipped)
     durable.sync_tree(draft)
     draft.rename(root / to)
     durable.sync((root / to).parent)
