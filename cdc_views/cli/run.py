@@ -15,7 +15,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import CurrentCapture, current_capture
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.initial import capture_or_resume
-from cdc_views.engine.capture.preflight import require_known_tables, require_ready
+from cdc_views.engine.capture.readiness import require_known_tables, require_ready
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.input.bulk import warm_up
 from cdc_views.engine.input.read_ahead import ReadAhead

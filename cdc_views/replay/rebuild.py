@@ -31,19 +31,19 @@ from cdc_views.engine.service.engine import open_log
 from cdc_views.engine.service.lock import holder
 from cdc_views.engine.spark.session import session_for
 from cdc_views.engine.upkeep.rebuilds import Unfinished
-from cdc_views.engine.views.declare import view_path
+from cdc_views.engine.views.view_tables import view_path
 from cdc_views.errors import BadReplay, ForeignCommit, LogGap, RowsLost, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
-from cdc_views.replay.compare import TableDifference, compare_tables
+from cdc_views.replay.diff_report import TableDifference, compare_tables
 from cdc_views.replay.exchange import exchange, in_place_of_the_engine
 from cdc_views.replay.origin import Origin
 from cdc_views.replay.plan import RebuildPlan, plan_rebuild, start_offsets
-from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, steps
-from cdc_views.replay.snapshot import snapshot_rows
+from cdc_views.replay.shadow_tables import FIRST_ATTEMPT, Reached, Shadows, stamp_of, steps
+from cdc_views.replay.snapshot_rows import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control.control_log import ControlRecord, last_published, read_control

@@ -21,12 +21,12 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.config import Settings
 from cdc_views.engine.capture import broken
+from cdc_views.engine.capture.capture_removal import Removal, remove_capture
 from cdc_views.engine.capture.captures import Capture, CurrentCapture, Reset, all_captures, current_capture
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.generation import generation_facts, require_same_source, require_same_tables
 from cdc_views.engine.capture.initial import Shown, capture_or_resume
-from cdc_views.engine.capture.preflight import require_met
-from cdc_views.engine.capture.removal import Removal, remove_capture
+from cdc_views.engine.capture.readiness import require_met
 from cdc_views.engine.input.read_ahead import ReadAhead
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.lock import WarehouseLock, only_reset, require_no_engine

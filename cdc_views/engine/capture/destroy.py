@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cdc_views.config import Settings
+from cdc_views.engine.capture.capture_removal import Removal, remove_capture
 from cdc_views.engine.capture.captures import all_captures, current_capture
-from cdc_views.engine.capture.removal import Removal, remove_capture
 from cdc_views.engine.service.lock import only_reset, require_no_engine
 from cdc_views.source.connection import connect
 from cdc_views.source.removal import KEPT, remove_from_source

@@ -7,10 +7,10 @@ from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import remembering
+from cdc_views.engine.capture.capture_removal import LET_GO_S
 from cdc_views.engine.capture.captures import SOURCE, known_takeover
 from cdc_views.engine.capture.generation import known_placeholder, require_same_source
 from cdc_views.engine.capture.mirrored import read_mirrored
-from cdc_views.engine.capture.removal import LET_GO_S
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import Connect
 from cdc_views.log.connector import connector_config

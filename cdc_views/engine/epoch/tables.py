@@ -11,8 +11,8 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.quarantine import Quarantine
 from cdc_views.engine.upkeep.rebuilds import SEPARATOR
-from cdc_views.engine.views.relations import VIEW_FOLDER
-from cdc_views.engine.views.text_columns import TextColumns, text_columns
+from cdc_views.engine.views.analysis import TextColumns, text_columns
+from cdc_views.engine.views.view_tables import VIEW_FOLDER
 from cdc_views.log.record import Offsets, offsets_by_partition
 from cdc_views.lsn import Lsn
 from cdc_views.metrics import UpkeepDone
