@@ -22,7 +22,7 @@ from cdc_views.engine.input.read_ahead import ReadAhead
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
-from cdc_views.engine.spark.session import Driver, driver_beside
+from cdc_views.engine.spark.driver import Driver, background_driver
 from cdc_views.errors import RequestFailed
 from cdc_views.lsn import Lsn
 from cdc_views.replay.reset import continue_reset
@@ -58,7 +58,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
         expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
-    with driver_beside(settings.engine, jars, _prepare(current)) as driver:
+    with background_driver(settings.engine, jars, _prepare(current)) as driver:
         if current.is_unfinished:
             say(f"continuing the reset to capture {current.capture.number}")
             continue_reset(base, driver.session, SHOWN)

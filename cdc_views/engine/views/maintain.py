@@ -21,7 +21,7 @@ from cdc_views.engine.epoch.parallel import in_parallel
 from cdc_views.engine.epoch.tables import Tables
 from cdc_views.engine.input.quarantine import NAME as QUARANTINE
 from cdc_views.engine.spark.jobs import job_group
-from cdc_views.engine.spark.session import require_alive
+from cdc_views.engine.spark.lost_driver import require_alive
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.strategies import STRATEGIES, Recompute

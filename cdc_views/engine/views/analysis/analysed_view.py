@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from cdc_views.engine.spark.session import require_alive
+from cdc_views.engine.spark.lost_driver import require_alive
 from cdc_views.engine.views.analysis.determinism import check_determinism
 from cdc_views.engine.views.analysis.dialect_notes import notes
 from cdc_views.engine.views.analysis.plan_tree import AnalysedPlan
