@@ -1,4 +1,4 @@
-"""The initial snapshot of a capture: until it is in the log, with the tables read meanwhile."""
+"""The initial snapshot of a capture: waits until it is in the log, and reads the tables meanwhile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The tables of a project as their mirrors have them, which is not always what the catalog says now.
+"""The tables of a project as their mirrors have them, which may differ from what the catalog says now.
 
 A table that is stopped, or that was changed while no engine was running, is described as it was when its mirror was
-made: that is in the last takeover. The log says when it was changed, and the engine stops that table there.
+created; the last takeover has that description. The log says where the table was changed, and the engine stops it
+there.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from cdc_views.stopped import StoppedTable, stopped_in
 from cdc_views.store.control.control_log import PUBLISHING, ControlRecord
 
 TABLES: Final = "tables"
-"""In the detail of a takeover: each table as its mirror was made of it."""
+"""In the detail of a takeover: each table as it was when its mirror was created."""
 
 
 @dataclass(frozen=True)
 class Mirrored:
-    """The tables in the order of the settings. `stopped` and `changed` are described as their mirrors were made.
+    """The tables in the order of the settings. `stopped` and `changed` tables are described by their mirrors.
 
-    `changed` are no longer so in the catalog: the error is what is known of it before the log was read.
+    `changed` are tables that are different in the catalog now, each with the error that is known before the log is
+    read.
     """
 
     sources: list[SourceTable]
@@ -38,12 +40,12 @@ class Mirrored:
 
     @property
     def held(self) -> frozenset[TableName]:
-        """The tables of which the catalog does not matter any more."""
+        """The tables whose description in the catalog no longer matters."""
         return frozenset({*self.stopped, *self.changed})
 
 
 def read_mirrored(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Mirrored:
-    """Describe the tables; `records` are those of the control log, none for a new generation.
+    """Describe the tables. `records` are those of the control log; none for a new generation.
 
     Raises UnknownTable and UnsupportedType for a table that has no mirror yet.
     """
@@ -62,7 +64,7 @@ def read_mirrored(settings: Settings, connection: Connection, records: Sequence[
         else:
             try:
                 found = _described(settings, connection, name)
-                # Another form of the same columns comes of a setting, or of this version: a start refuses that.
+                # Only the form of the mirror may differ, because of a setting or this version: a start refuses that.
                 error = None if found.fingerprint() == mirrored.fingerprint() else changed_since(name)
             except (UnknownTable, UnsupportedType) as refused:
                 error = changed_since(name, refused.message)
@@ -73,13 +75,13 @@ def read_mirrored(settings: Settings, connection: Connection, records: Sequence[
 
 
 def tables_detail(sources: Iterable[SourceTable]) -> dict[str, Any]:
-    """The tables as a takeover keeps them, as JSON."""
+    """The tables as the detail of a takeover has them, as JSON."""
     return {str(source.name): asdict(replace(source, placeholder=None)) for source in sources}
 
 
 def _described(settings: Settings, connection: Connection, name: TableName) -> SourceTable:
     table = read_tables(connection, [name], settings.source.columns)[name]
-    arrow_schema(table)  # a type that has no exact form is refused here
+    arrow_schema(table)  # refuses a type that cannot be mirrored exactly
     return table
 
 
@@ -92,7 +94,7 @@ def published_of(records: Sequence[ControlRecord], known: ControlRecord | None) 
 
 
 def _tables_of(takeover: ControlRecord) -> dict[TableName, SourceTable]:
-    """The tables that a takeover keeps; none in one of an earlier version."""
+    """The tables in the detail of a takeover; a takeover of an earlier version has none."""
     found = map(_table, takeover.detail.get(TABLES, {}).values())
     return {table.name: table for table in found}
 
