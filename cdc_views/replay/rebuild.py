@@ -297,7 +297,7 @@ class _Rebuild:
         return {record.epoch: record for record in read_control(self._root) if record.published_at is not None}
 
     def _target(self, position: Lsn) -> ControlRecord | None:
-        """The last published epoch, if it is not before this position; else one that is waited for, or made."""
+        """The last published epoch once it holds this position: waits for the engine, or runs one where none runs."""
         while not (newest := last_published(self._root)).holds(position):
             if holder(self._root) is not None:
                 time.sleep(_POLL_S)

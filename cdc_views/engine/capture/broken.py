@@ -1,4 +1,4 @@
-"""Remembers that the history of the log is broken, in a file beside the control log.
+"""Remembers that the history of the log is broken, in a file in the folder of the control log.
 
 A later start may not notice: the connector continues after the lost changes, and then slot, stored offsets and topics
 agree again.

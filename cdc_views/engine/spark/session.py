@@ -101,7 +101,7 @@ def _running_jvm(conf: Mapping[str, str]) -> Jvm:
 
 
 def _forget_jvm() -> None:
-    """End the JVM and make pyspark forget it: pyspark would go on calling it."""
+    """End the JVM and make pyspark forget it, or pyspark would keep calling it."""
     global _jvm
     if _jvm is not None:
         _jvm.end()
