@@ -22,7 +22,7 @@ from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
 from cdc_views.config import INTERPRETED, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.programs import Program, engine
-from cdc_views.engine.capture.preflight import fix
+from cdc_views.engine.capture.readiness import fix
 from cdc_views.engine.capture.start import forget_capture
 from cdc_views.engine.service.patience import AWAY
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning, ServiceKilled, WarehouseLocked

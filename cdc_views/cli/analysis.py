@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from cdc_views.config import EngineSettings
 from cdc_views.engine.capture.declared import Declared
 from cdc_views.engine.spark.session import start_session
-from cdc_views.engine.views.declare import AnalysedView, analyse_views
+from cdc_views.engine.views.analysis import AnalysedView
+from cdc_views.engine.views.project_analysis import analyse_views
 from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.plan.compiled import CompiledView

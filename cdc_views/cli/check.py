@@ -12,7 +12,7 @@ from cdc_views.cli.output import output_options, print_rows
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.engine.capture.declared import declare
-from cdc_views.engine.capture.preflight import findings, fix
+from cdc_views.engine.capture.readiness import findings, fix
 from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.source.connection import connect

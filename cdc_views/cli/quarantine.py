@@ -8,7 +8,7 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.log_offset import LogOffset
-from cdc_views.replay import quarantine as events
+from cdc_views.replay import bad_events
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.store.control import ControlRecord
@@ -37,7 +37,7 @@ def list_events(project: Project, form: str | None) -> None:
     rows = [
         {"table": each.table, **each.place._asdict(), "key": _key(each.record.key()), "state": each.state,
          "epoch": each.epoch, "reason": each.reason}
-        for each in events.listed(project.warehouse())
+        for each in bad_events.listed(project.warehouse())
     ]  # fmt: skip
     print_rows(rows, COLUMNS, form)
 
@@ -52,7 +52,7 @@ def retry(project: Project, place: tuple[str, ...]) -> None:
     """
     settings = current_settings(project.settings())
     java_command()
-    _report(events.retry(settings, delta_jars(), _place(place) if place else None))
+    _report(bad_events.retry(settings, delta_jars(), _place(place) if place else None))
 
 
 @quarantine.command()
@@ -65,7 +65,7 @@ def discard(project: Project, place: tuple[str, ...]) -> None:
     """
     settings = current_settings(project.settings())
     java_command()
-    _report(events.discard(settings, delta_jars(), _place(place)))
+    _report(bad_events.discard(settings, delta_jars(), _place(place)))
 
 
 def _place(words: tuple[str, ...]) -> LogOffset:

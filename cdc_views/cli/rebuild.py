@@ -11,7 +11,7 @@ from cdc_views.cli.output import json_value, print_rows
 from cdc_views.cli.progress import ShownProgress
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.errors import BadReplay
-from cdc_views.replay.compare import TableDifference
+from cdc_views.replay.diff_report import TableDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
 from cdc_views.replay.rebuild import rebuild as make_anew

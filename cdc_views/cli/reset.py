@@ -8,7 +8,7 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.progress import SHOWN, say
 from cdc_views.cli.run import report
 from cdc_views.engine.input.bulk import warm_up
-from cdc_views.engine.spark.session import driver_beside
+from cdc_views.engine.spark.driver import background_driver
 from cdc_views.replay.reset import remove_left
 from cdc_views.replay.reset import reset as reset_project
 from cdc_views.stack.fetch import delta_jars
@@ -37,7 +37,7 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
         click.confirm(
             f"Take a new snapshot of {tables} tables and replace all mirrors and views?", abort=True, err=True
         )
-    with driver_beside(settings.engine, delta_jars(), warm_up) as driver:
+    with background_driver(settings.engine, delta_jars(), warm_up) as driver:
         published = reset_project(settings, driver.session, SHOWN)
     report(published)
     say("reset: done")

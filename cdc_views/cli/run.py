@@ -15,14 +15,14 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import CurrentCapture, current_capture
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.initial import capture_or_resume
-from cdc_views.engine.capture.preflight import require_known_tables, require_ready
 from cdc_views.engine.capture.read_ahead import ReadAhead
+from cdc_views.engine.capture.readiness import require_known_tables, require_ready
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.input.bulk import warm_up
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
-from cdc_views.engine.spark.session import Driver, driver_beside
+from cdc_views.engine.spark.driver import Driver, background_driver
 from cdc_views.errors import RequestFailed
 from cdc_views.lsn import Lsn
 from cdc_views.replay.reset import continue_reset
@@ -58,7 +58,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
         expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
     # The JVM takes seconds, and so does Debezium.
-    with driver_beside(settings.engine, jars, _prepare(current)) as driver:
+    with background_driver(settings.engine, jars, _prepare(current)) as driver:
         if current.is_unfinished:
             say(f"continuing the reset to capture {current.capture.number}")
             continue_reset(base, driver.session, SHOWN)

@@ -1,7 +1,7 @@
 """From a view's SQL to how it is maintained: what is refused, its key, its strategy. No Spark here.
 
 support.py    refuses queries whose result is not a function of their tables, with file, line and column
-refusals.py   the reasons and hints of refusals, also for engine/views/determinism.py
+refusals.py   the reasons and hints of refusals, also for engine/views/analysis/determinism.py
 relation.py   what is known of a relation: columns, types, key; and how names in a FROM are resolved
 joins.py      the key of a join, from the keys of its sides
 keys.py       which columns identify a view's rows, if that can be proven

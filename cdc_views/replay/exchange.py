@@ -1,4 +1,4 @@
-"""Having something done by the running engine, or in its place where none runs."""
+"""Sends a request to the running engine, or carries it out in this process where no engine runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ TRIES: Final = 3
 
 
 def exchange(settings: Settings, spark: Callable[[], SparkSession], request: Request) -> ControlRecord:
-    """Have the request done and return the record that says so. A session is asked for where no engine runs.
+    """Have the request carried out; returns its record in the control log. `spark` is called where no engine runs.
 
-    Raises what the engine answers, or raises itself; WarehouseUnusable.
+    Raises the error that the engine answers or that its start raises, StoreError, WarehouseUnusable.
     """
     with touching(settings.warehouse):
         return _exchange(settings, spark, request)
@@ -42,27 +42,25 @@ def _exchange(settings: Settings, spark: Callable[[], SparkSession], request: Re
             except WarehouseLocked:
                 if last:
                     raise
-        # Whoever did it, and whether or not it lived to say so.
+        # The record counts, whoever wrote it, even if the engine ended before it answered.
         done = find_swap(read_control(settings.warehouse), request.id)
         if done is not None:
             return done
-    raise StoreError(f"the engine has ended {TRIES} times without an answer", hint="see what it has printed")
+    raise StoreError(f"the engine ended {TRIES} times without an answer", hint="see the engine's log")
 
 
 def _do(settings: Settings, spark: SparkSession, request: Request) -> None:
     if isinstance(request, QuarantineRequest):
-        with in_place_of_the_engine(settings, spark) as engine:
+        with engine_here(settings, spark) as engine:
             engine.amend(request)
     else:
-        with in_place_of_the_engine(settings, spark, request) as engine:
+        with engine_here(settings, spark, request) as engine:
             engine.swap()
 
 
 @contextmanager
-def in_place_of_the_engine(
-    settings: Settings, spark: SparkSession, request: SwapRequest | None = None
-) -> Iterator[Engine]:
-    """An engine in this process, where none runs. Raises WarehouseLocked, and what a start raises."""
+def engine_here(settings: Settings, spark: SparkSession, request: SwapRequest | None = None) -> Iterator[Engine]:
+    """An engine in this process, where no other runs. Raises WarehouseLocked, and as a start does."""
     resume_capture(settings)
     with Engine(settings, spark, request=request) as engine:
         yield engine

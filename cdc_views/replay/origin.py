@@ -1,4 +1,4 @@
-"""From where a rebuild reads the log."""
+"""Where a rebuild starts to read the log."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OFFSET: Final = re.compile(r"offset:([^/\s]+)/(\d+)/(\d+)")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a rebuild begins.
+    """Where a rebuild starts.
 
-    earliest    with nothing, at the first offset of each topic
-    snapshot    with the rows that Postgres holds now
-    epoch       with the mirrors of `epoch`, at the offsets up to which that epoch holds the log
-    offset      as epoch, but in `partition` at `offset`
+    earliest    with empty mirrors, at the first offset of each topic
+    snapshot    with the rows that Postgres has now
+    epoch       with the mirrors of `epoch`, at the end offsets of that epoch
+    offset      as epoch, but at `offset` in `partition`
     """
 
     kind: Literal["earliest", "snapshot", "epoch", "offset"]
@@ -44,13 +44,13 @@ def parse_origin(start: str, onto: str | None = None) -> Origin:
     if offset := _OFFSET.fullmatch(start):
         if onto is None:
             raise BadReplay(
-                f'"{start}" without an epoch to replay it onto',
-                hint="what comes before an offset is in no other place than an epoch: add --onto epoch:N",
+                f'"{start}" needs an epoch to replay onto',
+                hint="only an epoch holds the rows from before the offset: add --onto epoch:N",
             )
         partition = TopicPartition(offset[1], int(offset[2]))
         return Origin("offset", _epoch(onto, "--onto"), partition, int(offset[3]))
     if onto is not None:
-        raise BadReplay(f'--onto "{onto}" with --from "{start}"', hint="--onto goes with --from offset:... only")
+        raise BadReplay(f'--onto "{onto}" with --from "{start}"', hint="use --onto only with --from offset:...")
     if start in _WITHOUT_EPOCH:
         return _WITHOUT_EPOCH[start]
     return Origin("epoch", _epoch(start, "--from"))
@@ -60,7 +60,7 @@ def _epoch(text: str, option: str) -> int:
     found = _EPOCH.fullmatch(text)
     if found is None:
         raise BadReplay(
-            f'{option} is "{text}", which is no place to rebuild from',
+            f'{option} is "{text}", which is not an origin of a rebuild',
             hint="wanted earliest, snapshot, epoch:N or offset:TOPIC/PARTITION/OFFSET with --onto epoch:N",
         )
     return int(found[1])

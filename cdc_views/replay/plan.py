@@ -1,4 +1,4 @@
-"""What a rebuild makes anew, and whether it can."""
+"""Which tables a rebuild covers, from which offsets, and whether that is possible."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cdc_views.store.control import ControlRecord, last_takeover
 
 @dataclass(frozen=True)
 class RebuildPlan:
-    """Mirrors and views to make anew, parents before children.
+    """The mirrors and views to rebuild, parents before children.
 
-    A view needs every table below it, read again too: one that was made of the live mirrors would only prove that
-    they have not changed since.
+    A view is rebuilt together with every table below it: over the live mirrors it would only prove that they have not
+    changed since.
     """
 
     origin: Origin
@@ -38,12 +38,12 @@ class RebuildPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every table to be made anew, as the manifest names it."""
+        """Every table to rebuild, by its name in the manifest."""
         return (*(str(source.name) for source in self.sources), *(view.definition.name for view in self.views))
 
 
 def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin) -> RebuildPlan:
-    """Find out what the named tables and views need; None stands for all. Raises UnknownView, BadReplay, BadView."""
+    """Plan the rebuild of the named tables and views (None: all). Raises UnknownView, BadReplay, BadView."""
     sources = {str(source.name): source for source in declared.sources}
     views = {view.definition.name: view for level in declared.levels for view in level}
     wanted: set[str] = set()
@@ -62,9 +62,9 @@ def plan_rebuild(declared: Declared, names: Iterable[str] | None, origin: Origin
 
 
 def start_offsets(plan: RebuildPlan, log: Log, records: list[ControlRecord]) -> Offsets:
-    """Where the log of each table to be made anew is read from.
+    """The offsets from which the log of each table is read.
 
-    Raises NotSelfContained, BadReplay for an epoch that was not published, LogGap where it would leave a gap.
+    Raises NotSelfContained, BadReplay for an epoch that was not published, LogGap if events would be skipped.
     """
     partitions = log.partitions_of([source.name for source in plan.sources])
     if plan.origin.kind == "earliest":
@@ -89,11 +89,11 @@ def start_offsets(plan: RebuildPlan, log: Log, records: list[ControlRecord]) -> 
 def _require_none_stopped(declared: Declared, wanted: Collection[str]) -> None:
     for name in (*declared.stopped, *declared.changed):
         if str(name) in wanted:
-            raise BadReplay(f'table "{name}" is stopped: a change of it cannot be applied', hint=RESET)
+            raise BadReplay(f'table "{name}" is stopped: one of its changes cannot be applied', hint=RESET)
 
 
 def _known(name: str, sources: Iterable[str], views: Iterable[str]) -> str:
-    with suppress(ValueError):  # it is no name of a table
+    with suppress(ValueError):  # not the name of a table
         for known in (name, str(TableName.parse(name))):
             if known in sources or known in views:
                 return known
@@ -106,7 +106,7 @@ def _require_self_contained(source: SourceTable, log: Log, begin: Offsets) -> No
     reasons = why_not_self_contained(source, log.topic_of(source.name), begin)
     if reasons:
         raise NotSelfContained(
-            f'table "{source.name}" cannot be made anew from its log alone: {"; ".join(reasons)}', hint=FROM_SNAPSHOT
+            f'table "{source.name}" cannot be rebuilt from its log alone: {"; ".join(reasons)}', hint=FROM_SNAPSHOT
         )
 
 
@@ -136,19 +136,19 @@ def _move(start: dict[TopicPartition, int], origin: Origin, begin: Offsets) -> N
     assert offset is not None
     if partition not in start:
         raise BadReplay(
-            f'partition "{partition}" is of no table that is to be made anew',
+            f'partition "{partition}" belongs to no table of this rebuild',
             hint="they are " + ", ".join(map(str, sorted(start))),
         )
     if offset > start[partition]:
         raise LogGap(
             f'partition "{partition}": offset {offset} leaves a gap after epoch {origin.epoch}, '
             f"which holds the log up to offset {start[partition]}",
-            hint=f"replay from offset {start[partition]} or one before it, or onto a later epoch",
+            hint=f"replay from offset {start[partition]} or an earlier one, or onto a later epoch",
         )
     if start[partition] - offset > MOST_REPLAYED:
         raise BadReplay(
             f"offset {offset} is {start[partition] - offset} before the end of epoch {origin.epoch} in partition "
-            f'"{partition}", wanted at most {MOST_REPLAYED} to be read at once',
+            f'"{partition}", wanted at most {MOST_REPLAYED} to replay at once',
             hint="replay onto an earlier epoch",
         )
     if offset < begin[partition]:

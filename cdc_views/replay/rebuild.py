@@ -1,7 +1,7 @@
-"""A rebuild: tables made anew from the log beside the live ones, compared with them, and put in their place.
+"""A rebuild: shadow tables are built from the log, compared with the live tables, and swapped in.
 
-Nothing that readers see changes before the swap, which is one record of the control log. The engine
-goes on meanwhile; where none runs, the swap is done in its place.
+Readers see no change before the swap, which is one record of the control log. The engine continues meanwhile. Where
+none runs, this process does the swap.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from cdc_views.engine.service.engine import open_log
 from cdc_views.engine.service.lock import holder
 from cdc_views.engine.spark.session import session_for
 from cdc_views.engine.upkeep.rebuilds import Unfinished
-from cdc_views.engine.views.declare import view_path
+from cdc_views.engine.views.view_tables import view_path
 from cdc_views.errors import BadReplay, ForeignCommit, LogGap, RowsLost, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
-from cdc_views.replay.compare import TableDifference, compare_tables
-from cdc_views.replay.exchange import exchange, in_place_of_the_engine
+from cdc_views.replay.diff_report import TableDifference, compare_tables
+from cdc_views.replay.exchange import engine_here, exchange
 from cdc_views.replay.origin import Origin
 from cdc_views.replay.plan import RebuildPlan, plan_rebuild, start_offsets
-from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, steps
-from cdc_views.replay.snapshot import snapshot_rows
+from cdc_views.replay.shadow_tables import FIRST_ATTEMPT, Reached, ShadowTables, stamp_of, steps
+from cdc_views.replay.snapshot_rows import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
 from cdc_views.store.control import ControlRecord, Standby, last_published, read_control
@@ -53,19 +53,19 @@ from cdc_views.store.warehouse import Warehouse
 
 Note = Callable[[str], None]
 
-# Behind the published epoch by fewer than this, a rebuild has caught up: the swap reads the rest.
+# A rebuild that is fewer offsets behind the published epoch has caught up: the swap reads the rest.
 FEW_OFFSETS: Final = 10_000
-# Snapshots that are taken before an event that leaves a value out is given up on.
+# The number of snapshots that are tried if an event lacks a value that the snapshot no longer has.
 TRIES: Final = 3
 _POLL_S: Final = 0.2
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rebuild has found and done.
+    """The result of a rebuild.
 
-    `differences` are as of `compared_at`; both are None where nothing could be compared. `swapped` is the record that
-    published the new tables.
+    `differences` are as of the epoch `compared_at`; both are None if nothing could be compared. `swapped` is the record
+    that published the shadow tables; None without a swap.
     """
 
     id: str
@@ -75,12 +75,12 @@ class Outcome:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the live tables were equal to those made anew."""
+        """Whether the live tables were compared and are equal to the shadow tables."""
         return self.differences is not None and all(difference.is_equal for difference in self.differences)
 
 
 class _NoMarker:
-    """This side of the log only reads it."""
+    """Stands for the marker of a log that is only read."""
 
     writer = ""
 
@@ -101,10 +101,10 @@ def rebuild(
     on_progress: OnProgress,
     note: Note,
 ) -> Outcome:
-    """Make the named tables and views anew (None: all), compare them, and swap them in if asked to.
+    """Rebuild the named tables and views (None: all), compare them with the live ones, and swap them in if `swap`.
 
-    Raises NotSelfContained, BadReplay, UnknownView, LogGap, TableUnavailable, UnresolvedToast, RebuildRunning,
-    WarehouseUnusable, and what a swap raises.
+    `jars` are Delta's; `note` gets a line about each step. Raises NotSelfContained, BadReplay, UnknownView, LogGap,
+    TableUnavailable, UnresolvedToast, RebuildRunning, WarehouseUnusable, and as a swap does.
     """
     with ExitStack() as resources, touching(settings.warehouse):
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
@@ -114,13 +114,13 @@ def rebuild(
         plan = plan_rebuild(declared, names, origin)
         _require_declared_as_published(plan, base)
         log = resources.enter_context(closing(_open_log(settings, declared)))
-        # Before anything is made: what cannot be replayed leaves nothing behind.
+        # Checked before anything is created, so that a refused rebuild leaves nothing behind.
         starts = start_offsets(plan, log, read_control(settings.warehouse))
         _require_readable(plan, settings.warehouse)
         wanted = unfinished.Wanted(plan.names, str(origin), base.generation or "", swap)
         ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:
-            note(f"going on with rebuild {ours.id}")
+            note(f"continuing rebuild {ours.id}")
         faults.point("rebuild.after_plan")
         spark = resources.enter_context(session_for(settings.engine, jars))
         work = _Rebuild(settings, plan, log, starts, spark, ours, on_progress, note)
@@ -128,7 +128,7 @@ def rebuild(
 
 
 class _Rebuild:
-    """One rebuild at work."""
+    """One rebuild in progress."""
 
     def __init__(
         self,
@@ -152,10 +152,10 @@ class _Rebuild:
         self._note = note
 
     def run(self, swap: bool) -> Outcome:
-        """The steps, each of which finds what a killed rebuild has done of it."""
+        """Run the steps. Each finds what a killed rebuild has done of it."""
         if (done := find_swap(read_control(self._root), self._ours.id)) is not None:
             return self._finished(None, None, done)
-        self._shadows = Shadows(
+        self._shadows = ShadowTables(
             self._spark,
             Warehouse(
                 self._root,
@@ -175,7 +175,7 @@ class _Rebuild:
         faults.point("rebuild.after_catch_up")
         differences = None
         if at is not None:
-            self._shadows.compute_views(at)  # 3. over the mirrors made anew, not over the live ones
+            self._shadows.compute_views(at)  # 3. over the shadow mirrors, not over the live ones
             faults.point("rebuild.after_views")
             differences = compare_tables(self._root, self._shadows.tables, at)  # 4. as of that epoch
             faults.point("rebuild.after_comparison")
@@ -211,7 +211,7 @@ class _Rebuild:
                 self._fill_from_epoch(name, epoch, base)
 
     def _can_go_on(self, reached: Reached | None) -> bool:
-        """Whether a mirror that a killed rebuild has left can be caught up from where it is."""
+        """Whether the mirror of a killed rebuild can catch up from what it holds."""
         if reached is None:
             return False
         assert reached.epoch.committed_at is not None
@@ -235,14 +235,14 @@ class _Rebuild:
         if self._plan.origin.kind == "epoch":
             self._shadows.fill(name, rows, stamp_of(epoch))
         else:
-            # Under another attempt than the epoch's, so that it does not pass for what has been replayed.
+            # With another attempt than the epoch's, so that the mirror does not count as replayed up to it.
             self._shadows.fill(name, rows, replace(stamp_of(epoch), attempt=FIRST_ATTEMPT))
             self._shadows.catch_up(self._log, name, self._starts, epoch, at)
         faults.point("rebuild.after_first_mirror")
 
     def _fill_from_snapshot(self, names: Sequence[str]) -> None:
-        base = last_published(self._root)  # before the snapshot, so that what lies between is read again
-        self._note("waiting for the transactions that are open in Postgres, then reading it")
+        base = last_published(self._root)  # before the snapshot, so that changes in between are read again
+        self._note("waiting for the open transactions in Postgres, then reading the tables")
         with exported_snapshot(self._settings.source.dsn.get_secret_value()) as snapshot:
             for name in names:
                 with snapshot_rows(snapshot, self._spark, self._shadows.tables.sources[name]) as rows:
@@ -251,16 +251,16 @@ class _Rebuild:
                 faults.point("rebuild.after_first_mirror")
 
     def _catch_up(self) -> ControlRecord | None:
-        """Bring all mirrors to one published epoch; None if there is none that they can be compared at."""
+        """Bring all mirrors to one published epoch. Returns None if there is no epoch at which to compare them."""
         for is_last in (number == TRIES for number in range(1, TRIES + 1)):
             try:
                 return self._caught_up()
             except UnresolvedToast:
-                # Between the epoch and the snapshot a row has changed its key, or is gone: what an event of then left
-                # out is in neither. Another snapshot is not likely to meet one again.
+                # Between the epoch and the snapshot a row was deleted or changed its key. An unchanged value that an
+                # event in between omits is then in neither. Another snapshot is unlikely to meet such an event again.
                 if self._plan.origin.kind != "snapshot" or is_last:
                     raise
-                self._note("a value of before the snapshot is gone; taking another one")
+                self._note("a value from before the snapshot cannot be resolved; taking another snapshot")
                 self._fill_from_snapshot(list(self._shadows.tables.sources))
         raise AssertionError("unreachable")
 
@@ -297,14 +297,14 @@ class _Rebuild:
         return {record.epoch: record for record in read_control(self._root) if record.published_at is not None}
 
     def _target(self, position: Lsn) -> ControlRecord | None:
-        """The last published epoch, if it is not before this position; else one that is waited for, or made."""
+        """The last published epoch once it holds this position: waits for the engine, or runs one where none runs."""
         while not (newest := last_published(self._root)).holds(position):
             if holder(self._root) is not None:
                 time.sleep(_POLL_S)
                 continue
             self._note("no engine runs: publishing up to the snapshot in its place")
             try:
-                with in_place_of_the_engine(self._settings, self._spark) as engine:
+                with engine_here(self._settings, self._spark) as engine:
                     engine.run(until=position)
             except WarehouseLocked:
                 continue
@@ -314,20 +314,20 @@ class _Rebuild:
         return newest
 
     def _require_exact(self, at: ControlRecord) -> None:
-        """Nothing of the epoch was compacted away before it was read. Raises LogGap, OffsetCompacted."""
+        """Raise LogGap or OffsetCompacted if a part of the epoch was compacted away before it was read."""
         partitions = self._log.partitions_of([source.name for source in self._plan.sources])
         ends = {each: at.offsets[str(each)] for each in partitions}
         self._log.require_repeatable(cut_of(at, ends, ends))
 
     def _request(self) -> SwapRequest:
         reached = self._reached(self._published())
-        standbys = {}
+        shadows = {}
         for name, spec in self._shadows.tables.specs.items():
             mirror = reached.get(name)
-            # A view is compared with its query: from which epoch its rows are does not matter.
+            # A view is recomputed and compared with its stored rows, so the epoch of these rows does not matter.
             epoch, position = (mirror.epoch.epoch, str(mirror.position)) if mirror is not None else (0, None)
-            standbys[name] = Standby(spec.path, self._shadows.standing(name), epoch, position)
-        return SwapRequest(self._ours.id, "swap", standbys)
+            shadows[name] = Standby(spec.path, self._shadows.newest_version(name), epoch, position)
+        return SwapRequest(self._ours.id, "swap", shadows)
 
 
 def _with_placeholder(settings: Settings, declared: Declared) -> Declared:
@@ -343,7 +343,7 @@ def _open_log(settings: Settings, declared: Declared) -> Log:
 
 
 def _require_readable(plan: RebuildPlan, root: Path) -> None:
-    """The mirrors of the epoch that a rebuild begins with are there. Raises TableUnavailable."""
+    """Raise TableUnavailable if a mirror of the epoch that a rebuild starts from cannot be read."""
     if plan.origin.epoch is not None:
         epoch = published_epoch(read_control(root), plan.origin.epoch)
         for source in plan.sources:
@@ -352,7 +352,7 @@ def _require_readable(plan: RebuildPlan, root: Path) -> None:
 
 
 def _require_declared_as_published(plan: RebuildPlan, base: ControlRecord) -> None:
-    """The engine would not know the table of a view that was edited since it started. Raises BadReplay."""
+    """Raise BadReplay if a view was edited since the engine started: the engine would not know its new table."""
     for view in plan.views:
         name = view.definition.name
         published = base.tables.get(name)

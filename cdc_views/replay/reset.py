@@ -1,12 +1,12 @@
-"""A reset: a new generation beside the old one, published in one epoch; then the old slot, topics and connector go.
+"""A reset: a new generation is built beside the old one and published in one epoch; then the old capture is removed.
 
-1. A record of kind `reset` names the new capture: from here on it is the current one (engine/capture/captures.py).
-2. Topics, connector and slot are made, and the initial snapshot is taken.
+1. A record of kind `reset` names the new capture, which is current from here on (engine/capture/captures.py).
+2. Topics, connector and slot are created, and the initial snapshot is taken.
 3. An engine of the new generation publishes its first epoch: new mirrors, and views computed over them. Until then
-   readers have the last epoch of the old one.
+   readers see the last epoch of the old generation.
 4. The old captures are removed, and a second record says so.
-A crash leaves a record that is not done: the next `reset` or `run` continues. If the source or the log has changed
-meanwhile so that the begun capture cannot be used, the next `reset` removes it and begins again.
+A crash leaves a record that is not done, and the next `reset` or `run` continues. If the source or the log has changed
+meanwhile, so that the new capture cannot be used, the next `reset` removes it and starts again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.config import Settings
 from cdc_views.engine.capture import broken
+from cdc_views.engine.capture.capture_removal import Removal, remove_capture
 from cdc_views.engine.capture.captures import Capture, CurrentCapture, Reset, all_captures, current_capture
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.generation import generation_facts, require_same_source, require_same_tables
 from cdc_views.engine.capture.initial import Shown, capture_or_resume
-from cdc_views.engine.capture.preflight import require_met
 from cdc_views.engine.capture.read_ahead import ReadAhead
-from cdc_views.engine.capture.removal import Removal, remove_capture
+from cdc_views.engine.capture.readiness import require_met
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.lock import WarehouseLock, only_reset, require_no_engine
 from cdc_views.errors import (
@@ -46,7 +46,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.slot import read_slot
 from cdc_views.store.control import ControlLog, ControlRecord, last_published, last_takeover
 
-# What makes a begun capture useless; other errors pass, or are met again by another one.
+# Errors that make a started capture useless. Other errors go away, or another capture would meet them too.
 OUTDATED: Final = (LogError, PreflightFailed, BadConfig, SchemaChanged, TableTruncated, TableUnavailable)
 
 Session = Callable[[], SparkSession]
@@ -56,7 +56,7 @@ def reset(base: Settings, session: Session, shown: Shown) -> ControlRecord:
     """Reset the project, or continue a reset that was killed; returns the published record of the new generation.
 
     `base` are the settings as the user gave them. Raises WarehouseLocked while an engine or another reset runs,
-    PreflightFailed, BadView, and what a start raises.
+    PreflightFailed, BadView, and as a start does.
     """
     with only_reset(base.warehouse):
         require_no_engine(base.warehouse)
@@ -74,13 +74,13 @@ def reset(base: Settings, session: Session, shown: Shown) -> ControlRecord:
 
 
 def continue_reset(base: Settings, session: Session, shown: Shown) -> ControlRecord:
-    """Finish a reset that was begun. Raises as `reset` does."""
+    """Finish a reset that was started. Raises as `reset` does."""
     with only_reset(base.warehouse):
         return _finished(base, session, shown)
 
 
 def remove_left(base: Settings, shown: Shown) -> list[str]:
-    """Remove what earlier resets could not remove; returns what still cannot be. Raises as `reset` does."""
+    """Remove what earlier resets could not remove; returns what is still left. Raises as `reset` does."""
     with only_reset(base.warehouse):
         require_no_engine(base.warehouse)
         current = current_capture(base)
@@ -92,7 +92,7 @@ def remove_left(base: Settings, shown: Shown) -> list[str]:
 
 
 def _begin(base: Settings, shown: Shown) -> None:
-    """Step 1. Nothing is changed if the source or the services are not ready for it."""
+    """Step 1. Changes nothing if the source or the services are not ready."""
     current = current_capture(base)
     capture = _next_capture(base, current)
     settings = capture.settings(base)
@@ -112,7 +112,7 @@ def _begin(base: Settings, shown: Shown) -> None:
 
 
 def _finished(base: Settings, session: Session, shown: Shown) -> ControlRecord:
-    """Steps 2 to 4, from wherever an earlier try has come to."""
+    """Steps 2 to 4, without what an earlier try has done of them."""
     current = current_capture(base)
     assert current.reset is not None
     if not current.is_published:
@@ -132,7 +132,7 @@ def _publish(base: Settings, current: CurrentCapture, session: Session, shown: S
     assert current.reset is not None
     settings, facts = current.capture.settings(base), current.reset.facts
     if current.known is None:
-        broken.forget(base.warehouse)  # what was remembered is of the old generation
+        broken.forget(base.warehouse)  # a remembered error belongs to the old generation
     require_met(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declared = declare(settings, connection)
@@ -147,7 +147,7 @@ def _publish(base: Settings, current: CurrentCapture, session: Session, shown: S
 
 
 def _still_left(base: Settings, captures: Iterable[Capture], removal: Removal) -> tuple[Capture, ...]:
-    """Remove captures; those of which something could not be removed."""
+    """Remove captures; returns those of which something could not be removed."""
     left = []
     for capture in captures:
         before = len(removal.left)
@@ -158,7 +158,7 @@ def _still_left(base: Settings, captures: Iterable[Capture], removal: Removal) -
 
 
 def _next_capture(base: Settings, current: CurrentCapture) -> Capture:
-    """The next number of which nothing is there. Raises BadConfig where its names are too long."""
+    """The capture with the next number for which nothing exists. Raises BadConfig if its names are too long."""
     number = current.capture.number
     while True:
         number += 1
@@ -177,14 +177,14 @@ def _facts(settings: Settings) -> dict[str, object]:
 
 
 def _write(base: Settings, reset: Reset) -> None:
-    """Put a record of kind `reset`, in place of an engine. Raises WarehouseLocked."""
+    """Append a record of kind `reset`, as a writer of its own. Raises WarehouseLocked."""
     lock = WarehouseLock(base.warehouse, base.engine.lock_timeout_s)
     lock.acquire()
     try:
         control = ControlLog.open(base.warehouse, uuid4().hex)
         known, published = last_takeover(control.records), control.last_published
         generation = known.generation if known is not None else None
-        # What the mirrors were made from stays in the last takeover.
+        # The last takeover must still say what the mirrors were created from.
         control.take_over(generation=generation, detail=known.detail if known is not None else {})
         control.append(
             kind="reset",

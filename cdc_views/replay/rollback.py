@@ -1,4 +1,4 @@
-"""Back to the tables that a swap has replaced, brought up to date."""
+"""Swaps back the tables that a swap has replaced, after they have caught up with the log."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cdc_views.store.warehouse import Warehouse
 
 
 def rollback(settings: Settings, jars: Sequence[Path], name: str) -> ControlRecord:
-    """Undo the last swap of a table or view, with all tables that it has put in place.
+    """Undo the last swap of a table or view, for all tables that it swapped in.
 
-    What was replaced first takes in what has happened since. Raises BadReplay, LogGap.
+    The replaced tables first catch up with the log. `jars` are Delta's. Raises BadReplay, LogGap.
     """
     require_no_reset(settings.warehouse)
     swapped = _last_swap(read_control(settings.warehouse), name)
@@ -38,7 +38,7 @@ def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
     generation = next((record.generation for record in reversed(records) if record.published_at is not None), None)
     for record in reversed(records):
         if record.generation != generation:
-            continue  # a reset has replaced it
+            continue  # a reset has replaced its generation
         replaced = PublishedDetail.read(record).replaced if record.kind in PUBLISHING else {}
         if name in replaced or f"public.{name}" in replaced:
             return record
@@ -48,7 +48,7 @@ def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
 
 
 def _clean(root: Path, spark: SparkSession, tables: Mapping[str, Standby]) -> dict[str, Standby]:
-    """The tables, those that somebody else has written to replaced by copies of the published version."""
+    """The tables, with a copy of the published version in place of each that another writer has written to."""
     warehouse, records = Warehouse(root, spark), read_control(root)
     ours = known_attempts(records)
     clean = {}

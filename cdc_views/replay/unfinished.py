@@ -1,7 +1,7 @@
-"""Rebuilds under way: a file each, locked by the process that works on it.
+"""Rebuilds in progress: one file each, locked by the process that works on it.
 
-A rebuild that was killed leaves its file unlocked. The next one that asks for the same goes on with it;
-any other removes what it has left.
+A rebuild that was killed leaves its file unlocked. The next rebuild of the same tables from the same origin continues
+it; any other rebuild removes its tables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPARED: Final = b'"compared":true'
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a rebuild is asked for: these tables, from there, in this generation of the source."""
+    """A requested rebuild: the names of its tables, its origin, and the generation of the source."""
 
     names: Sequence[str]
     origin: str
@@ -39,16 +39,16 @@ class Wanted:
     swap: bool
 
     def is_met_by(self, left: Unfinished) -> bool:
-        """Whether to go on with a rebuild that was left."""
+        """Whether a killed rebuild can be continued for this request."""
         same = (left.names, left.origin, left.generation) == (tuple(self.names), self.origin, self.generation)
         return same and (self.swap or not left.compared)
 
 
 @contextmanager
 def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator[tuple[Unfinished, bool]]:
-    """Hold the wanted rebuild: one that was left, or a new one; the second value says which.
+    """Hold the wanted rebuild for the duration of the block; the second value says whether it continues a killed one.
 
-    Others that were left are removed. Raises RebuildRunning.
+    Other killed rebuilds are removed, which `note` reports. Raises RebuildRunning.
     """
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,12 +60,12 @@ def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator
                 _refuse_same(file, wanted)
                 continue
             left = read_rebuild(file)
-            # The engine may be at work on what its asker did not live to hear of.
+            # The engine may still be working on a request of the killed process.
             Requests(root).settle(left.id, lambda: holder(root) is not None)
             if ours is None and wanted.is_met_by(left):
                 ours = left, descriptor
                 continue
-            note(f"removing rebuild {left.id} of {', '.join(left.names)}, which was left")
+            note(f"removing rebuild {left.id} of {', '.join(left.names)}, which was not finished")
             remove(root, left.id)
             os.close(descriptor)
         is_new = ours is None
@@ -79,8 +79,8 @@ def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator
 
 
 def mark_compared(root: Path, rebuild: Unfinished) -> None:
-    """Remember that the report was given."""
-    # In place, since the lock is on this file and not on its name; and never shorter, since others read it meanwhile.
+    """Remember that the report was printed."""
+    # Written in place, since the lock is on this file and not on its name. Never shorter: others read it meanwhile.
     file = _file(root, rebuild.id)
     with file.open("r+b") as stream:
         stream.seek(file.read_bytes().index(_NOT_COMPARED))
@@ -93,11 +93,11 @@ def finish(root: Path, rebuild: str) -> None:
 
 
 def remove(root: Path, rebuild: str) -> None:
-    """Remove a rebuild and its tables; those that were ever published are kept for readers and rollbacks."""
+    """Remove a rebuild and its tables. Tables that were ever published are kept for readers and rollbacks."""
     kept = {table.path for record in read_control(root) if record.published_at for table in record.tables.values()}
     for table in [*root.glob(f"mirrors/*/*/*{REBUILT}{rebuild}"), *root.glob(f"views/*/*{REBUILT}{rebuild}")]:
         if str(table.relative_to(root)) not in kept:
-            shutil.rmtree(table, ignore_errors=True)  # an engine may be removing it too
+            shutil.rmtree(table, ignore_errors=True)  # an engine may be removing it as well
     finish(root, rebuild)
 
 
@@ -105,10 +105,10 @@ def _refuse_same(file: Path, wanted: Wanted) -> None:
     try:
         running = read_rebuild(file)
     except FileNotFoundError:
-        return  # it has ended since
+        return  # it has ended in the meantime
     if both := sorted(set(running.names) & set(wanted.names)):
         raise RebuildRunning(
-            f'table "{both[0]}" is being made anew by process {running.pid}', hint="wait for it, or stop that process"
+            f'table "{both[0]}" is being rebuilt by process {running.pid}', hint="wait for it, or stop that process"
         )
 
 

@@ -1,4 +1,4 @@
-"""The published epoch: which version of each table belongs together."""
+"""The published epoch: the versions of all tables that belong together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdc_views.store.control import ControlRecord, TableVersion, last_published
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One published record of the control log, and the folder that its paths are relative to."""
+    """One published record of the control log, and the warehouse that its paths are relative to."""
 
     warehouse: Path
     record: ControlRecord
@@ -28,29 +28,29 @@ class PublishedEpoch:
 
     @property
     def position(self) -> Lsn:
-        """Everything committed up to here is in the epoch, nothing after."""
+        """The epoch holds everything that was committed up to here, and nothing after."""
         assert self.record.position is not None
         return self.record.position
 
     @property
     def age_s(self) -> float:
-        """How long ago, in seconds, the source was as readers see it."""
+        """How long ago the source was as readers see it now, in seconds of commit time."""
         assert self.record.committed_at is not None
         return (datetime.now(UTC) - self.record.committed_at).total_seconds()
 
     def require_published_within(self, seconds: float) -> None:
-        """Raise NotRunning if the epoch was published longer ago: a running engine publishes every few seconds."""
+        """Raise NotRunning if the epoch is older than that: a running engine publishes every few seconds."""
         assert self.record.published_at is not None
         ago_s = (datetime.now(UTC) - self.record.published_at).total_seconds()
         if ago_s > seconds:
             raise NotRunning(
                 f"epoch {self.record.epoch} was published {ago_s:.1f} s ago, wanted within {seconds:g} s",
-                hint="see what the engine says; a first epoch, or one with much to do, takes longer",
+                hint="see the engine's log; a first epoch, or a large one, takes longer",
             )
 
     @property
     def unequal(self) -> dict[str, str]:
-        """The mirrors that do not equal their Postgres table, with why: events that are `parked` or `discarded`."""
+        """The mirrors that do not equal their Postgres table, and why: they have `parked` or `discarded` events."""
         return {name: table.status for name, table in self.tables.items() if table.status in ("parked", "discarded")}
 
     @property
@@ -59,9 +59,9 @@ class PublishedEpoch:
         return {name: table for name, table in self.record.tables.items() if table.kind != "internal"}
 
     def table(self, name: str) -> TableVersion:
-        """Path and version of a mirror (`schema.table`) or view.
+        """Path and Delta version of a mirror (`schema.table`) or a view.
 
-        Raises UnknownView, ViewFailed, and the error of a table that is stopped: SchemaChanged, TableTruncated.
+        Raises UnknownView, ViewFailed, and the error that stopped a table: SchemaChanged, TableTruncated.
         """
         table = self.tables.get(name)
         if table is None:

@@ -1,4 +1,4 @@
-"""SQL over the published epoch: DuckDB's SQL over scans by delta-rs, at the versions of the manifest."""
+"""Answers SQL over the published epoch: DuckDB over scans by delta-rs, at the versions of the manifest."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from cdc_views.names import TableName
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.reading import refused, scan
 
-# DuckDB gives names with their aliases; it quotes what has a blank.
+# DuckDB returns table names with their aliases, and quotes a name with a blank.
 _ALIAS: Final = re.compile(r"""\sAS\s(?:"(?:[^"]|"")*"|[^\s"]+)\Z""")
-# What DuckDB says when the scan that it was given ends with an error.
+# DuckDB's message when a registered scan ends with an error.
 _UNREADABLE: Final = re.compile(r"reading the stream registered as '(\w+)' failed")
 
 
 def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
-    """Answer `sql`, in which a view is `name` and a mirror `schema.table`, or `table` in schema public.
+    """Answer `sql`, which names views as `name` and mirrors as `schema.table`, or as `table` in schema public.
 
-    Only the tables that the query names are opened. Raises BadQuery, UnknownView, ViewFailed, TableUnavailable,
-    WarehouseUnusable.
+    Opens only the tables that the query names. Raises BadQuery, UnknownView, ViewFailed, the error of a stopped table,
+    TableUnavailable, WarehouseUnusable.
     """
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -36,8 +36,8 @@ def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
         try:
             answer = database.sql(sql)
             if answer is None:
-                raise BadQuery("the statement gives no rows", hint="queries are SELECT statements")
-            return _with_names_told_apart(answer.to_arrow_table())
+                raise BadQuery("the statement returns no rows", hint="queries are SELECT statements")
+            return _with_unique_names(answer.to_arrow_table())
         except duckdb.Error as error:
             if unreadable := _UNREADABLE.search(str(error)):
                 name = opened[unreadable[1]]
@@ -46,8 +46,8 @@ def query(epoch: PublishedEpoch, sql: str) -> pa.Table:
             raise BadQuery(" ".join(str(error).split()), hint="tables are " + ", ".join(sorted(epoch.tables))) from None
 
 
-def _with_names_told_apart(table: pa.Table) -> pa.Table:
-    """A join may give two columns one name; the second becomes `name_1`, as in a subquery of DuckDB."""
+def _with_unique_names(table: pa.Table) -> pa.Table:
+    """Two columns of a join may have one name. The second becomes `name_1`, as in a subquery of DuckDB."""
     names: list[str] = []
     for name in table.column_names:
         numbered = (f"{name}_{number}" for number in itertools.count(1))
@@ -64,13 +64,13 @@ def _named_tables(epoch: PublishedEpoch, database: duckdb.DuckDBPyConnection, sq
     for name in written:
         with suppress(ValueError):  # a name of three parts
             table = TableName.parse(_ALIAS.sub("", name))
-            # A name alone is a view, or a mirror in schema public.
+            # A name without a schema is a view, or a mirror in schema public.
             found += [known for known in (table.table, str(table)) if known in epoch.tables]
     return found
 
 
 def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: str, relation: str) -> None:
-    """Make a relation of the table, and a view with the name by which queries know it."""
+    """Register the table's scan, and create a DuckDB view with the name that queries use."""
     table = epoch.table(name)
     database.register(relation, scan(epoch.warehouse, table.path, table.version))
     own = [column for column in database.table(relation).columns if not column.startswith("_cv_")]

@@ -34,12 +34,11 @@ from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import spark_work
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.views.analysis import Shapes, TextColumns
 from cdc_views.engine.views.declare import declare_view, mirrored_text_columns
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.relations import Relations
-from cdc_views.engine.views.shapes import Shapes
-from cdc_views.engine.views.strategies.full import own_columns
-from cdc_views.engine.views.text_columns import TextColumns
+from cdc_views.engine.views.view_tables import own_columns
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
 from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn

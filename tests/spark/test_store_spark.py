@@ -140,7 +140,8 @@ from pathlib import Path
 from cdc_views.config import EngineSettings
 from cdc_views.errors import DriverLost
 from cdc_views.stack.process import family
-from cdc_views.engine.spark.session import Driver, driver_pid
+from cdc_views.engine.spark.driver import Driver
+from cdc_views.engine.spark.session import driver_pid
 
 def kill(nth, delay_s, known, is_over):
     # The first new process is Spark's launcher, the second the JVM of the driver.

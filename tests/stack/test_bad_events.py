@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from cdc_views.log.topics import topic_name
 from cdc_views.log_offset import LogOffset
 from cdc_views.names import TableName
-from cdc_views.replay.quarantine import listed
+from cdc_views.replay.bad_events import listed
 from cdc_views.store.control.control_log import read_control
 from tests.fix_project import SOURCE, Project
 from tests.waiting import wait_for

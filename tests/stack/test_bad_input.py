@@ -22,7 +22,7 @@ from tests.fix_project import ACCOUNTS, BALANCES, Project, assert_refused, files
 from tests.waiting import wait_for
 
 FEW_PAGES = 1000
-CHECK_FIX = '"cdc-views check --fix" does what can be done'
+CHECK_FIX = '"cdc-views check --fix" fixes what can be fixed'
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_run_of_a_table_that_its_warehouse_lacks_is_refused_before_anything_is_m
     detail = {"source": {**facts, "topics": {}, "tables": {}}}
     ControlLog.open(prepared.warehouse, "another engine").take_over("generation", detail)
     shown = assert_refused(prepared, "BadConfig", 2, "", "run")
-    assert 'table "public.accounts" was not in this project when its warehouse was made' in shown
+    assert 'table "public.accounts" was not in this project when its warehouse was created' in shown
     assert "nothing was written" in assert_refused(prepared, "PreflightFailed", 2, "", "check", "--fix")
 
 

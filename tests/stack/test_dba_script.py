@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
-from cdc_views.engine.capture.preflight import require_ready
+from cdc_views.engine.capture.readiness import require_ready
 from cdc_views.engine.capture.start import begin_capture, resume_capture
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.target import current_target

@@ -324,7 +324,7 @@ def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project,
     _, err = engine.communicate(timeout=LIMIT_S)
     assert (engine.returncode, err.splitlines()[-1]) == (130, "interrupted"), err
     assert re.search(r"^ConnectorFailed: .* has failed: .*; trying again$", err, re.MULTILINE)
-    assert "\nDriverLost: the JVM of Spark has ended under the engine" in err
+    assert "\nDriverLost: the JVM of Spark ended while the engine was running" in err
     assert err.count("engine: running") > 3
     assert "Traceback" not in err
 

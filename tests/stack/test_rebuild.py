@@ -267,7 +267,7 @@ def test_rebuild_that_is_ended_at_each_step_goes_on_and_leaves_nothing_behind(re
         assert (read_control(ready.warehouse)[-1].kind == "swap") == (point == "epoch.after_publish"), point
     done = ready.run("rebuild", "balances", "--from", "earliest", "--swap")
     assert done.returncode == 0, done.stderr
-    assert "going on with rebuild" in done.stderr
+    assert "continuing rebuild" in done.stderr
     assert [record.kind for record in read_control(ready.warehouse)].count("swap") == 1
     ready.assert_equal_to_postgres()
     assert {point for point in faults.POINTS if point.startswith("rebuild.")} <= {*POINTS}

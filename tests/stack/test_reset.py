@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 from cdc_views.cli.main import main
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings, load_settings
-from cdc_views.engine.capture import removal
+from cdc_views.engine.capture import capture_removal
 from cdc_views.engine.capture.captures import current_capture, current_settings, require_no_reset
 from cdc_views.engine.capture.initial import Shown
-from cdc_views.engine.capture.preflight import require_ready
+from cdc_views.engine.capture.readiness import require_ready
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.service.destroy import destroy
 from cdc_views.engine.service.engine import Engine
@@ -63,7 +63,7 @@ from cdc_views.log.topics import (
     topic_name,
 )
 from cdc_views.names import TableName
-from cdc_views.replay.quarantine import listed
+from cdc_views.replay.bad_events import listed
 from cdc_views.replay.reset import remove_left, reset
 from cdc_views.source.fixes import fix_source
 from cdc_views.source.preflight import check_source
@@ -226,7 +226,7 @@ def test_reset_replaces_all_in_one_epoch_and_says_what_it_cannot_remove(
         raise SlotChanged("it is still in use")
 
     before, slot = world.project.published(), world.slot
-    monkeypatch.setattr(removal, "drop_slot", refuse)
+    monkeypatch.setattr(capture_removal, "drop_slot", refuse)
     published = world.reset()
     assert (published.kind, published.epoch) == ("publish", before.epoch + 1)
     assert published.generation != before.generation

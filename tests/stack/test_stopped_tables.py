@@ -12,7 +12,7 @@ from cdc_views.config import Settings, load_settings
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.initial import Shown
-from cdc_views.engine.capture.preflight import findings, require_ready
+from cdc_views.engine.capture.readiness import findings, require_ready
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.service.destroy import destroy

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from cdc_views.replay.compare import SAMPLES, TableDifference, compare_versions
+from cdc_views.replay.diff_report import SAMPLES, TableDifference, compare_versions
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import TableSpec
 

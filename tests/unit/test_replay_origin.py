@@ -10,7 +10,7 @@ from cdc_views.engine.input.bulk import Progress
 from cdc_views.errors import BadReplay
 from cdc_views.log.record import TopicPartition
 from cdc_views.replay.origin import Origin, parse_origin
-from cdc_views.replay.shadow import MOST_OFFSETS, steps
+from cdc_views.replay.shadow_tables import MOST_OFFSETS, steps
 from cdc_views.store.control.control_log import ControlRecord
 
 ONE = TopicPartition("a.b/c", 0)
@@ -32,10 +32,10 @@ def test_parse_origin_reads_each_form(start: str, onto: str | None, origin: Orig
 @pytest.mark.parametrize(
     ("start", "onto", "problem"),
     [
-        ("latest", None, "no place to rebuild from"),
-        ("epoch:", None, "no place to rebuild from"),
-        ("epoch:-1", None, "no place to rebuild from"),
-        ("offset:app.public.t/3/40", None, "without an epoch"),
+        ("latest", None, "is not an origin of a rebuild"),
+        ("epoch:", None, "is not an origin of a rebuild"),
+        ("epoch:-1", None, "is not an origin of a rebuild"),
+        ("offset:app.public.t/3/40", None, "needs an epoch to replay onto"),
         ("offset:app.public.t/3/40", "5", '--onto is "5"'),
         ("offset:app.public.t/3", "epoch:5", "--onto"),
         ("earliest", "epoch:5", "--onto"),

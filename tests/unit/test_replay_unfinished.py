@@ -52,7 +52,7 @@ def test_rebuild_whose_report_was_given_goes_on_to_a_swap_only(tmp_path: Path) -
 def test_rebuild_of_a_table_that_another_process_makes_is_refused(tmp_path: Path) -> None:
     with (
         claimed(tmp_path, WANTED, note),
-        pytest.raises(RebuildRunning, match=r'table "v" is being made anew by process'),
+        pytest.raises(RebuildRunning, match=r'table "v" is being rebuilt by process'),
     ):
         claim(tmp_path, replace(WANTED, names=("v",)))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from cdc_views.config import EngineSettings
-from cdc_views.engine.spark.session import _configuration, class_archive
+from cdc_views.engine.spark.settings import class_archive, configuration
 
 
 def java_options(jars: list[Path]) -> str:
     settings = EngineSettings(spark_conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
-    return _configuration(settings, jars)["spark.driver.extraJavaOptions"]
+    return configuration(settings, jars)["spark.driver.extraJavaOptions"]
 
 
 def test_archive_of_classes_is_used_where_there_is_one_for_these_jars(

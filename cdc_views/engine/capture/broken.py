@@ -1,7 +1,7 @@
-"""A history of the log that was seen to be broken stays so: it is written down beside the control log.
+"""Remembers that the history of the log is broken, in a file in the folder of the control log.
 
-Whoever starts later may find nothing: the connector goes on behind the changes that are lost, and then slot, stored
-offsets and topics agree again.
+A later start may not notice: the connector continues after the lost changes, and then slot, stored offsets and topics
+agree again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdc_views import errors
 from cdc_views.store.control import FOLDER
 from cdc_views.store.storage import durable, touching
 
-# Others are found again by who looks again, or pass.
+# Other errors go away, or are found again by the next check.
 LASTING: Final = (errors.SlotChanged, errors.LogDiscontinuity, errors.PrintedOtherwise)
 
 _FILE: Final = "_broken.json"
@@ -28,7 +28,7 @@ _FILE: Final = "_broken.json"
 
 @contextmanager
 def remembering(warehouse: Path) -> Iterator[None]:
-    """Around what may meet one of the `LASTING` errors; raises it again if it was met before."""
+    """Remember one of the `LASTING` errors if the block raises it. Raises an error that was remembered earlier."""
     require_unbroken(warehouse)
     try:
         yield
@@ -37,11 +37,11 @@ def remembering(warehouse: Path) -> Iterator[None]:
 
 
 def require_unbroken(warehouse: Path) -> None:
-    """Raise the error that was written down, if there is one."""
+    """Raise the remembered error, if there is one."""
     file = _file(warehouse)
     try:
         found = orjson.loads(file.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):  # `check` says if the warehouse is not a folder
+    except (FileNotFoundError, NotADirectoryError):  # `check` reports a warehouse that is not a folder
         return
     raise getattr(errors, found["error"])(
         f"{found['message']} (seen at {found['at']})", hint=f'{found["hint"]}; remembered in "{file}"'
@@ -49,15 +49,15 @@ def require_unbroken(warehouse: Path) -> None:
 
 
 def forget(warehouse: Path) -> None:
-    """Forget the error: a reset has begun a new history. Raises WarehouseUnusable."""
+    """Forget the error, since a reset has started a new history. Raises WarehouseUnusable."""
     with touching(warehouse):
         _file(warehouse).unlink(missing_ok=True)
 
 
 def _written_down(warehouse: Path, error: errors.CdcViewsError) -> errors.CdcViewsError:
-    """The error, with where it is written down, or why it is not."""
+    """Write the error to the file. Returns it; if it could not be written, the hint says why."""
     file = _file(warehouse)
-    told = {
+    record = {
         "error": type(error).__name__,
         "message": error.message,
         "hint": error.hint,
@@ -65,18 +65,18 @@ def _written_down(warehouse: Path, error: errors.CdcViewsError) -> errors.CdcVie
     }
     draft = file.with_suffix(f".{uuid4().hex}")
     try:
-        durable.write(draft, orjson.dumps(told))
-        with suppress(FileExistsError):  # another process was faster
+        durable.write(draft, orjson.dumps(record))
+        with suppress(FileExistsError):  # another process has written one
             os.link(draft, file)
         draft.unlink()
         durable.sync(file.parent)
     except OSError as problem:
-        # The error says more than that a disk is full.
-        unwritten = f'this could not be remembered in "{file}" ({problem}): a later start may find nothing of it'
+        # Raise the error itself, which matters more than a full disk.
+        unwritten = f'this could not be remembered in "{file}" ({problem}): a later start may not notice it'
         return type(error)(error.message, hint=f"{error.hint}; {unwritten}")
     return error
 
 
 def _file(warehouse: Path) -> Path:
-    # In the folder of the control log, so that an emptied warehouse is unbroken.
+    # In the folder of the control log, so that it goes when the warehouse is emptied.
     return warehouse / FOLDER / _FILE

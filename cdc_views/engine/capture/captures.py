@@ -1,8 +1,8 @@
 """The captures of a project, and which of them is current.
 
-A capture is a replication slot, the topics below a prefix and a connector: what one generation of the source comes
-through. The settings name the first one; every reset makes another, with its number at the end of each name. Which is
-current is in the control log, in its last record of kind `reset`; without one it is the first.
+A capture is a replication slot, the topics with a common prefix, and a connector: one generation of the source arrives
+through it. The settings name the first capture. Every reset creates another one, whose names end with its number. The
+last record of kind `reset` in the control log names the current capture; without such a record it is the first one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_OF_TOPIC: Final = 249
 
 @dataclass(frozen=True)
 class Capture:
-    """The names of one capture, and the tables that it captures, as `schema.table`."""
+    """The names of one capture, and its tables as `schema.table`."""
 
     number: int
     slot: str
@@ -35,7 +35,7 @@ class Capture:
 
     @classmethod
     def numbered(cls, base: Settings, number: int) -> Self:
-        """The capture of this number of a project. Raises BadConfig where a name is too long."""
+        """The capture of a project with this number. Raises BadConfig if a name is too long."""
         tables = tuple(map(str, base.source.tables))
         if number == 1:
             return cls(1, base.source.slot, base.log.topic_prefix, base.log.connector, tables)
@@ -54,7 +54,7 @@ class Capture:
 
     @classmethod
     def parse(cls, fields: Mapping[str, Any]) -> Self:
-        """Read what a record has."""
+        """Read the fields of a record."""
         return cls(**{**fields, "tables": tuple(fields["tables"])})
 
     def settings(self, base: Settings) -> Settings:
@@ -75,10 +75,10 @@ class Capture:
 
 @dataclass(frozen=True)
 class Reset:
-    """What a record of kind `reset` says: the capture that is current from it on, and those still to be removed.
+    """The detail of a record of kind `reset`: the capture that becomes current, and the captures still to be removed.
 
-    `facts` are those of the source when the capture was begun. `is_done`: its first epoch was published, and the
-    removal of the others was tried.
+    `facts` describe the source when the capture was started. `is_done` means that the capture's first epoch was
+    published and the removal of the others was tried.
     """
 
     capture: Capture
@@ -99,10 +99,10 @@ class Reset:
 
 @dataclass(frozen=True)
 class CurrentCapture:
-    """The capture that is current, as the control log has it.
+    """The current capture, by the control log.
 
-    `known` is the last takeover of an engine that read it; None if there was none yet. `is_published`: readers see an
-    epoch of it.
+    `known` is the last takeover of an engine that read this capture; None before the first one. `is_published` means
+    that readers see an epoch of this capture.
     """
 
     capture: Capture
@@ -112,7 +112,7 @@ class CurrentCapture:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it comes of a reset that has not ended."""
+        """Whether the reset that created it has not finished."""
         return self.reset is not None and not self.reset.is_done
 
     @property
@@ -122,12 +122,12 @@ class CurrentCapture:
 
 
 def current_capture(base: Settings) -> CurrentCapture:
-    """Which capture of the project is current; `base` are its settings as the user gave them."""
+    """The current capture of a project; `base` are the settings as the user gave them."""
     return capture_of(base, read_control(base.warehouse))
 
 
 def capture_of(base: Settings, records: Sequence[ControlRecord]) -> CurrentCapture:
-    """The same, of the records of a control log."""
+    """The current capture by these records of the control log."""
     reset, known = reset_of(records), known_takeover(records)
     number = reset.capture.number if reset is not None else 1
     return CurrentCapture(Capture.numbered(base, number), reset, known, _is_published(records, known))
@@ -140,7 +140,7 @@ def reset_of(records: Sequence[ControlRecord]) -> Reset | None:
 
 
 def known_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
-    """The last takeover of an engine that read the current capture: it says what the mirrors were made from."""
+    """The last takeover of an engine that read the current capture; it says what the mirrors were created from."""
     takeover, reset = last_takeover(records), reset_of(records)
     detail = None if takeover is None else TakeoverDetail.read(takeover)
     if detail is None or detail.source is None:
@@ -161,7 +161,7 @@ def current_settings(base: Settings) -> Settings:
 
 
 def require_no_reset(warehouse: Path) -> None:
-    """Raise ResetUnfinished if a reset has begun and nothing of it is published yet."""
+    """Raise ResetUnfinished if a reset has started and has not published an epoch yet."""
     records = read_control(warehouse)
     reset = reset_of(records)
     if reset is not None and not _is_published(records, known_takeover(records)):
@@ -172,9 +172,9 @@ def require_no_reset(warehouse: Path) -> None:
 
 
 def all_captures(current: CurrentCapture) -> list[Capture]:
-    """Every capture that may exist, the current one last, with all tables that are known of it.
+    """Every capture that may exist, the current one last and with all tables that are known for it.
 
-    By the names that it was made with: the settings may say others since.
+    The names are those that a capture was created with: the settings may have changed since.
     """
     here = current.reset.capture if current.reset is not None else current.capture
     tables = dict.fromkeys([*here.tables, *current.capture.tables])

@@ -1,4 +1,4 @@
-"""What the user declared, checked as far as it can be without Spark."""
+"""What the user declared: tables and views, checked as far as possible without Spark."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from cdc_views.views.graph import ViewGraph
 
 @dataclass(frozen=True)
 class Declared:
-    """What the user declared, checked as far as it can be without Spark; `stopped` and `changed` as in Mirrored.
+    """The tables and views of a project. `stopped` and `changed` are as in Mirrored.
 
-    `running` are the views whose text is that which the last engine ran, and where they are published; `refused` those
-    of them that this version refuses.
+    `running` are the views whose text is the one that the last engine ran, and where they are published. `refused` are
+    those of them that this version refuses.
     """
 
     sources: list[SourceTable]
@@ -38,9 +38,9 @@ class Declared:
 
 
 def declare(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Declared:
-    """Read the source's catalog and the view files; `records` of the control log say what is published of them.
+    """Read the source's catalog and the view files. The `records` of the control log say which views are running.
 
-    Raises BadView for a view that is not published with this text, UnknownTable, UnsupportedType.
+    Raises BadView for a view that is not running, UnknownTable, UnsupportedType.
     """
     definitions = read_views(settings.views)
     graph = ViewGraph(definitions, settings.source.tables)
@@ -84,16 +84,16 @@ def _running(views: Iterable[ViewDefinition], records: Sequence[ControlRecord]) 
 def compile_declared(
     definition: ViewDefinition, graph: ViewGraph, sources: Iterable[SourceTable], parents: Mapping[str, CompiledView]
 ) -> CompiledView:
-    """Compile a view of the graph over these tables; `parents` has the views that it reads. Raises UnsupportedView."""
+    """Compile a view of the graph over these tables; `parents` are the views that it reads. Raises UnsupportedView."""
     tables = {str(table.name): table for table in sources}
     columns = {name: {column.name: column.mirrored_type for column in table.columns} for name, table in tables.items()}
     keys = {name: table.key for name, table in tables.items()}
     keys |= {name: view.key for name, view in parents.items() if view.key is not None}
-    return _told_apart_by_parents(compile_view(definition, graph, columns, keys), parents)
+    return _with_parents(compile_view(definition, graph, columns, keys), parents)
 
 
-def _told_apart_by_parents(view: CompiledView, parents: Mapping[str, CompiledView]) -> CompiledView:
-    """A view whose parent is another one now has another table: its rows are those of another query."""
+def _with_parents(view: CompiledView, parents: Mapping[str, CompiledView]) -> CompiledView:
+    """The view with a fingerprint that includes its parents: if a parent's definition changes, so does its table."""
     facts = [view.fingerprint, *(parents[name].fingerprint for name in view.inputs if name in parents)]
     if len(facts) == 1:
         return view

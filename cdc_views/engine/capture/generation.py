@@ -1,8 +1,8 @@
 """A generation: one unbroken history of the source and its log.
 
-It is told by facts that change when the history breaks: the system identifier and timeline of
-Postgres, the slot, and the ids of the topics. The facts are written into the control log; a start
-that finds others refuses to go on, since offsets and LSNs of two histories cannot be compared.
+It is identified by facts that change when the history breaks: the system identifier and timeline of Postgres, the slot,
+and the ids of the topics. The facts are stored in the control log. A start that finds other facts refuses to continue,
+since offsets and LSNs of two histories cannot be compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdc_views.store.control import ControlRecord, PublishedDetail, TakeoverDeta
 def generation_facts(
     identity: SourceIdentity, slot: str, topics: dict[str, Any], sources: Sequence[SourceTable]
 ) -> dict[str, Any]:
-    """What tells this generation from another, and the columns that its mirrors were made with, as JSON."""
+    """The facts that identify a generation, and the columns that its mirrors were created with, as JSON."""
     return {
         **_source_facts(identity, slot),
         "topics": topics,
@@ -34,7 +34,7 @@ def _source_facts(identity: SourceIdentity, slot: str) -> dict[str, Any]:
 
 
 def generation_name(facts: dict[str, Any]) -> str:
-    """Twelve hexadecimal digits; part of the paths of mirrors."""
+    """Twelve hexadecimal digits, which are part of the paths of mirrors."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -44,24 +44,25 @@ def known_placeholder(takeover: ControlRecord | None) -> str | None:
 
 
 def require_same_source(known: Mapping[str, Any], identity: SourceIdentity, slot: str) -> None:
-    """Raises LogDiscontinuity, naming the fact that is another one now."""
+    """Raise LogDiscontinuity, which names the fact, if the source is not the one that the facts describe."""
     for fact, found in _source_facts(identity, slot).items():
         if known[fact] != found:
             raise LogDiscontinuity(
                 f'source has {fact.replace("_", " ")} "{found}", wanted "{known[fact]}"',
-                hint=f"this is not the database that the warehouse was made from; correct source.dsn, or {RESET}",
+                hint=f"this is not the database that the warehouse was created from; correct source.dsn, or {RESET}",
             )
 
 
 def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -> None:
-    """The source, whose WAL ends there, has all that was published, its last marker too. Raises LogDiscontinuity.
+    """Raise LogDiscontinuity if the source lacks something that was published.
 
-    A restored server has the same identifier and may have the same timeline; Debezium would wait, and skip what comes
-    until the WAL is where it was. Once the new WAL has passed the published position, only the marker tells.
+    `end` is the end of the source's WAL, and `marker` its last marker. A restored server has the same identifier and
+    may have the same timeline; Debezium would wait, and skip all changes until the WAL is where it was. Once the new
+    WAL has passed the published position, only the marker shows the restore.
     """
     if published is None:
         return
-    hint = f"it goes on from an earlier state of itself (a restore); {RESET}"
+    hint = f"it continues from an earlier state of itself (a restore); {RESET}"
     if published.position is not None and end < published.position:
         raise LogDiscontinuity(
             f"source is at position {end}, wanted at least the published {published.position}", hint=hint
@@ -71,18 +72,19 @@ def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -
 
 
 def require_same_tables(known: Mapping[str, Any] | None, sources: Sequence[SourceTable]) -> None:
-    """The mirrors have the columns that they were made with. Raises SchemaChanged, BadConfig for a new table."""
+    """Raise SchemaChanged if the columns of a mirror have changed, and BadConfig for a table without a mirror."""
     for source in sources if known else ():
         assert known is not None
         fingerprint = known["tables"].get(str(source.name))
         if fingerprint is None:
             raise BadConfig(
-                f'table "{source.name}" was not in this project when its warehouse was made',
-                hint=f"{RESET}: it takes the new tables in",
+                f'table "{source.name}" was not in this project when its warehouse was created',
+                hint=f"{RESET}: it adds the new tables",
             )
         if fingerprint != source.mirror_fingerprint():
             raise SchemaChanged(
-                f'table "{source.name}" was changed since its mirror was made, or a column has another form in it now, '
-                "by a setting (source.text_columns, source.decimal_columns) or by this version of cdc_views",
+                f'table "{source.name}" has changed since its mirror was created, or a column is mirrored in '
+                "another form now, because of a setting (source.text_columns, source.decimal_columns) or this version "
+                "of cdc_views",
                 hint=RESET,
             )

@@ -1,4 +1,4 @@
-"""The initial snapshot of a capture: until it is in the log, with the tables read meanwhile."""
+"""The initial snapshot of a capture: waits until it is in the log, and reads the tables meanwhile."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cdc_views.store.control import read_control
 class Shown:
     """How long work is shown: `say` prints a line.
 
-    `snapshot` makes what shows an initial snapshot, of the number of rows that are expected (None: unknown); `reading`
-    what shows how tables are read, of the word that begins each line.
+    `snapshot` takes the expected number of rows (None: unknown) and returns the callback that shows the progress of an
+    initial snapshot. `reading` takes the word that starts each line and returns the callback for tables being read.
     """
 
     say: Callable[[str], None]

@@ -1,7 +1,8 @@
-"""The tables of a project as their mirrors have them, which is not always what the catalog says now.
+"""The tables of a project as their mirrors have them, which may differ from what the catalog says now.
 
 A table that is stopped, or that was changed while no engine was running, is described as it was when its mirror was
-made: that is in the last takeover. The log says when it was changed, and the engine stops that table there.
+created; the last takeover has that description. The log says where the table was changed, and the engine stops it
+there.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from cdc_views.store.control import PUBLISHING, ControlRecord, TakeoverDetail
 
 @dataclass(frozen=True)
 class Mirrored:
-    """The tables in the order of the settings. `stopped` and `changed` are described as their mirrors were made.
+    """The tables in the order of the settings. `stopped` and `changed` tables are described by their mirrors.
 
-    `changed` are no longer so in the catalog: the error is what is known of it before the log was read.
+    `changed` are tables that are different in the catalog now, each with the error that is known before the log is
+    read.
     """
 
     sources: list[SourceTable]
@@ -35,12 +37,12 @@ class Mirrored:
 
     @property
     def held(self) -> frozenset[TableName]:
-        """The tables of which the catalog does not matter any more."""
+        """The tables whose description in the catalog no longer matters."""
         return frozenset({*self.stopped, *self.changed})
 
 
 def read_mirrored(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Mirrored:
-    """Describe the tables; `records` are those of the control log, none for a new generation.
+    """Describe the tables. `records` are those of the control log; none for a new generation.
 
     Raises UnknownTable and UnsupportedType for a table that has no mirror yet.
     """
@@ -59,7 +61,7 @@ def read_mirrored(settings: Settings, connection: Connection, records: Sequence[
         else:
             try:
                 found = _described(settings, connection, name)
-                # Another form of the same columns comes of a setting, or of this version: a start refuses that.
+                # Only the form of the mirror may differ, because of a setting or this version: a start refuses that.
                 error = None if found.fingerprint() == mirrored.fingerprint() else changed_since(name)
             except (UnknownTable, UnsupportedType) as refused:
                 error = changed_since(name, refused.message)
@@ -70,13 +72,13 @@ def read_mirrored(settings: Settings, connection: Connection, records: Sequence[
 
 
 def tables_detail(sources: Iterable[SourceTable]) -> dict[str, Any]:
-    """The tables as a takeover keeps them, as JSON."""
+    """The tables as the detail of a takeover has them, as JSON."""
     return {str(source.name): asdict(replace(source, placeholder=None)) for source in sources}
 
 
 def _described(settings: Settings, connection: Connection, name: TableName) -> SourceTable:
     table = read_tables(connection, [name], settings.source.columns)[name]
-    arrow_schema(table)  # a type that has no exact form is refused here
+    arrow_schema(table)  # refuses a type that cannot be mirrored exactly
     return table
 
 

@@ -1,7 +1,7 @@
-"""Is the log of a table enough to make its mirror anew?
+"""Whether a mirror can be rebuilt from the log of its table alone.
 
-A compacted topic keeps the last event of every key, so reading it from its first offset gives the
-table, if each last event holds the whole row and nothing was ever cut off the topic's beginning.
+A compacted topic keeps the last event of every key. So reading it from its first offset gives the table, if each of
+these events holds the whole row and nothing was ever cut off at the beginning of the topic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FROM_SNAPSHOT: Final = "rebuild it with --from snapshot"
 
 
 def why_not_self_contained(table: SourceTable, topic: Topic, begin: Offsets) -> list[str]:
-    """Give the reasons why the log alone does not say what the table holds; none if it does."""
+    """The reasons why the log alone is not enough to rebuild the mirror; empty if it is. `begin` are first offsets."""
     reasons = []
     toastable = [column.name for column in table.columns if column.toastable]
     if toastable and table.replica_identity != "full":
@@ -39,7 +39,7 @@ def why_not_self_contained(table: SourceTable, topic: Topic, begin: Offsets) -> 
 
 
 def check_self_contained(settings: Settings, tables: list[SourceTable]) -> Iterator[Finding]:
-    """Say of each table whose topic exists whether it can be rebuilt from the log."""
+    """For each table whose topic exists, a finding that says whether it can be rebuilt from the log."""
     admin = admin_client(settings.log)
     names = {topic_name(settings.log.topic_prefix, table.name): table for table in tables}
     topics = describe_topics(admin, names)

@@ -1,4 +1,4 @@
-"""Bring the capture up: topics, connector, initial snapshot."""
+"""Starts a capture: topics, connector, initial snapshot."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import remembering
+from cdc_views.engine.capture.capture_removal import LET_GO_S
 from cdc_views.engine.capture.captures import facts_of, known_takeover
 from cdc_views.engine.capture.generation import known_placeholder, require_same_source
 from cdc_views.engine.capture.mirrored import read_mirrored
-from cdc_views.engine.capture.removal import LET_GO_S
 from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.connect import ConnectClient
 from cdc_views.log.connector import connector_config
@@ -25,12 +25,12 @@ from cdc_views.source.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.store.control import read_control
 
-# Connect says RUNNING for some seconds of a task that is about to fail (a truncate on a compacted topic).
+# Connect reports RUNNING for some seconds even for a task that is about to fail (a truncate on a compacted topic).
 SETTLE_S: Final = 1.0
 
 
 def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], None]) -> None:
-    """Register the connector, or update it, and wait until the initial snapshot is in the log.
+    """Register or update the connector, and wait until the initial snapshot is in the log.
 
     Raises SourceUnreachable, SlotChanged, ConnectorFailed, SnapshotInterrupted.
     """
@@ -39,9 +39,10 @@ def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], 
 
 
 def resume_capture(settings: Settings) -> None:
-    """The same where the initial snapshot was complete once: it is not waited for, whatever became of its topics.
+    """Start a capture whose initial snapshot was complete before, whatever has happened to its topics since.
 
-    Raises LogDiscontinuity, TopicChanged and BadConfig too, and SlotChanged again once it was raised.
+    Raises as `start_capture` does, and LogDiscontinuity, TopicChanged and BadConfig. Once SlotChanged was raised it is
+    raised again.
     """
     _require_same_services(settings)
     with remembering(settings.warehouse):
@@ -50,9 +51,9 @@ def resume_capture(settings: Settings) -> None:
 
 
 def require_slot(settings: Settings) -> None:
-    """Look whether the slot is where the log of this warehouse ends; what is wrong with it is remembered.
+    """Raise SlotChanged, and remember it, if the slot is not where the log of this warehouse ends.
 
-    Raises SlotChanged; LogDiscontinuity, TopicChanged and BadConfig for services that the warehouse was not made from.
+    Raises LogDiscontinuity, TopicChanged and BadConfig for services that the warehouse was not created from.
     """
     _require_same_services(settings)
     with remembering(settings.warehouse):
@@ -60,7 +61,7 @@ def require_slot(settings: Settings) -> None:
 
 
 def _require_same_services(settings: Settings) -> None:
-    """What another slot, or another Connect, has stored says nothing of ours."""
+    """Check that these are our services: what another slot or another Connect has stored says nothing about ours."""
     known = known_takeover(read_control(settings.warehouse))
     with connect(settings.source.dsn.get_secret_value()) as connection:
         require_primary(connection)
@@ -74,7 +75,7 @@ def _require_same_services(settings: Settings) -> None:
 
 def _run_connector(settings: Settings) -> None:
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        require_primary(connection)  # a standby has other slots
+        require_primary(connection)  # a standby has slots of its own
         ensure_topics(settings.log, settings.source.tables)
         require_slot_matches(settings.log, _confirmed_flush(connection, settings))
         if read_slot(connection, settings.source.slot) is None:
@@ -84,7 +85,7 @@ def _run_connector(settings: Settings) -> None:
     placeholder = settle_placeholder(settings.log, known_placeholder(known_takeover(records)))
     worker = ConnectClient(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
-    # Debezium gives up when a source is away for long, and Connect never starts a failed task again by itself.
+    # Debezium stops when the source is down for long, and Connect never restarts a failed task by itself.
     worker.restart_connector(settings.log.connector, only_failed=True)
     worker.wait_running(settings.log.connector, settle_s=SETTLE_S)
 
@@ -94,10 +95,10 @@ def begin_capture(
     on_progress: Callable[[SnapshotProgress], None],
     on_interruption: Callable[[SnapshotInterrupted], None],
 ) -> None:
-    """Do as `start_capture` for a warehouse in which nothing was made yet.
+    """Do as `start_capture` for a warehouse without mirrors.
 
-    A snapshot that was cut off left rows that nothing will ever delete, so it is taken again with a new slot, new
-    topics and no stored offsets.
+    An interrupted snapshot leaves rows in the topics that nothing will ever delete. So it is taken again with a new
+    slot, new topics and no stored offsets, after a call of `on_interruption`.
     """
     while True:
         try:
@@ -116,7 +117,7 @@ def forget_capture(settings: Settings) -> None:
 
 
 def confirmed_flush(settings: Settings) -> Lsn | None:
-    """Up to where the slot's changes are with Kafka for good; None if there is no slot yet."""
+    """The position up to which Kafka holds the slot's changes for good; None if there is no slot yet."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
         return _confirmed_flush(connection, settings)
 

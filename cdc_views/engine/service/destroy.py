@@ -1,19 +1,19 @@
-"""Destroy: what a project made in Connect, Kafka and Postgres is removed; its warehouse stays as it is."""
+"""Removes what a project has created in Connect, Kafka and Postgres. The warehouse stays as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from cdc_views.config import Settings
+from cdc_views.engine.capture.capture_removal import Removal, remove_capture
 from cdc_views.engine.capture.captures import all_captures, current_capture
-from cdc_views.engine.capture.removal import Removal, remove_capture
 from cdc_views.engine.service.lock import only_reset, require_no_engine
 from cdc_views.source.connection import connect
 from cdc_views.source.removal import KEPT, remove_from_source
 
 
 def destroy(base: Settings, tell: Callable[[str], None]) -> list[str]:
-    """Remove everything, and return what could not be removed. Done again, it removes what is left.
+    """Remove everything; returns what could not be removed, which another call removes. `tell` gets each step.
 
     Raises WarehouseLocked while an engine or a reset runs.
     """

@@ -1,11 +1,11 @@
-"""Starting the JVM of Spark's driver, and saying why it ended where it does not start.
+"""Starts the JVM of Spark's driver, and reports why it ended if it does not start.
 
-These are the steps of `spark-submit` and of pyspark's `launch_gateway`, with the exit status of each process in hand:
-  1. Spark's launcher, a short JVM, prints the command of the driver's JVM.
-  2. That command is started. It ends when its stdin, a pipe from this process, is closed.
-  3. It writes the port of its gateway into a file, and Python connects.
-`spark-class` runs the launcher in a shell, which loses the status of a launcher that was killed: it then fails with a
-message about its own array. pyspark waits for ever for a JVM that ends with status 0.
+The steps are those of `spark-submit` and of pyspark's `launch_gateway`, but we keep the exit status of each process:
+  1. Spark's launcher, a short-lived JVM, prints the command of the driver's JVM.
+  2. We run that command. The driver's JVM ends when its stdin, a pipe from this process, is closed.
+  3. The JVM writes the port of its gateway to a file, and Python connects.
+`spark-class` runs the launcher in a shell, which loses the exit status of a launcher that was killed, and then fails
+with a message about its own array. pyspark waits forever for a JVM that ends with status 0.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -25,23 +25,24 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
+from cdc_views.engine.spark.environment import changed_environment
 from cdc_views.errors import DriverLost, ServiceFailed, StackError
 from cdc_views.exit_status import signal_of
 
 GONE: Final = (Py4JError, OSError)
-"""How Python learns that the JVM at the other end is gone."""
+"""What Python raises when the JVM at the other end is gone."""
 
 START_LIMIT_S: Final = 120.0
 _POLL_S: Final = 0.05
-# A JVM that has closed its connections is about to end; its exit status says why.
+# A JVM that has closed its connections is about to end. Its exit status says why.
 _END_LIMIT_S: Final = 10.0
 _SHOWN_BYTES: Final = 2000
-# The launcher prints this before the command, whose arguments each end with a NUL.
+# The launcher prints this before the command. Each argument of the command ends with NUL.
 _COMMAND_FOLLOWS: Final = b"\0\n"
 
 
 class Jvm:
-    """The JVM of a driver, connected to its `gateway`."""
+    """The JVM of a driver, connected through its `gateway`."""
 
     def __init__(self, process: subprocess.Popen[bytes], gateway: Any, output: IO[bytes]) -> None:
         self.gateway = gateway
@@ -49,11 +50,11 @@ class Jvm:
         self._output = output
 
     def failure(self, error: Exception) -> StackError:
-        """What an error means that was met before the session was there: DriverLost if the JVM was killed."""
+        """What an error before the session was ready means: DriverLost if the JVM was killed, else ServiceFailed."""
         return _failure(self._process, self._output, error)
 
     def is_answering(self) -> bool:
-        """Whether it does what it is asked."""
+        """Whether the JVM answers a call."""
         try:
             self.gateway.jvm.java.lang.System.nanoTime()
         except GONE:
@@ -61,7 +62,7 @@ class Jvm:
         return True
 
     def end(self) -> None:
-        """Kill it, and wait until it is gone."""
+        """Kill the JVM and wait until it is gone."""
         with suppress(*GONE):
             self.gateway.shutdown()
         _kill(self._process)
@@ -69,12 +70,12 @@ class Jvm:
 
 
 def start_jvm(java: str, conf: Mapping[str, str]) -> Jvm:
-    """Start a driver's JVM with this configuration, and connect to its gateway.
+    """Start a driver's JVM with this configuration and connect to its gateway. `java` is the command.
 
-    Raises DriverLost if a process was killed before the gateway was there, ServiceFailed if one ended by itself.
+    Raises DriverLost if a process was killed before the gateway was ready, ServiceFailed if one ended by itself.
     """
-    # Stdout is ours: what the JVM prints is read only if it does not start.
-    output = tempfile.TemporaryFile()  # noqa: SIM115  # the JVM's for as long as it lives
+    # Stdout is ours, so the JVM prints to a file, which is read only if the JVM does not start.
+    output = tempfile.TemporaryFile()  # noqa: SIM115  # the JVM uses it as long as it lives
     try:
         process, gateway = _start(java, conf, output)
     except BaseException:
@@ -115,7 +116,7 @@ def _failure(process: subprocess.Popen[bytes], output: IO[bytes], error: Excepti
 
 
 class _NoPort(Exception):
-    """The JVM has ended before it wrote the port of its gateway."""
+    """The JVM ended before it wrote the port of its gateway."""
 
 
 def _driver_command(java: str, conf: Mapping[str, str], output: IO[bytes]) -> list[str]:
@@ -127,21 +128,21 @@ def _driver_command(java: str, conf: Mapping[str, str], output: IO[bytes]) -> li
     try:
         printed, _ = process.communicate(timeout=START_LIMIT_S)
     except subprocess.TimeoutExpired:
-        raise ServiceFailed(f"the launcher of Spark has not ended after {START_LIMIT_S:.0f} s") from None
+        raise ServiceFailed(f"the launcher of Spark did not end within {START_LIMIT_S:.0f} s") from None
     finally:
         process.kill()
         process.wait()
     text, follows, arguments = printed.partition(_COMMAND_FOLLOWS)
     if process.returncode != 0 or not follows:
-        output.write(text)  # a JVM tells of its options on stdout
+        output.write(text)  # a JVM reports bad options on stdout
         raise _ended(process.returncode, output)
     return [os.fsdecode(argument) for argument in arguments.split(b"\0")[:-1]]
 
 
 def _connect(process: subprocess.Popen[bytes], port_file: Path) -> Any:
-    """Wait for the port, and connect to it.
+    """Wait for the port and connect to it.
 
-    Raises _NoPort, ServiceFailed, and what py4j raises for a JVM that ends meanwhile.
+    Raises _NoPort, ServiceFailed, and the errors of py4j for a JVM that ends meanwhile.
     """
     deadline = time.monotonic() + START_LIMIT_S
     while not port_file.exists():
@@ -156,7 +157,7 @@ def _connect(process: subprocess.Popen[bytes], port_file: Path) -> Any:
     with port_file.open("rb") as written:
         port: int = read_int(written)  # type: ignore[no-untyped-call]
         secret: str = UTF8Deserializer().loads(written)  # type: ignore[no-untyped-call]
-    with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+    with changed_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     gateway.proc = process
     return gateway
@@ -165,7 +166,7 @@ def _connect(process: subprocess.Popen[bytes], port_file: Path) -> Any:
 def _spawn(
     command: Sequence[str], output: IO[bytes], environment: Mapping[str, str], **streams: Any
 ) -> subprocess.Popen[bytes]:
-    # What `spark-submit` sets.
+    # The variables that `spark-submit` sets.
     ours = {"SPARK_HOME": _home(), "SPARK_SCALA_VERSION": _scala_version(), "SPARK_CONNECT_MODE": "0",
             "PYTHONHASHSEED": "0"}  # fmt: skip
     inherited = {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"}
@@ -174,12 +175,14 @@ def _spawn(
             command,
             env={**inherited, **ours, **environment},
             stderr=output,
-            # SIGINT of the terminal goes to Python alone, which closes the JVM down.
+            # Ctrl-C reaches only Python, which stops the JVM in order.
             preexec_fn=_ignore_interrupts,
             **{"stdout": output, **streams},
         )
     except OSError as error:
-        raise ServiceFailed(f'"{command[0]}" cannot be run: {error.strerror}', hint="see JAVA_HOME and PATH") from error
+        raise ServiceFailed(
+            f'"{command[0]}" cannot be run: {error.strerror}', hint="check JAVA_HOME and PATH"
+        ) from error
 
 
 def _ignore_interrupts() -> None:
@@ -192,14 +195,14 @@ def _ended(status: int, output: IO[bytes]) -> StackError:
         return _not_started(output, f"it ended with status {status}")
     return DriverLost(
         f"the JVM of Spark was ended by {signal_name} while it was starting",
-        hint="who killed it, or was the machine short of memory? engine.driver_memory is its heap; start again",
+        hint="find out who killed it, or whether memory ran out (engine.driver_memory sets its heap); start again",
     )
 
 
 def _not_started(output: IO[bytes], reason: object) -> ServiceFailed:
     return ServiceFailed(
         f"the JVM of Spark did not start: {_end_of(output) or reason}",
-        hint="see JAVA_HOME, engine.driver_memory and engine.spark_conf",
+        hint="check JAVA_HOME, engine.driver_memory and engine.spark_conf",
     )
 
 
@@ -210,24 +213,10 @@ def _end_of(output: IO[bytes]) -> str:
 
 
 def _home() -> str:
-    # A SPARK_HOME of the machine would start another Spark than the one that is installed with us.
+    # SPARK_HOME of the machine would start another Spark than the one that is installed with us.
     return str(Path(pyspark.__file__).parent)
 
 
 def _scala_version() -> str:
     core = next(Path(_home(), "jars").glob("spark-core_*.jar"))
     return core.name.removeprefix("spark-core_").partition("-")[0]
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

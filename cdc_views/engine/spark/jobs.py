@@ -1,7 +1,7 @@
-"""How much work Spark did for a group of its jobs, as Spark itself counted it.
+"""How much work Spark did for a group of jobs, by Spark's own counters.
 
-Asked for after the fact, and only by who wants to know: an epoch pays for the group's name alone. Spark
-remembers its last thousand jobs and queries.
+The counters are read afterwards and only on demand: an epoch only pays for naming the group. Spark remembers its last
+thousand jobs and queries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FILES: Final = "number of files read"
 
 @dataclass(frozen=True)
 class SparkWork:
-    """Jobs that ran, and rows and files of tables that their scans read; Delta's own log is not counted."""
+    """The jobs that ran, and the rows and files of tables that they read. Reads of Delta's log are not counted."""
 
     jobs: int
     rows_read: int
@@ -29,7 +29,7 @@ class SparkWork:
 
 @contextmanager
 def job_group(session: SparkSession, description: str) -> Iterator[str]:
-    """Give the jobs that this thread starts in the block a group of their own; yields its name."""
+    """Put the jobs that this thread starts in the block into a group of their own; yields the group's name."""
     context, group = session.sparkContext, f"cdc-views {uuid.uuid4()}"
     context.setJobGroup(group, description)
     try:
@@ -40,9 +40,9 @@ def job_group(session: SparkSession, description: str) -> Iterator[str]:
 
 
 def spark_work(session: SparkSession, group: str) -> SparkWork:
-    """What the jobs of a group did; they have ended."""
+    """The work of a group of jobs. The jobs must have ended."""
     context: Any = session.sparkContext._jsc.sc()
-    # Events reach the store of states through queues.
+    # Events reach the status store through queues.
     context.listenerBus().waitUntilEmpty()
     jobs = list(session.sparkContext.statusTracker().getJobIdsForGroup(group))
     queries = {_query_of(context, job) for job in jobs} - {None}
@@ -57,7 +57,7 @@ def _query_of(context: Any, job: int) -> int | None:
 
 
 def _scans(states: Any, query: int | None) -> Iterator[tuple[int, int]]:
-    """Rows and files that each scan of files read, in one query."""
+    """The rows and files that each file scan of a query read."""
     values = states.executionMetrics(query)
     nodes = states.planGraph(query).allNodes()
     for node in (nodes.apply(number) for number in range(nodes.size())):
@@ -70,5 +70,5 @@ def _scans(states: Any, query: int | None) -> Iterator[tuple[int, int]]:
 
 def _value(values: Any, accumulator: int) -> int:
     value = values.get(accumulator)
-    # Printed for people: "1,234".
+    # Formatted for people: "1,234".
     return int(str(value.get()).replace(",", "")) if value.isDefined() else 0

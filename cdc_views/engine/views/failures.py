@@ -1,8 +1,8 @@
-"""Why a view failed, in words that hold no value of a row, and which errors are not the view's.
+"""Why a view failed, in a message without row values, and which errors are not the fault of a view.
 
-Spark's messages quote values ("The value 'x' of the type ..."), DuckDB's and Arrow's too. Of Spark's message the
-template is kept, with the parameters that name types, functions and settings; every other parameter reads "...".
-Of any other error the class is kept, and where in our code it was raised.
+Messages of Spark, DuckDB and Arrow quote values ("The value 'x' of the type ..."). From Spark's messages we keep the
+template and the parameters that name types, functions and settings; every other parameter becomes "...". From any
+other error we keep the class and the place in our code that raised it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cdc_views.unexpected import described
 from cdc_views.views.definition import ViewDefinition
 
 FATAL: Final = (StoreError, StackError)
-"""Another writer, a full disk, a dead JVM: no view is to blame."""
+"""Another writer, a full disk, a dead JVM: these stop the engine and are not a view's failure."""
 
-# Parameters of Spark's messages that are never made of rows (error-conditions.json of Spark 4.2).
+# Parameters of Spark's messages that never hold row values (error-conditions.json of Spark 4.2).
 _SAFE: Final = frozenset(
     {
         *("ansiConfig", "config", "configKey", "dataType", "failFastMode", "func", "funcName", "function"),
@@ -45,35 +45,35 @@ _RESULT_SIZE: Final = re.compile(r"bigger than (spark\.driver\.maxResultSize \([
 
 
 def failure_of(error: Exception, view: CompiledView) -> str:
-    """Why a view failed: one line, without values of rows."""
+    """Why a view failed: one line without row values."""
     if view.key is not None and is_raised(error, NOT_UNIQUE):
         error = key_not_unique(view.key)
     if isinstance(error, CdcViewsError):
         return error.message
-    if isinstance(error, AnalysisException):  # was raised before any row was read
+    if isinstance(error, AnalysisException):  # raised before any row was read
         return first_line(error)
     try:
         causes = list(_causes(error))
         return _by_spark(causes, view.definition) or _by_java(causes) or described(error)
-    except (Py4JError, PySparkException):  # a message that Spark cannot give
+    except (Py4JError, PySparkException):  # Spark cannot produce the message
         return described(error)
 
 
 def require_space(error: Exception, folder: Path) -> None:
-    """Raise DiskFull from an error of DuckDB that says that its own files have no space."""
+    """Raise DiskFull if DuckDB's error says that there is no space for its own files."""
     if isinstance(error, duckdb.IOException) and os.strerror(errno.ENOSPC) in str(error):
         raise unusable(errno.ENOSPC, folder) from error
 
 
 def first_line(error: PySparkException) -> str:
-    """What Spark says is wrong, without the plan and the stack that it prints below."""
+    """The first line of Spark's message, without the plan and the stack that follow it."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def place_of(definition: ViewDefinition, fragments: Iterable[str]) -> str | None:
-    """`file:line:column` of the first of these pieces of SQL that the view's text has.
+    """`file:line:column` of the first of these fragments that occurs in the view's text; None if none does.
 
-    Spark sees the query with the inputs renamed, so the fragment it names is looked for in the text as written.
+    Spark sees the query with its inputs renamed, so a fragment that it names is searched for in the text as written.
     """
     for fragment in fragments:
         start = definition.sql.find(fragment)
@@ -83,7 +83,7 @@ def place_of(definition: ViewDefinition, fragments: Iterable[str]) -> str | None
 
 
 def _causes(error: Exception) -> Iterator[Any]:
-    """The Java exceptions behind an error, the outermost first."""
+    """The Java exceptions behind an error, outermost first."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else None
     if isinstance(error, CapturedException):
         java = error._origin
@@ -93,7 +93,7 @@ def _causes(error: Exception) -> Iterator[Any]:
 
 
 def _by_spark(causes: Iterable[Any], definition: ViewDefinition) -> str | None:
-    """What the first exception says that has a condition of Spark's."""
+    """The message of the first exception that has one of Spark's error conditions; None if none has."""
     jvm = _jvm()
     for java in causes:
         if not is_instance_of(SparkContext._gateway, java, _THROWABLE):
@@ -117,7 +117,7 @@ def _fragments(java: Any) -> Iterator[str]:
 
 
 def _by_java(causes: Iterable[Any]) -> str | None:
-    """The class of the innermost Java exception, or a limit of Spark's that was met."""
+    """The class of the innermost Java exception, or the limit of Spark that was exceeded."""
     name = None
     for java in causes:
         limit = _RESULT_SIZE.search(java.getMessage() or "")

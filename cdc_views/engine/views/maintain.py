@@ -1,8 +1,8 @@
-"""Step 5: bring every view whose inputs changed to the epoch; children after parents.
+"""Step 5: updates every view whose inputs changed in the epoch; parents before children.
 
-Whatever a view raises in its query, its comparison with the stored rows or its commit fails that view alone. It is
-tried once more, then published as failed with its last good version, and the views above it with it. It is tried
-again when its inputs change, and by the next engine.
+An error in a view's query, in the comparison with its stored rows, or in its commit fails that view alone. The view is
+tried once more, and then published as failed with its last good version, together with the views above it. It is
+tried again when its inputs change, and by the next engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdc_views import faults, metrics
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import job_group
-from cdc_views.engine.spark.session import require_alive
+from cdc_views.engine.spark.lost_driver import require_alive
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.relations import Relations
@@ -36,7 +36,7 @@ TRIES: Final = 2
 
 @dataclass(frozen=True)
 class ViewResult:
-    """Where a view stands after an epoch; `failure` says why it could not be brought there."""
+    """The version and status of a view after an epoch; `failure` says why the view could not be updated."""
 
     version: int
     status: Literal["live", "failed"]
@@ -45,14 +45,14 @@ class ViewResult:
 
 @dataclass(frozen=True)
 class ViewWork:
-    """What a view cost in an epoch: the driver's own work, and the group of the jobs that Spark ran for it."""
+    """What a view cost in an epoch: the work of the driver, and the group of the jobs that Spark ran."""
 
     driver: Work
     job_group: str
 
 
 class ViewRunner:
-    """Maintains the views, level by level of their graph. `work` is that of the last epoch, by view."""
+    """Maintains the views, level by level of their graph. `work` is the work of the last epoch, by view."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ViewRunner:
         levels: Sequence[Sequence[CompiledView]],
         failures: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`failures` has the views that cannot be run at all, and why."""
+        """`failures` maps each view that cannot be run at all to the reason."""
         self._spark = spark
         self._levels = levels
         self._failures = failures
@@ -74,7 +74,7 @@ class ViewRunner:
         return [view for level in self._levels for view in level]
 
     def above(self, tables: Collection[str]) -> set[str]:
-        """The views that read one of these tables, directly or not."""
+        """The views that read one of these tables, directly or through other views."""
         found: set[str] = set()
         for view in self.views:
             if any(source in tables or source in found for source in view.inputs):
@@ -82,7 +82,7 @@ class ViewRunner:
         return found
 
     def are_built(self, tables: Tables) -> bool:
-        """Whether the last epoch has every view, in its present definition, and none besides or to be tried again."""
+        """Whether the last epoch has exactly these views, as they are defined now, and none is to be retried."""
         names = {view.definition.name for view in self.views}
         published = tables.published.tables if tables.published is not None else {}
         dropped = {name for name, table in published.items() if table.kind == "view"} - names
@@ -92,9 +92,9 @@ class ViewRunner:
         return not dropped and not again and all(tables.is_published(name) for name in names)
 
     def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
-        """Bring the views to the epoch of `commits`, the new versions of the changed mirrors.
+        """Update the views after `commits`, the new versions of the changed mirrors.
 
-        Returns the result of every view that was touched, or that has failed and still stands so.
+        Returns the result of every view that was touched, and of every view that has failed and was not retried.
         """
         self._relations = self._relations or Relations(self._spark, tables.warehouse)
         epoch = _EpochOfViews(
@@ -114,7 +114,7 @@ class ViewRunner:
 
 
 class _EpochOfViews:
-    """The views' part of one epoch; `changed` are the tables that have a new version in it."""
+    """The views' part of one epoch. `changed` maps the tables that have a new version in the epoch to that version."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _EpochOfViews:
         return moved or not self._tables.is_published(name) or (self._tries_failed and self._tables.is_failed(name))
 
     def keep_others(self, level: Sequence[CompiledView]) -> None:
-        """Results of the views that need no work: done by an earlier attempt, or failed before."""
+        """Add the results of the views that need no work: done by an earlier attempt, or failed before."""
         for name in (view.definition.name for view in level if not self.is_due(view)):
             if name in self._intent.done:
                 self.add({name: ViewResult(self._intent.done[name], "live")})
@@ -176,7 +176,7 @@ class _EpochOfViews:
         return result
 
     def _stopped(self, view: CompiledView) -> str | None:
-        """A mirror that the view reads and that is stopped."""
+        """The first stopped mirror that the view reads; None if there is none."""
         stopped = {str(table) for table in self._intent.cut.stopped}
         return next((source for source in view.inputs if source in stopped), None)
 
@@ -191,10 +191,10 @@ class _EpochOfViews:
             except FATAL:
                 raise
             except Exception as error:
-                require_alive(session, error)  # a query is not to blame for a JVM that ends
+                require_alive(session, error)  # a JVM that has ended is not the fault of a query
                 require_space(error, folder)
                 if self._tables.warehouse.latest_version(spec.path) != base:
-                    raise  # the commit is in the log: recovery goes on from there
+                    raise  # the commit is in the table's log: recovery continues from there
                 return ViewResult(base, "failed", failure_of(error, view))
 
     def _recompute_and_commit(self, view: CompiledView, base: int) -> int:
@@ -217,7 +217,7 @@ class _EpochOfViews:
         if all(small.values()):
             ways.took("diff", name, "driver")
             return tables.warehouse.rows(tables.specs[name], base)
-        # A view that was dropped, or changed and changed back, finds the rows that it had.
+        # The table of a view that was dropped, or changed and changed back, still has the rows that it had.
         if tables.warehouse.is_empty(tables.specs[name].path):
             return None
         ways.took("diff", name, "spark")

@@ -1,4 +1,4 @@
-"""Versions of tables as temporary views of one session: each made once, however many queries read it."""
+"""Table versions as temporary views of one session. Each version is read once, however many queries use it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views import metrics
-from cdc_views.engine.views.strategies.full import HASH, NUMBER
+from cdc_views.engine.views.view_tables import is_hidden
 from cdc_views.metrics import Work
-from cdc_views.store.control import VIEW_FOLDER
 from cdc_views.store.warehouse import Warehouse
 
-_Version = tuple[str, int]  # path and version
-
-
-def is_hidden(path: str, column: str) -> bool:
-    """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN see a view's own columns only."""
-    return path.startswith(VIEW_FOLDER) and column in (HASH, NUMBER)
+_Version = tuple[str, int]  # path below the warehouse, and Delta version
 
 
 @dataclass
@@ -32,7 +26,7 @@ class _Relation:
 
 
 class Relations:
-    """What queries read. May be used from several threads, but for `forget`."""
+    """The tables that queries read. Thread-safe, except for `forget`."""
 
     def __init__(self, spark: SparkSession, warehouse: Warehouse) -> None:
         self.session = spark.newSession()
@@ -44,10 +38,11 @@ class Relations:
 
     @contextmanager
     def reading(self, versions: Mapping[str, _Version]) -> Iterator[dict[str, str]]:
-        """The temporary view of each of these versions of tables, by the same names, for the time of the block.
+        """Yield the temporary view of each table version, by the same names, for the duration of the block.
 
-        A large one is let go with its last reader. The work of reading one counts for every reader, as if there
-        were no other: what a view costs does not depend on its neighbours.
+        `versions` maps each name to the table's path and Delta version. A large table is released with its last
+        reader. The work of reading a table counts for every reader as if it were the only one, so that the cost of a
+        view does not depend on the other views.
         """
         begun: list[_Version] = []
         try:
@@ -61,7 +56,7 @@ class Relations:
                 self._end(version)
 
     def forget(self) -> None:
-        """Let go of everything; nobody may be reading."""
+        """Release all tables. No query may be reading."""
         for relation in self._made.values():
             self.session.catalog.dropTempView(relation.name)
         self._made.clear()
@@ -82,7 +77,7 @@ class Relations:
         with self._lock_of(version):
             relation = self._made[version]
             relation.readers -= 1
-            # What Spark reads itself is a plan and no rows; then the driver has read none.
+            # A table that Spark reads itself is only a plan here: then the driver has read no rows.
             if not relation.readers and relation.work.rows_read > self._warehouse.task_rows:
                 self.session.catalog.dropTempView(relation.name)
                 del self._made[version]

@@ -1,7 +1,7 @@
-"""How the change of a view is found: one file per strategy.
+"""How the changes of a view are computed: one file per strategy.
 
-A strategy reads the inputs at their new versions and the view's stored rows, and returns what to
-commit, or None if nothing changed.
+A strategy reads the inputs at their new versions and the view's stored rows. It returns the changes to commit, or None
+if nothing changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What differs between two states of a view that the driver holds, by key; DuckDB does the joins."""
+"""The difference between two states of a view in the driver's memory, by key. DuckDB does the joins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ROW: Final = "_cv_row"
 
 
 def difference(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """The keys of `stored` that `recomputed` no longer has, and the rows of it that are new or other.
+    """The keys that only `stored` has, and the rows of `recomputed` that are new or changed.
 
-    Both have the same columns, and no key twice; NULL equals NULL, in keys and elsewhere.
+    Both tables have the same columns and each key at most once. NULL equals NULL, in keys and in other columns.
     """
     with _database().cursor() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -30,7 +30,7 @@ def difference(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tu
 
 
 def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
-    """Whether no two rows have the same key, NULL equal to NULL; at most one row has the empty key."""
+    """Whether no two rows have the same key. NULL equals NULL; with an empty key there may be at most one row."""
     if not key or rows.num_rows < 2:
         return bool(rows.num_rows < 2)
     columns = ", ".join(_quoted(name) for name in key)
@@ -44,7 +44,7 @@ def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    # A database of its own takes 26 ms to open, a further connection to this one none.
+    # To open a new database takes 26 ms; another connection to this one takes no time.
     return duckdb.connect()
 
 

@@ -1,10 +1,9 @@
-"""FULL: run the whole query and compare it with the stored rows.
+"""FULL: run the whole query and compare the result with the stored rows.
 
-Rows are compared by the view's key. A view without a provable key is a bag: its rows are identified
-by the hash of all columns and a number among the rows of the same hash, so that n copies of a row
-that become m touch |n - m| stored rows.
+Rows are compared by the view's key. In a bag, a view without a provable key, rows are identified by the hidden columns
+of view_tables.py: if a row has n copies and then m, only |n - m| stored rows change.
 
-The driver holds a result, or what differs, only up to a size; what is larger stays with Spark up to the commit.
+The driver holds a result, or a difference, only up to a size limit. A larger one stays in Spark up to the commit.
 """
 
 from __future__ import annotations
@@ -24,20 +23,19 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from cdc_views.engine.views.strategies.difference import difference, is_unique
 from cdc_views.engine.views.strategies.guards import TOO_LARGE, bounded, is_raised, key_not_unique, unique
 from cdc_views.engine.views.strategies.recompute import Recompute
+from cdc_views.engine.views.view_tables import HASH, NUMBER, own_columns
 from cdc_views.errors import ColumnsDiffer
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.commits import frame_of
 from cdc_views.store.delta_log import quoted
 from cdc_views.store.warehouse import Changes, TableSpec
 
-HASH: Final = "_cv_hash"
-NUMBER: Final = "_cv_number"
 _DELETED: Final = "_cv_deleted"
 _PRESENT: Final = "_cv_present"
 
 
 def full(work: Recompute) -> Changes | None:
-    """Recompute the view; None if its stored rows are equal already."""
+    """Recompute the view; returns None if its stored rows are equal already."""
     spec = work.spec
     recomputed = _recomputed(work)
     if isinstance(work.stored, pa.Table):
@@ -57,11 +55,11 @@ def _recomputed(work: Recompute) -> DataFrame:
     columns = own_columns(work.view, work.spec)
     if len(rows.columns) != len(columns):
         raise ColumnsDiffer(f"the result has {len(rows.columns)} columns, wanted {len(columns)}")
-    return identified(rows.toDF(*columns), work.view)
+    return _identified(rows.toDF(*columns), work.view)
 
 
 def _collected(rows: DataFrame, work: Recompute) -> pa.Table | None:
-    """The rows in the driver; None if they are more than it takes."""
+    """Collect the rows in the driver; None if they exceed its limit."""
     try:
         return bounded(rows, work.most).toArrow()
     except (PySparkException, Py4JJavaError) as error:
@@ -86,7 +84,7 @@ def _changes(deleted: pa.Table, rows: pa.Table, *, all_new: bool = False) -> Cha
 
 
 def _require_columns(found: pa.Schema, spec: TableSpec) -> None:
-    """Raise ColumnsDiffer: a cast would change values, or fail on some."""
+    """Raise ColumnsDiffer if the columns differ: a cast could change values, or fail for some."""
     for field, wanted in zip(found, spec.schema, strict=True):
         if field.name != wanted.name or field.type != wanted.type:
             raise ColumnsDiffer(
@@ -94,13 +92,8 @@ def _require_columns(found: pa.Schema, spec: TableSpec) -> None:
             )
 
 
-def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:
-    """The columns that the view's SELECT has, without those that identify rows of a bag."""
-    return [name for name in spec.schema.names if view.key is not None or name not in (HASH, NUMBER)]
-
-
-def identified(rows: DataFrame, view: CompiledView) -> DataFrame:
-    """The rows with the columns that identify them."""
+def _identified(rows: DataFrame, view: CompiledView) -> DataFrame:
+    """The rows with the columns that identify them: those of a bag get the hidden columns."""
     if view.key is not None:
         return rows
     columns = [quoted(name) for name in rows.columns]
@@ -123,7 +116,7 @@ def _by_spark(difference: DataFrame, work: Recompute) -> Changes | None:
 
 
 def _difference(recomputed: DataFrame, stored: DataFrame, spec: TableSpec) -> DataFrame:
-    """The rows to delete (`_cv_deleted`; key columns set) and those to upsert."""
+    """The rows to delete (`_cv_deleted` is true and only the key columns are set) and the rows to upsert."""
     new = recomputed.withColumn(_PRESENT, F.lit(True)).alias("new")
     old = stored.withColumn(_PRESENT, F.lit(True)).alias("old")
     vanished = _column("new", _PRESENT).isNull()
@@ -140,7 +133,7 @@ def _difference(recomputed: DataFrame, stored: DataFrame, spec: TableSpec) -> Da
 
 
 def _same(columns: Iterable[str]) -> Column:
-    """NULL-safe equality of these columns in the new and the old row."""
+    """NULL-safe equality of these columns between the new and the old row."""
     pairs = (_column("new", name).eqNullSafe(_column("old", name)) for name in columns)
     return reduce(Column.__and__, pairs, F.lit(True))
 

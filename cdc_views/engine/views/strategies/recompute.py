@@ -1,4 +1,4 @@
-"""What a strategy works on."""
+"""The input of a strategy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from cdc_views.store.warehouse import Changes, TableSpec
 
 @dataclass(frozen=True)
 class Recompute:
-    """A view to bring to an epoch.
+    """A view to update in an epoch.
 
-    `relations` maps each input to the temporary view of `session` that holds it at the epoch's
-    version. `stored` are the view's rows so far: an Arrow table where view and inputs are small enough
-    for the driver; else a DataFrame, or None for a view that was never built. `most` is how much of a result the
-    driver takes.
+    `relations` maps each input to the temporary view of `session` that holds the input's version in the epoch.
+    `stored` are the view's rows so far: an Arrow table if the view and its inputs are small enough for the driver;
+    else a DataFrame, or None for a view without rows. `most` is the largest result that the driver collects.
     """
 
     view: CompiledView

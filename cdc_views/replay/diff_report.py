@@ -1,4 +1,4 @@
-"""What differs between two versions of a table, row by row, counted and with a few samples; by DuckDB."""
+"""The differences between two versions of a table, row by row: counts and a few samples. DuckDB compares."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SAMPLES: Final = 5
 _HIDDEN: Final = "_cv_"
 _THERE: Final = "_cv_there"
 _BOTH: Final = "NOT only_old AND NOT only_new"
-# Sums of floats depend on the order of their rows.
+# The sum of floats depends on the order of the rows.
 _TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class TableDifference:
-    """How the live table (old) and the one that was made anew (new) differ at one epoch.
+    """The differences between the live table (old) and its shadow table (new) at one epoch.
 
-    `only_old`, `only_new` and `different` count rows by key; `columns` says in how many of the different rows a
-    column differs. `samples` are a few rows of each kind, as JSON would have them. `note` tells of what somebody else
-    has written to the live table.
+    `only_old`, `only_new` and `different` count rows by key. `columns` maps each column to the number of different
+    rows in which it differs. `samples` are a few rows of each kind, as JSON objects. `note` describes a commit of
+    another writer to the live table.
     """
 
     table: str
@@ -44,27 +44,30 @@ class TableDifference:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every row of either is in the other."""
+        """Whether both tables have the same rows."""
         return not (self.only_old or self.only_new or self.different)
 
 
 def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> list[TableDifference]:
-    """Compare every shadow with the live table of its name, as of the published epoch that the shadows hold."""
+    """Compare every shadow table with its live table, as of the published epoch that the shadow tables hold."""
     found = []
     for name, spec in shadows.specs.items():
         live = published.tables[name]
-        version, note = _as_it_stands(shadows.warehouse, root, live)
+        version, note = _live_version(shadows.warehouse, root, live)
         old = TableVersion(live.path, version, live.status)
         new = TableVersion(spec.path, shadows.warehouse.latest_version(spec.path), "shadow")
         found.append(compare_versions(root, spec, old, new, note))
     return found
 
 
-def _as_it_stands(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple[int, str | None]:
-    """The live version, or what somebody else has made of it: that is what a reader of the newest version sees."""
+def _live_version(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple[int, str | None]:
+    """The published version, or that of a later commit of another writer, which a reader of the path sees.
+
+    The second value describes that commit.
+    """
     commits = warehouse.history.commits_above(live.path, live.version)
-    # Attempts are in the control log before any table carries them: read it after the table, or the engine's next
-    # commit would pass for somebody else's (so not by Warehouse.unknown_commits, which takes them beforehand).
+    # An attempt is in the control log before any table has it. So read the control log after the table, or the engine's
+    # next commit would look like another writer's. Warehouse.unknown_commits takes the attempts first, so not that.
     ours = known_attempts(read_control(root))
     foreign = [
         commit
@@ -79,12 +82,12 @@ def _as_it_stands(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple
 def compare_versions(
     root: Path, spec: TableSpec, old: TableVersion, new: TableVersion, note: str | None
 ) -> TableDifference:
-    """Compare two versions by the key and columns of `spec`. Raises TableUnavailable."""
+    """Compare two versions of a table by the key and columns of `spec`. Raises TableUnavailable."""
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         for side, table in (("old", old), ("new", new)):
             database.register(f"stored_{side}", scan(root, table.path, table.version))
-            # The copies of a row are numbered: a table that somebody else has written to may have a key twice.
+            # The copies of a row are numbered: after a commit of another writer a table may have a key twice.
             copies = f"row_number() OVER (PARTITION BY {', '.join(map(_name, spec.key)) or '1'}) AS {_THERE}"
             database.execute(f"CREATE VIEW {side} AS SELECT *, {copies} FROM stored_{side}")
         others = [column for column in spec.schema.names if column not in spec.key]
@@ -101,7 +104,7 @@ def compare_versions(
 
 
 def _pairs(spec: TableSpec, others: Sequence[str]) -> str:
-    """The statement that puts the unequal rows of both sides together by key."""
+    """The statement that pairs the unequal rows of both sides by key."""
     same_key = [f"old.{_THERE} = new.{_THERE}", *(_same(column) for column in spec.key)]
     differs = {column: f"NOT ({_equal(spec, column)})" for column in others}
     shown = [f"old.{_THERE} IS NULL AS only_new", f"new.{_THERE} IS NULL AS only_old"]

@@ -1,4 +1,4 @@
-"""Everything that a run needs from Postgres, Kafka and Connect, looked at before it starts."""
+"""Checks, before a run starts, all that it needs from Postgres, Kafka, Connect and the warehouse."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from cdc_views.store.delta_log import require_column_names
 
 
 def findings(settings: Settings) -> list[Finding]:
-    """What is missing or unwise, errors first; then of which tables the log is self-contained."""
+    """What is missing or unwise, errors first; if there are no errors, also which tables have a self-contained log."""
     found = _judge(settings)
     if not any(finding.severity == "error" for finding in found):
         with connect(settings.source.dsn.get_secret_value()) as connection:
@@ -50,12 +50,12 @@ def findings(settings: Settings) -> list[Finding]:
 
 
 def _judge(settings: Settings, *, values: bool = False) -> list[Finding]:
-    """Everything that would refuse a start."""
+    """Everything that would make a start fail."""
     return [*_check_history(settings), *_requirements(settings, values=values), *_check_declared(settings)]
 
 
 def _requirements(settings: Settings, *, values: bool = False) -> list[Finding]:
-    """What a run needs: all that a start looks at, but for the view files."""
+    """What a run needs: all that a start checks, except for the view files."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
         held = _held(settings, connection)
         gone = frozenset(name for name in held if not _exists(connection, name))
@@ -65,14 +65,14 @@ def _requirements(settings: Settings, *, values: bool = False) -> list[Finding]:
         *_check_warehouse(settings.warehouse),
         *check_log(settings, confirmed_flush(settings)),
     ]
-    if held:  # a reset needs all tables, and begins with what "check --fix" leaves
+    if held:  # a reset needs all tables, and starts from what "check --fix" leaves
         of_held = [each for each in check_source(settings, gone) if each not in found]
         found += [replace(each, severity="warning") for each in of_held]
     return found
 
 
 def _check_history(settings: Settings) -> Iterator[Finding]:
-    """What a start refuses because of what the warehouse was made from."""
+    """The remembered errors of the log's history, because of which a start fails."""
     subject = f'warehouse "{settings.warehouse}"'
     try:
         require_unbroken(settings.warehouse)
@@ -81,7 +81,7 @@ def _check_history(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_warehouse(warehouse: Path) -> Iterator[Finding]:
-    """Look whether the warehouse can be written to, without writing to it."""
+    """Check that the warehouse can be written to, without writing to it."""
     subject = f'warehouse "{warehouse}"'
     there = next(folder for folder in (warehouse, *warehouse.parents) if os.path.lexists(folder))
     if not there.is_dir():
@@ -91,13 +91,13 @@ def _check_warehouse(warehouse: Path) -> Iterator[Finding]:
 
 
 def _check_declared(settings: Settings) -> Iterator[Finding]:
-    """Look at the view files, and at whether the tables are those that the warehouse was made from."""
+    """Check the view files, and that the tables are those that the warehouse was created from."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
         try:
             declared = declare(settings, connection, _records(settings))
             require_known_tables(settings, declared)
         except UnknownTable:
-            return  # check_source has a finding of it
+            return  # check_source has a finding for it
         except BadView as error:
             yield Finding("error", f'views in "{settings.views}"', error.message, error.hint or "correct the file")
         except (BadConfig, UnsupportedType, SchemaChanged, LogDiscontinuity) as error:
@@ -109,7 +109,7 @@ def _check_declared(settings: Settings) -> Iterator[Finding]:
 
 
 def _of_stopped(declared: Declared) -> Iterator[Finding]:
-    """Tables that are stopped, or will be by the next epoch; the others go on, so that a start is not refused."""
+    """Warnings for tables that are stopped or that the next epoch will stop; other tables continue in a run."""
     for name, stopped in declared.stopped.items():
         problem = f"is stopped at position {stopped.position}, with the views that read it: {stopped.message}"
         yield Finding("warning", f'table "{name}"', problem, stopped.hint or RESET)
@@ -122,11 +122,11 @@ def _records(settings: Settings) -> list[ControlRecord]:
 
 
 def _held(settings: Settings, connection: Connection) -> frozenset[TableName]:
-    """The tables that a start does not ask the catalog for any more."""
+    """The tables that a start no longer looks up in the catalog."""
     try:
         return read_mirrored(settings, connection, _records(settings)).held
     except (UnknownTable, UnsupportedType):
-        return frozenset()  # check_source has a finding of it
+        return frozenset()  # check_source has a finding for it
 
 
 def _exists(connection: Connection, name: TableName) -> bool:
@@ -145,7 +145,7 @@ def _check_names(settings: Settings, held: Collection[TableName]) -> Iterator[Fi
                 table = read_tables(connection, [name], settings.source.columns)[name]
                 require_column_names(str(name), [column.name for column in table.columns])
             except UnknownTable:
-                continue  # check_source has said so
+                continue  # check_source has a finding for it
             except UnsupportedType as error:
                 subject = f'table "{name}"'
                 problem = error.message.removeprefix(f"{subject}: ")
@@ -157,10 +157,10 @@ def fix(
     on_fix: OnFix = lambda finding, failure: None,
     judge_views: Callable[[], Iterable[Finding]] = tuple,
 ) -> None:
-    """Run the SQL of the findings that have one; `on_fix` is given each.
+    """Run the SQL of the findings that have some, and call `on_fix` for each.
 
-    `judge_views` says what is wrong with the views beside what their text alone shows; it is asked if all else is good.
-    Raises PreflightFailed, before anything is written, if a finding remains that this SQL does not fix.
+    `judge_views` returns the findings of Spark's analyser for the views; it is called only if all else is good. Raises
+    PreflightFailed, before anything is written, if this SQL cannot fix a finding.
     """
     found = _judge(settings, values=True)
     blocking = [finding for finding in found if finding.blocking]
@@ -171,7 +171,7 @@ def fix(
 
 
 def require_known_tables(settings: Settings, declared: Declared) -> None:
-    """Raise what a start raises if the source or its tables are not those that the warehouse was made from.
+    """Check that the source and its tables are those that the warehouse was created from, as a start does.
 
     Raises LogDiscontinuity, SchemaChanged, BadConfig.
     """
@@ -182,18 +182,20 @@ def require_known_tables(settings: Settings, declared: Declared) -> None:
 
 
 def require_ready(settings: Settings) -> None:
-    """Raises PreflightFailed with every error that `check` finds; SlotChanged and LogDiscontinuity by their names."""
+    """Raise PreflightFailed with every error that `check` finds, and SlotChanged and LogDiscontinuity by themselves."""
     require_unbroken(settings.warehouse)
     require_met(settings)
 
 
 def require_met(settings: Settings) -> None:
-    """The same, whatever was remembered of the log's history."""
+    """Do as `require_ready`, but ignore remembered errors of the log's history."""
     errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
     if errors:
         with suppress(NotRunning, SourceUnreachable):
             if _records(settings):
-                require_slot(settings)  # the connector may have moved on by the next start, and nothing would be seen
+                require_slot(
+                    settings
+                )  # by the next start the connector may have moved on, which would hide the problem
         raise PreflightFailed(
-            summary(errors), hint=f'{remedies(errors)} ("cdc-views check --fix" does what can be done)'
+            summary(errors), hint=f'{remedies(errors)} ("cdc-views check --fix" fixes what can be fixed)'
         )

@@ -1,7 +1,7 @@
-"""Where a view means something else in Postgres: found in Spark's analysed plan, where types and defaults are known.
+"""Finds the places in a view where Postgres would give another answer than Spark.
 
-What the differences are is in plan/dialect.py. A difference is looked for only where it can change rows: an ORDER BY
-that decides nothing has no note.
+The differences are listed in plan/dialect.py. They are looked for in Spark's analysed plan, where types and defaults
+are known, and only where they can change rows: an ORDER BY without effect on the result gets no note.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from cdc_views.engine.views.plan_tree import AnalysedPlan, Node
+from cdc_views.engine.views.analysis.plan_tree import AnalysedPlan, Node
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import DIFFERENCES, Note
 
-Rule = Callable[[AnalysedPlan, Node], str | None]  # the name of the difference that a node shows
+Rule = Callable[[AnalysedPlan, Node], str | None]  # returns the name of the difference that applies to a node
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATS: Final = frozenset({"float", "double"})
@@ -24,14 +24,14 @@ _SHOWN: Final = 80
 
 
 def notes(view: CompiledView, plan: AnalysedPlan, relations: Mapping[str, str]) -> list[Note]:
-    """The differences between the engines that a view uses, in the order of its text, each place once."""
+    """The differences that apply to a view, in the order of its text; each difference once per place."""
     found: dict[tuple[tuple[int, int], str], Note] = {}
     for node, name in _differences(plan):
         span = plan.span(node)
         if span is not None and (span, name) not in found:
             place, fragment = view.fragment(relations, span)
             if not fragment:
-                continue  # an order that was completed by a key
+                continue  # an ORDER BY that was completed with the key
             text = " ".join(fragment.split())
             found[span, name] = Note(place, text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...", DIFFERENCES[name])
     return [found[key] for key in sorted(found)]
@@ -52,7 +52,7 @@ def _of_literal(plan: AnalysedPlan, node: Node, names: set[str]) -> Iterator[tup
     text = plan.text(node)
     if text[:1] in ("'", '"') and re.search(r"(?<!\\)(\\\\)*\\(?![\\%_'\"])", text[1:-1]):
         yield node, "backslash"
-    # Another text in double quotes is an error in Postgres, and no other answer.
+    # Any other text in double quotes is an error in Postgres, not another answer.
     if text[:1] == '"' and text[1:-1].lower() in names:
         yield node, "double quotes"
 
@@ -69,7 +69,7 @@ def _text_order(plan: AnalysedPlan, node: Node) -> str | None:
 
 
 def _decides(order: Node) -> bool:
-    """Whether an ORDER BY decides which rows there are, or what is in them."""
+    """Whether an ORDER BY decides which rows are in the result, or what they hold."""
     above = order.parent
     if above is None or above.name != "Sort":
         return True
@@ -79,7 +79,7 @@ def _decides(order: Node) -> bool:
 
 
 def _inner(plan: AnalysedPlan, node: Node) -> Node:
-    """An operand as it was written, without the casts that Spark adds."""
+    """An operand as written, without the casts that Spark adds."""
     while node.name == "Cast" and not plan.is_written_cast(node):
         node = node.children[0]
     return node

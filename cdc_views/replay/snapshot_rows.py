@@ -1,6 +1,6 @@
-"""A table's rows from Postgres itself, as of one position of the log.
+"""Reads a table's rows from Postgres, as of one position.
 
-They go through a Parquet file, so that a table of any size is one Delta commit.
+The rows go through a Parquet file, so that a table of any size is one Delta commit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BATCH_ROWS: Final = 50_000
 
 @contextmanager
 def snapshot_rows(snapshot: ExportedSnapshot, spark: SparkSession, table: SourceTable) -> Iterator[DataFrame]:
-    """The rows of a table, for the time of the context. Raises UnsupportedType."""
+    """The rows of a table, for the duration of the block. Raises UnsupportedType."""
     with tempfile.TemporaryDirectory(prefix="cdc-views-") as folder:
         file = Path(folder) / "rows.parquet"
         _write(snapshot, table, file)

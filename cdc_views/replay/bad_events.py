@@ -1,4 +1,4 @@
-"""Events in quarantine tried again or discarded: by the running engine, or in its place where none runs."""
+"""Retries or discards events in quarantine: through the running engine, or in this process where none runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cdc_views.store.reading import read_table
 
 
 def listed(warehouse: Path) -> list[Entry]:
-    """What is in quarantine, by place; what an epoch under way is about to put there too."""
+    """The events in quarantine, by place, including those that an unpublished epoch has put there."""
     version = newest_version(warehouse / NAME)
     if version == NO_TABLE:
         return []
@@ -32,15 +32,15 @@ def listed(warehouse: Path) -> list[Entry]:
 
 
 def retry(settings: Settings, jars: Sequence[Path], place: LogOffset | None) -> ControlRecord:
-    """Apply parked events again, in their order: those of the key of the event at `place`, or all.
+    """Apply parked events again, in their order: those of the key of the event at `place`, or all (None).
 
-    What is still bad stays parked. Raises UnknownEvent, and what an epoch raises.
+    Events that are still bad stay parked. Raises UnknownEvent, and as an epoch does.
     """
     return _asked(settings, jars, QuarantineRequest(uuid4().hex[:8], "retry", place))
 
 
 def discard(settings: Settings, jars: Sequence[Path], place: LogOffset) -> ControlRecord:
-    """Give one event up, and apply what waits for it. Raises UnknownEvent, and what an epoch raises."""
+    """Discard one event, and apply the events that wait for it. Raises UnknownEvent, and as an epoch does."""
     return _asked(settings, jars, QuarantineRequest(uuid4().hex[:8], "discard", place))
 
 

@@ -1,6 +1,6 @@
-"""Remove a capture: its connector with the stored offsets, its slot, its topics.
+"""Removes a capture: its connector with the stored offsets, its slot, its topics.
 
-Each part is removed whatever becomes of the others: a server that is away for good must not keep the rest.
+Each part is removed even if another part cannot be, since a server may be gone for good.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from cdc_views.log.topics import admin_client, delete_named_topics, topics_of
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import drop_slot, read_slot
 
-# A walsender whose client was killed notices at its next write.
+# A walsender whose client was killed notices that only at its next write.
 LET_GO_S: Final = 90.0
 
 
 @dataclass
 class Removal:
-    """What was removed, and what could not be, with the reason; each is told as it happens."""
+    """What could not be removed. `tell` gets each part that was removed or left, with the reason, as it happens."""
 
     tell: Callable[[str], None]
     left: list[str] = field(default_factory=list)
 
     def removed(self, what: str) -> None:
-        """Note that something is gone."""
+        """Report that something was removed."""
         self.tell(f"removed {what}")
 
     @contextmanager
     def trying(self, what: str) -> Iterator[None]:
-        """Around the removal of something: an error of ours leaves it there."""
+        """Run the removal of something; an error of ours means that it is left."""
         try:
             yield
         except CdcViewsError as error:
@@ -45,7 +45,7 @@ class Removal:
 
 
 def remove_capture(base: Settings, capture: Capture, removal: Removal) -> None:
-    """Remove what there is of a capture; what cannot be removed is in `removal.left`."""
+    """Remove what exists of a capture. What cannot be removed is added to `removal.left`."""
     _remove_connector(base, capture, removal)
     faults.point("removal.after_connector")
     _remove_slot(base, capture, removal)

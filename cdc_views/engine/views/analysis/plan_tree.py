@@ -1,7 +1,7 @@
 """Spark's analysed plan of a query as a tree of Python objects.
 
-One call to the JVM brings the whole plan as JSON, since thousands of small calls would take seconds. What JSON does
-not have, the place in the SQL text, the type of an expression and the tags, is asked of the JVM for single nodes.
+One call to the JVM fetches the whole plan as JSON, since thousands of small calls would take seconds. JSON lacks the
+place of a node in the SQL text, the type of an expression, and its tags; the JVM is asked for those node by node.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-Step = tuple[str, int]  # from a node to one below it: how to get there, and the number
+Step = tuple[str, int]  # from a node to one below it: the JVM method that returns the nodes below, and the index
 
 
 @dataclass(eq=False, repr=False)
 class Node:
-    """A node of the plan, or of an expression: the short name of its class and its constructor's values.
+    """A node of the plan or of an expression: the short name of its class, and the values of its constructor.
 
-    `expressions` are those of a plan node in Spark's order; `plan` is the plan of a subquery.
+    `expressions` are those of a plan node, in Spark's order. `plan` is the plan of a subquery.
     """
 
     name: str
@@ -33,15 +33,15 @@ class Node:
 
     @property
     def expr_id(self) -> int:
-        """The number of the attribute that the expression is or makes; -1 if it is none."""
+        """The number of the attribute that the expression refers to or defines; -1 if there is none."""
         return _expr_id(self.fields.get("exprId"))
 
     def ids(self, name: str) -> list[int]:
-        """The attributes in a field that holds attributes or their numbers."""
+        """The numbers in a field that holds attributes or their numbers."""
         return [_expr_id(item if isinstance(item, dict) else item[0].get("exprId")) for item in self.fields[name] or ()]
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, subqueries and their plans among them; parents first."""
+        """This node and all nodes below it, including subqueries and their plans; parents first."""
         pending = [self]
         while pending:
             node = pending.pop()
@@ -55,7 +55,7 @@ def _expr_id(value: Any) -> int:
 
 
 class AnalysedPlan:
-    """The plan of a query, and what the JVM says about its nodes."""
+    """The analysed plan of a query, and further facts about its nodes from the JVM."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._jvm: Any = frame.sparkSession._jvm
@@ -63,7 +63,10 @@ class AnalysedPlan:
         self.root = _plan_tree(json.loads(self._plan.toJSON()), ("root", 0), None)
 
     def span(self, node: Node) -> tuple[int, int] | None:
-        """Where the text of a node begins and ends in the SQL, or of the nearest one above that has a text."""
+        """Start and end (exclusive) of a node's SQL text, or of the nearest node above with a text.
+
+        None if no node has one.
+        """
         at: Node | None = node
         while at is not None:
             origin = self._of(at).origin()
@@ -73,7 +76,7 @@ class AnalysedPlan:
         return None
 
     def text(self, node: Node) -> str:
-        """The SQL text of a node; empty if it has none of its own."""
+        """The SQL text of a node; empty if the node has none of its own."""
         origin = self._of(node).origin()
         if not (origin.startIndex().isDefined() and origin.sqlText().isDefined()):
             return ""
@@ -84,16 +87,16 @@ class AnalysedPlan:
         return str(self._of(node).dataType().simpleString())
 
     def is_nullable(self, node: Node) -> bool:
-        """Whether an expression may be NULL, as far as Spark knows."""
+        """Whether an expression may be NULL, by Spark's analysis."""
         return bool(self._of(node).nullable())
 
     def is_written_cast(self, node: Node) -> bool:
-        """Whether a cast stands in the SQL as CAST, TRY_CAST or ::, and was not added by Spark."""
+        """Whether a cast is written in the SQL as CAST, TRY_CAST or ::, rather than added by Spark."""
         tag = self._jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
         return bool(self._of(node).getTagValue(tag).isDefined())
 
     def _of(self, node: Node) -> Any:
-        """The JVM's object of a node."""
+        """The JVM object of a node."""
         path = []
         at: Node | None = node
         while at is not None and at.parent is not None:
@@ -110,7 +113,7 @@ def _plan_tree(flat: list[dict[str, Any]], step: Step, parent: Node | None) -> N
 
 
 class _Reader:
-    """Makes a tree from a list of nodes, parents first, each with the number of its children."""
+    """Builds a tree from a list of nodes, parents first, each with the number of its children."""
 
     def __init__(self, flat: list[dict[str, Any]], *, is_plan: bool) -> None:
         self._flat = flat
@@ -118,7 +121,7 @@ class _Reader:
 
     def read(self, step: Step, parent: Node | None) -> Node:
         root = Node("", {}, step, parent)
-        open_: list[tuple[Node, int]] = []  # nodes that lack children, and how many
+        open_: list[tuple[Node, int]] = []  # nodes whose children are still to come, and how many
         for number, fields in enumerate(self._flat):
             if number == 0:
                 node = root
@@ -156,7 +159,7 @@ def _is_expression(tree: list[dict[str, Any]]) -> bool:
 
 
 def _expressions(fields: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """The expressions among the values of a plan node, in their order."""
+    """The expressions among the values of a plan node, in order."""
     pending = list(reversed(list(fields.values())))
     while pending:
         value = pending.pop()

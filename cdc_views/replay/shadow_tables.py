@@ -1,7 +1,7 @@
-"""Shadow tables: mirrors and views made anew beside the live ones, which no reader sees.
+"""Shadow tables: the mirrors and views that a rebuild creates beside the live ones, and that no reader sees.
 
-What a shadow mirror holds is told by its own Delta log: a version whose stamp is that of a published
-epoch holds the table's log up to the end of that epoch. So a killed rebuild finds what it had done.
+The Delta log of a shadow mirror says what the mirror holds: a version with the stamp of a published epoch holds the
+table's log up to the end of that epoch. So a rebuild that was killed finds what it had done.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from cdc_views.store.control import ControlRecord
 from cdc_views.store.delta_log import Stamp, TableCommit
 from cdc_views.store.warehouse import Changes, Warehouse
 
-# Of the first takeover of a warehouse: known, and of no published epoch.
+# The attempt of the first takeover of a warehouse: known, but not of a published epoch.
 FIRST_ATTEMPT: Final = 1
-# Of one step of catching up, if one epoch is not more.
+# The most offsets in one step of catching up, unless a single epoch has more.
 MOST_OFFSETS: Final = 200_000
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A mirror holds the log up to the end of `epoch`, and may hold some of what follows, up to `position`."""
+    """What a mirror holds: the log up to the end of `epoch`, and perhaps later changes up to `position`."""
 
     epoch: ControlRecord
     position: Lsn
 
 
-class Shadows:
-    """The shadow tables of one rebuild."""
+class ShadowTables:
+    """The shadow tables of one rebuild. `rebuild` is its id, which ends their paths."""
 
     def __init__(
         self,
@@ -60,22 +60,22 @@ class Shadows:
         self.tables = Tables(
             warehouse, generation, plan.sources, find_path=lambda name, path: f"{path}{REBUILT}{rebuild}"
         )
-        # They have rows though no epoch was published with them: a change of them is no first build.
+        # They have rows, though no epoch was published with them: a change of one is not its first build.
         self.tables.standing_in = frozenset(self.tables.sources)
         self._bulk = bulk
         declare_views(spark, self.tables, plan.views)
         self._views = ViewRunner(spark, plan.levels)
 
     def found(self, name: str, epochs: Mapping[int, ControlRecord]) -> Reached | None:
-        """What a mirror holds; None if nothing yet.
+        """What a mirror holds; None if nothing yet. `epochs` are the published ones.
 
-        What a swap that was given up has committed to it is taken back: it is of after that epoch.
+        Commits of a swap that was aborted are rolled back, since they are later than that epoch.
         """
         warehouse, path = self.tables.warehouse, self.tables.specs[name].path
         above: list[TableCommit] = []
         for commit in reversed(warehouse.history.commits_above(path, 0)):
             epoch = epochs.get(commit.stamp.epoch) if commit.stamp is not None else None
-            # A fence names the last epoch too, under the attempt of its takeover.
+            # A fence has the last epoch in its stamp too, but with the attempt of its takeover.
             if epoch is not None and commit.stamp is not None and commit.stamp.attempt == epoch.attempt:
                 if any(later.changes_content for later in above):
                     warehouse.restore(path, commit.version, commit.stamp)
@@ -84,57 +84,57 @@ class Shadows:
         return None
 
     def fill(self, name: str, rows: RowData | WrittenRows, stamp: Stamp) -> None:
-        """Give an empty mirror its first rows, in one commit; what a killed rebuild has left there is taken back."""
+        """Commit the first rows of a mirror, in one commit. Commits that a killed rebuild has left are rolled back."""
         warehouse, spec = self.tables.warehouse, self.tables.specs[name]
         if warehouse.history.commits_above(spec.path, 0):
-            # Not under the stamp of the rows, or an empty mirror would pass for them.
+            # Not with the stamp of the rows, or the empty mirror would count as filled.
             warehouse.restore(spec.path, 0, replace(stamp, attempt=FIRST_ATTEMPT))
         changes = rows if isinstance(rows, WrittenRows) else Changes(deleted=None, rows=rows, all_new=True)
-        self.tables.stand_at({name: warehouse.commit(spec, self.standing(name), changes, stamp)})
+        self.tables.stand_at({name: warehouse.commit(spec, self.newest_version(name), changes, stamp)})
 
-    def standing(self, name: str) -> int:
-        """The newest version of a shadow."""
+    def newest_version(self, name: str) -> int:
+        """The newest Delta version of a shadow table."""
         return self.tables.warehouse.latest_version(self.tables.specs[name].path)
 
     def catch_up(self, log: Log, name: str, start: Offsets, to: ControlRecord, at: ControlRecord) -> None:
-        """Bring a mirror to a published epoch, its log read from `start`, on the way to the epoch `at`.
+        """Read the log of a mirror from the offsets `start` to the end of the published epoch `to`, and commit it.
 
-        Only that one must be exact: of an earlier one rows may be missing that were compacted away since, and
-        whose later versions are read next.
+        `at` is the epoch that the rebuild catches up with. Only `at` must be exact: an earlier state may lack rows that
+        were compacted away since and whose later versions are read next.
         """
         partitions = log.partitions_of([self.tables.sources[name].name])
         ends = read_offsets(to)
         cut = cut_of(at, {each: start[each] for each in partitions}, {each: ends[each] for each in partitions})
         cut = replace(cut, bulk=log.too_long(cut.start, cut.end))
-        self.tables.stand_at({name: self.standing(name)})
+        self.tables.stand_at({name: self.newest_version(name)})
         intent = Intent(to.epoch, to.attempt, cut, self.tables.versions())
         deltas = Input(log, self.tables, bulk=self._bulk).deltas(intent)
         deltas.require_none_refused()
         commits = commit_mirrors(self.tables, deltas.mirrors, intent)
         if not commits:
-            # Nothing of this table: an empty version says how far it is.
+            # The table did not change: an empty version records how much of the log it holds.
             commits = {name: self.tables.warehouse.fence(self.tables.specs[name].path, intent.stamp)}
         self.tables.stand_at(commits)
 
     def compute_views(self, at: ControlRecord) -> dict[str, ViewResult]:
         """Compute the views over the shadow mirrors, which hold the epoch `at`. Raises ViewFailed."""
-        self.tables.stand_at({name: self.standing(name) for name in self.tables.specs})
+        self.tables.stand_at({name: self.newest_version(name) for name in self.tables.specs})
         intent = Intent(at.epoch, at.attempt, cut_of(at, {}, {}), self.tables.versions())
         results = self._views.maintain(self.tables, {}, intent)
         for name, result in results.items():
             if result.status == "failed":
-                raise ViewFailed(f'view "{name}" fails over the tables that were made anew: {result.failure}')
+                raise ViewFailed(f'view "{name}" fails over the shadow tables: {result.failure}')
         self.tables.stand_at({name: result.version for name, result in results.items()})
         return results
 
 
 def stamp_of(epoch: ControlRecord, position: Lsn | None = None) -> Stamp:
-    """What a version carries that holds the log up to the end of an epoch, and rows of up to `position`."""
+    """The stamp of a version that holds the log up to the end of an epoch, and perhaps rows up to `position`."""
     return Stamp(epoch.epoch, epoch.attempt, str(position if position is not None else epoch.position))
 
 
 def steps(epochs: Sequence[ControlRecord], since: ControlRecord, to: ControlRecord) -> Iterator[ControlRecord]:
-    """Yield epochs between two, `to` last, with at most so much log between them as the driver may hold."""
+    """Yield epochs after `since` up to `to`, at most MOST_OFFSETS apart where the epochs allow it."""
     last, candidate = since, None
     for epoch in epochs:
         if not since.seq < epoch.seq <= to.seq:

@@ -1,0 +1,59 @@
+"""Whether an aggregate returns the same result for any order of its rows. Classes are those of Spark 4.2."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from cdc_views.engine.views.analysis.catalyst import short_name, type_of
+from cdc_views.engine.views.analysis.known_classes import each, names
+from cdc_views.plan import refusals
+from cdc_views.plan.refusals import Refusal
+
+_EXACT_AGGREGATES: Final = names(
+    """
+    BitAndAgg BitOrAgg BitXorAgg BitmapAndAgg BitmapConstructAgg BitmapOrAgg BoolAnd BoolOr Count CountIf Max Median
+    Min Percentile PercentileCont PercentileDisc PivotFirst RegrCount
+    """
+)
+_AGGREGATES: Final[dict[str, Refusal]] = {
+    **each(refusals.ONE_OF, "First Last AnyValue"),
+    **each(refusals.TIES, "MaxBy MinBy MaxMinByK"),
+    **each(refusals.MOMENTS, "StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation"),
+    **each(refusals.MOMENTS, "CovSample RegrAvgX RegrAvgY RegrIntercept RegrR2 RegrSlope RegrSXX RegrSXY RegrSYY"),
+    **each(refusals.FLOATS, "VectorAvg VectorSum"),
+    **each(refusals.OUTSIDE, "PythonUDAF"),
+}
+_OF_ORDERED_WINDOWS: Final = frozenset({"First", "Last", "AnyValue"})
+# The comparison that Spark adds to an array_sort without one: only equal elements tie.
+_DEFAULT_COMPARISON: Final = (
+    "if ((isnull(lambda left) AND isnull(lambda right))) 0 else if (isnull(lambda left)) 1 else if (isnull(lambda right"
+    ")) -1 else if ((lambda left < lambda right)) -1 else if ((lambda left > lambda right)) 1 else 0"
+)
+
+
+def refused_aggregate(function: Any, parent: Any) -> Refusal | None:
+    """Why the result of an aggregate may depend on the order of its rows; None if it does not.
+
+    `parent` is the expression around it.
+    """
+    name, around = short_name(function), short_name(parent)
+    if name in _EXACT_AGGREGATES:
+        return None
+    if name in ("Sum", "Average"):
+        return refusals.FLOATS if type_of(function.children().apply(0)) in ("double", "float") else None
+    if name in ("CollectList", "CollectSet"):
+        if around == "ArraySort" and not _has_default_comparison(parent):
+            return refusals.COMPARATOR
+        return None if around in ("ArraySort", "SortArray") else refusals.ORDER
+    if name == "ListAgg":
+        return refusals.TEXT_ORDER if function.orderExpressions().isEmpty() else None
+    if name == "Mode":
+        return None if function.reverseOpt().isDefined() else refusals.ONE_OF
+    if name in _OF_ORDERED_WINDOWS and around == "WindowExpression":
+        return refusals.WINDOW_ORDER if parent.windowSpec().orderSpec().isEmpty() else None
+    return _AGGREGATES.get(name, refusals.APPROXIMATE)
+
+
+def _has_default_comparison(sort: Any) -> bool:
+    return re.sub(r"#\d+", "", str(sort.function().function().toString())) == _DEFAULT_COMPARISON

@@ -1,0 +1,47 @@
+"""The Delta table of a view: its path, its columns, and the columns that readers do not see.
+
+A view without a provable key is a bag. Two hidden columns identify its rows: the hash of all columns, and a number
+among the rows of the same hash.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.store.control import VIEW_FOLDER
+from cdc_views.store.warehouse import TableSpec
+
+HASH: Final = "_cv_hash"
+NUMBER: Final = "_cv_number"
+BAG_KEY: Final = (HASH, NUMBER)
+
+
+def view_path(view: CompiledView) -> str:
+    """The folder of a view's table, below the warehouse. A rebuild adds a suffix."""
+    return f"{VIEW_FOLDER}{view.definition.name}/{view.fingerprint}"
+
+
+def view_spec(view: CompiledView, schema: T.StructType) -> TableSpec:
+    """The table for a view whose query returns these columns. All columns may be NULL."""
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    key = view.key
+    if key is None:
+        key = BAG_KEY
+        arrow = arrow.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
+    arrow = pa.schema([field.with_nullable(True) for field in arrow])
+    return TableSpec(view.definition.name, view_path(view), arrow, key, view.definition.layout)
+
+
+def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:
+    """The columns of the view's SELECT, without the hidden ones."""
+    return [name for name in spec.schema.names if view.key is not None or name not in BAG_KEY]
+
+
+def is_hidden(path: str, column: str) -> bool:
+    """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN use a view's own columns only."""
+    return path.startswith(VIEW_FOLDER) and column in BAG_KEY
