@@ -109,8 +109,13 @@ def _role(connection: Connection, role: str, source: SourceSettings) -> str:
     return _PASSWORD + block(body.as_string(None))
 
 
+def script_part(finding: Finding) -> str:
+    """Return the SQL of a finding below a comment that names it."""
+    return f"-- {_comment(f'{finding.subject}: {finding.problem}')}\n{(finding.fix or '').strip()}\n"
+
+
 def _fix(finding: Finding) -> str:
-    return f"\n-- {_comment(f'{finding.subject}: {finding.problem}')}\n{(finding.fix or '').strip()}\n"
+    return f"\n{script_part(finding)}"
 
 
 def _comment(text: str) -> str:
