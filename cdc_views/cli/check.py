@@ -54,7 +54,7 @@ def check(
     Example: cdc-views check --fix
     """
     if printing and fixing:
-        raise click.UsageError("--print-sql and --fix exclude each other")
+        raise click.UsageError("give either --print-sql or --fix")
     if role is not None and not printing:
         raise click.UsageError("--role is for --print-sql")
     if yes and not fixing:

@@ -18,7 +18,7 @@ from cdc_views.store.control import read_control
 @click.argument("view")
 @click.pass_obj
 def explain(project: Project, view: str) -> None:
-    """Say how a view is kept: strategy, key, inputs, the SQL that runs, and where Postgres would answer otherwise.
+    """Show how a view is maintained: strategy, key, inputs, the SQL that runs, and differences from Postgres.
 
     Example: cdc-views explain order_totals
     """
@@ -32,7 +32,9 @@ def explain(project: Project, view: str) -> None:
         raise declared.refused[view]
     analysed = next((found for compiled, found in analyse(settings.engine, declared) if compiled is views[view]), None)
     if analysed is None:
-        raise BadView(f'view "{view}" reads a view that is refused', hint='"cdc-views check" says which, and why')
+        raise BadView(
+            f'view "{view}" reads a view that is refused', hint='run "cdc-views check" to see which one, and why'
+        )
     if isinstance(analysed, BadView):
         raise analysed
     click.echo("\n".join(explained(views[view], analysed.notes).lines()))

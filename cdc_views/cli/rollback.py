@@ -16,7 +16,7 @@ from cdc_views.store.retention import REPLACED
 @click.argument("name", metavar="VIEW|TABLE")
 @click.pass_obj
 def rollback(project: Project, name: str) -> None:
-    """Undo the last swap of a view or table, with all tables that it put in place, brought up to date.
+    """Undo the last swap of a view or table: bring all tables that it replaced up to date, and publish them again.
 
     Example: cdc-views rollback order_totals
     """

@@ -36,7 +36,9 @@ from cdc_views.store.spark import Driver, driver_beside
 
 @click.command()
 @click.option("--once", is_flag=True, help="Publish one epoch and stop.")
-@click.option("--until-caught-up", is_flag=True, help="Stop when everything committed before the start is published.")
+@click.option(
+    "--until-caught-up", is_flag=True, help="Stop when everything that was committed before the start is published."
+)
 @click.pass_obj
 def run(project: Project, once: bool, until_caught_up: bool) -> None:
     """Run the engine: register the connector if needed, then publish epoch after epoch.

@@ -176,7 +176,7 @@ def test_init_where_a_file_is_already_changes_nothing(tmp_path: Path, there: str
     (tmp_path / there).write_text("mine")
     shown = cdc_views("init", tmp_path)
     assert shown.exit_code == 2
-    assert shown.stderr == f'BadConfig: "{tmp_path / there}" is there already\nhint: choose another folder\n'
+    assert shown.stderr == f'BadConfig: "{tmp_path / there}" exists already\nhint: choose another folder\n'
     files = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.rglob("*") if file.is_file()}
     assert files == {there: "mine"}
 
