@@ -69,7 +69,7 @@ def test_run_of_a_table_whose_key_cannot_be_used_is_refused(prepared: Project, c
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
-        ("place varbit(8)", 'column "place" has type "varbit", of which Debezium drops leading zeros'),
+        ("place varbit(8)", 'column "place" has type "varbit", whose leading zeros Debezium drops'),
         ('"a place" int', 'column "a place" has a character that Delta does not take in a name'),
     ],
 )
