@@ -6,7 +6,7 @@ import click
 
 from cdc_views.cli.consent import require_consent
 from cdc_views.cli.main import Project
-from cdc_views.engine.destroy import destroy as destroy_project
+from cdc_views.engine.capture.destroy import destroy as destroy_project
 
 
 @click.command()

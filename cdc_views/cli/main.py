@@ -69,7 +69,7 @@ class Commands(click.Group):
     def _unusable(ctx: click.Context, error: OSError) -> CdcViewsError | None:
         """Return our error for a file that the operating system refuses where no command expects it."""
         # Imported here because it is slow to import, unlike everything else that each command needs.
-        return importlib.import_module("cdc_views.store.disk").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
+        return importlib.import_module("cdc_views.store.storage.disk").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
 
     @staticmethod
     def _fail(ctx: click.Context, error: CdcViewsError) -> None:

@@ -26,7 +26,7 @@ from psycopg.conninfo import make_conninfo
 from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import SIZES, create
 from cdc_views.demo.transactions import KINDS, LEAST
-from cdc_views.engine.self_contained import why_not_self_contained
+from cdc_views.engine.capture.self_contained import why_not_self_contained
 from cdc_views.errors import CheckFailed
 from cdc_views.log.topics import Topic
 from cdc_views.names import TableName
