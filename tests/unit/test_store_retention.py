@@ -91,6 +91,7 @@ class Epochs:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.settings = SETTINGS.model_copy(update={"keep_hours": 0.5})
         self.clock = HandClock(NOON)
         self.open()
 
@@ -133,7 +134,7 @@ class Epochs:
         self.upkeep.sweep()
 
     def needed(self) -> Needed:
-        return needed(self.control.records, self.clock.now(), SETTINGS.model_copy(update={"keep_hours": 0.5}))
+        return needed(self.control.records, self.clock.now(), self.settings)
 
 
 @pytest.fixture
@@ -157,26 +158,32 @@ def test_control_log_stays_short_and_keeps_the_takeover_and_every_late_record(ep
     assert epochs.control.last_attempt + 1 not in known_attempts(records)
 
 
-def test_control_log_keeps_each_epoch_with_changes_once_however_many_follow_without(epochs: Epochs) -> None:
-    epochs.publish(40)
-    with_changes = [record for record in epochs.control.records if record.kind == "publish"]
+# The records of 300 epochs make a file that is not merged with small ones, and that the last 100 records are in.
+@pytest.mark.parametrize(("keep_epochs", "keep_records"), [(2, 1), (300, 100)])
+def test_control_log_keeps_each_epoch_with_changes_once_however_many_follow_without(
+    epochs: Epochs, keep_epochs: int, keep_records: int
+) -> None:
+    kept = {"keep_epochs": keep_epochs, "keep_records": keep_records}
+    epochs.settings = epochs.settings.model_copy(update=kept)
+    epochs.publish(keep_epochs + 38)
+    with_changes = [record for record in epochs.control.records if record.kind == "publish"][-keep_epochs:]
     for idle in (3, 40, 7, 60, 33, 200, 40):
         epochs.stand_idle(idle)
         epochs.keep_up()
         records = read_control(epochs.root)
         assert records == epochs.control.records
-        assert [record for record in records if "changes" in record.detail][-2:] == with_changes[-2:]
+        assert [record for record in records if "changes" in record.detail][-keep_epochs:] == with_changes
         rows = pa.table(DeltaTable(str(epochs.root / FOLDER)).scan())["seq"].to_pylist()
         assert len(rows) == len(set(rows))
-    assert len(records) < 150
-    assert epochs.needed().oldest == {"a": with_changes[-2].tables["a"].version}
-    epochs.publish(2)
+    assert len(records) < 150 + keep_epochs + keep_records
+    assert epochs.needed().oldest == {"a": with_changes[0].tables["a"].version}
+    epochs.publish(1)
     epochs.stand_idle(100)
     epochs.keep_up()
-    assert read_control(epochs.root)[0].kind == "takeover"
-    assert [record.epoch for record in read_control(epochs.root) if "changes" in record.detail] == [
-        record.epoch for record in epochs.control.records if "changes" in record.detail
-    ][-2:]
+    records = read_control(epochs.root)
+    assert records[0].kind == "takeover"
+    left = [record for record in records if "changes" in record.detail]
+    assert left[:-1] == with_changes[1:]
 
 
 def test_control_log_keeps_the_last_reset_when_older_records_go(epochs: Epochs) -> None:
