@@ -23,6 +23,7 @@ def require_consent(question: str, *, yes: bool) -> None:
         return
     if not has_terminal():
         raise NotConfirmed(
-            f"not confirmed, since there is no terminal to ask at: {question}", hint="give --yes; nothing was changed"
+            f"not confirmed, since there is no terminal to ask at: {question}",
+            hint="confirm with --yes; nothing was changed",
         )
     click.confirm(question, abort=True, err=True)

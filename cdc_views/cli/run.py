@@ -99,7 +99,7 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
                 engine.run(once=once, until=until, on_epoch=on_epoch)
                 return engine.require_none_stopped()
         except RequestFailed as error:
-            say(f"RequestFailed: {error.message}; the engine starts again")
+            say(f"RequestFailed: {error.message}; the engine restarts")
         except AWAY as error:
             patience.wait(error)
             is_captured = False

@@ -83,7 +83,7 @@ def require_primary(connection: Connection) -> None:
     row: Any = connection.execute("SELECT pg_catalog.pg_is_in_recovery()").fetchone()
     if row[0]:
         raise SourceUnreachable(
-            f"{describe_dsn(connection.info.dsn)} is a standby, wanted a primary", hint="give the dsn of the primary"
+            f"{describe_dsn(connection.info.dsn)} is a standby, wanted a primary", hint="use the dsn of the primary"
         )
 
 
