@@ -46,7 +46,9 @@ def _of_views(settings: Settings) -> list[Finding]:
 def check(
     ctx: click.Context, project: Project, fixing: bool, yes: bool, printing: bool, role: str | None, form: str | None
 ) -> None:
-    """Check everything that a run needs, and the views; report what is missing or refused, and how to fix it.
+    """Check everything that a run needs, and the views.
+
+    Each finding has a problem and a remedy. The exit status is 2 if one of them is an error.
 
     --fix runs SQL in your database. It shows the SQL and asks first. It runs nothing while a finding remains that SQL
     cannot fix.

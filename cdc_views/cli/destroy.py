@@ -14,7 +14,7 @@ from cdc_views.engine.capture.destroy import destroy as destroy_project
 @click.pass_obj
 @click.pass_context
 def destroy(ctx: click.Context, project: Project, yes: bool) -> None:
-    """Remove everything that the project created in Postgres, Kafka and Connect; the warehouse stays.
+    """Remove what the project created in Postgres, Kafka and Connect, not the warehouse.
 
     The exit status is 1 if something could not be removed.
 

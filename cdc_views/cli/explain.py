@@ -18,7 +18,9 @@ from cdc_views.store.control.control_log import read_control
 @click.argument("view")
 @click.pass_obj
 def explain(project: Project, view: str) -> None:
-    """Show how a view is maintained: strategy, key, inputs, the SQL that runs, and differences from Postgres.
+    """Show how a view is maintained, and where its result differs from Postgres.
+
+    Prints its strategy, key and inputs, the SQL that runs, and how to write it to get Postgres's result.
 
     Example: cdc-views explain order_totals
     """

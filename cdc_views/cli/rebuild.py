@@ -40,9 +40,10 @@ def rebuild(
     swap: bool,
     as_json: bool,
 ) -> None:
-    """Rebuild tables from the log or a snapshot beside the live ones, and report differences; --swap replaces them.
+    """Rebuild tables beside the live ones and report differences; --swap replaces them.
 
-    The exit status is 1 if something differs and was not swapped.
+    The new tables come from the log or from a new snapshot, as --from says. The exit status is 1 if
+    something differs and was not swapped.
 
     Example: cdc-views rebuild order_totals --from earliest --swap
     """

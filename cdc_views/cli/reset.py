@@ -22,7 +22,7 @@ from cdc_views.stack.java import java_command
 @click.pass_obj
 @click.pass_context
 def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
-    """Start over with a new slot, new topics and a new snapshot, while readers keep the last epoch.
+    """Start over with a new slot, topics and snapshot; readers keep the last epoch.
 
     The command ends when the new tables are published, in one epoch, and the old slot, topics and connector are
     removed. If a reset is killed, the next reset, or "cdc-views run", continues it.

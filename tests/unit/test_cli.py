@@ -116,6 +116,10 @@ def test_command_example_is_a_call_of_it(name: str) -> None:
     command(name).make_context(name, arguments).close()
 
 
+def test_list_of_commands_cuts_no_line_off() -> None:
+    assert "..." not in CliRunner().invoke(main, ["--help"], terminal_width=100).stdout.partition("Commands:")[2]
+
+
 def test_group_example_calls_known_commands() -> None:
     line = next(line for line in help_lines(main) if line.startswith("Example: "))
     calls = [shlex.split(part) for part in line.removeprefix("Example: ").split("&&")]
