@@ -247,8 +247,8 @@ class UpkeepSettings(_Section):
     )
     checkpoint_versions: int = Field(20, ge=1, description="versions of a table from one checkpoint to the next")
     sweep_versions: int = Field(100, ge=1, description="versions of a table from one vacuum to the next")
-    keep_epochs: int = Field(100, ge=1, description="so many of the last epochs can be read, whatever their age")
-    keep_hours: float = Field(1, ge=0, description="so long after its successor was published an epoch can be read")
+    keep_epochs: int = Field(100, ge=1, description="the last epochs with changes that can be read, whatever their age")
+    keep_hours: float = Field(1, ge=0, description="hours for which an epoch can be read after its successor")
     keep_tables_hours: float = Field(
         24, ge=0, description="so long stay tables that a swap has replaced, and what a rebuild has left"
     )

@@ -9,6 +9,7 @@ CdcViewsError
 │   │   └── ViewCycle
 │   ├── BadQuery              SQL given to `query`
 │   ├── PreflightFailed       findings of `check` that prevent a start
+│   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
 │   ├── BadReplay             a rebuild from a position that cannot be replayed from
 │   │   └── NotSelfContained  the table's log alone does not determine what the table holds
@@ -159,6 +160,10 @@ class BadQuery(BadInput):
 
 class PreflightFailed(BadInput):
     """Findings of `check` that prevent a start."""
+
+
+class NotConfirmed(BadInput):
+    """A command that asks before it changes something has no terminal to ask at, and `--yes` was not given."""
 
 
 class UnsupportedType(EventError, BadInput):

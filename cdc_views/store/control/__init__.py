@@ -9,6 +9,7 @@ from cdc_views.store.control.control_log import (
     last_published,
     last_reset,
     last_takeover,
+    open_intent,
     read_control,
 )
 from cdc_views.store.control.details import (
@@ -52,6 +53,7 @@ __all__ = [
     "last_reset",
     "last_takeover",
     "needed",
+    "open_intent",
     "read_control",
     "request_of",
 ]
