@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Final
-
-import click
 
 from cdc_views.engine.bulk import Progress
 from cdc_views.engine.initial import Shown
@@ -13,6 +12,7 @@ from cdc_views.log.snapshot import SnapshotProgress
 
 SHOWN_EVERY_S: Final = 1.0
 SNAPSHOT_SHOWN_EVERY_S: Final = 5.0
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class ShownProgress:
@@ -34,10 +34,9 @@ class ShownProgress:
         self._shown_s = now
         self._last[progress.table] = at
         left = "" if is_done or progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
-        click.echo(
+        _LOGGER.info(
             f"{self._command}: {progress.table}: {progress.done} of {progress.total} offsets, "
-            f"{progress.per_second:.0f} a second{left}",
-            err=True,
+            f"{progress.per_second:.0f} a second{left}"
         )
 
 
@@ -65,12 +64,7 @@ class ShownSnapshot:
             of = f" of about {self._expected}"
             left = f", {(self._expected - rows) / rate:.0f} s left" if rate else ""
         per_second = f", {rate:.0f} a second" if rate else ""
-        click.echo(f"snapshot: {progress.tables_done} tables done, {rows}{of} rows{per_second}{left}", err=True)
+        _LOGGER.info(f"snapshot: {progress.tables_done} tables done, {rows}{of} rows{per_second}{left}")
 
 
-def say(text: str) -> None:
-    """Print a line on stderr."""
-    click.echo(text, err=True)
-
-
-SHOWN: Final = Shown(say, ShownSnapshot, ShownProgress)
+SHOWN: Final = Shown(ShownSnapshot, ShownProgress)

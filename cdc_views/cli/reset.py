@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cdc_views.cli.main import Project
-from cdc_views.cli.progress import SHOWN, say
+from cdc_views.cli.progress import SHOWN
 from cdc_views.cli.run import report
 from cdc_views.engine.bulk import warm_up
 from cdc_views.replay.reset import remove_left
@@ -30,7 +30,7 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
     """
     settings = project.settings()
     if clean:
-        ctx.exit(1 if remove_left(settings, SHOWN) else 0)
+        ctx.exit(1 if remove_left(settings) else 0)
     java_command()
     if not yes:
         tables = len(settings.source.tables)
@@ -40,4 +40,4 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
     with driver_beside(settings.engine, delta_jars(), warm_up) as driver:
         published = reset_project(settings, driver.session, SHOWN)
     report(published)
-    say("reset: done")
+    click.echo("reset: done", err=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable
 from types import FrameType
+from typing import Final
 
 import click
 from pyspark.sql import SparkSession
 
+from cdc_views.cli.log_lines import show_dated_lines
 from cdc_views.cli.main import Project
-from cdc_views.cli.progress import SHOWN, ShownProgress, say
+from cdc_views.cli.progress import SHOWN, ShownProgress
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import warm_up
 from cdc_views.engine.capture import resume_capture
@@ -33,6 +36,8 @@ from cdc_views.stopped import stopped_in
 from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.spark import Driver, driver_beside
 
+_LOGGER: Final = logging.getLogger(__name__)
+
 
 @click.command()
 @click.option("--once", is_flag=True, help="Publish one epoch and stop.")
@@ -45,6 +50,7 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     """
     # The engine can be killed anywhere, so a polite stop needs no more than leaving the loop where it is.
     signal.signal(signal.SIGTERM, _interrupt)
+    show_dated_lines()
     base = project.settings()
     # What can be found wrong without a trace left behind is found first: no topic, slot or connector is made before.
     java_command()
@@ -60,9 +66,9 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     # The JVM takes seconds, and so does Debezium.
     with driver_beside(settings.engine, jars, _prepare(current)) as driver:
         if current.is_unfinished:
-            say(f"continuing the reset to capture {current.capture.number}")
+            _LOGGER.info("continuing the reset to capture %s", current.capture.number)
             continue_reset(base, driver.session, SHOWN)
-        ahead = ReadAhead(settings, declared, driver.session, say, ShownProgress("reading ahead"))
+        ahead = ReadAhead(settings, declared, driver.session, ShownProgress("reading ahead"))
         capture_or_resume(settings, ahead, SHOWN, expected_rows)
         until = current_target(settings) if until_caught_up else None
         _publish(settings, driver, ahead, once, until)
@@ -72,7 +78,7 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
     """Run engines, one after the other: each ends when a service or its JVM is gone, and the next starts from what is
     published.
     """
-    patience = Patience(settings.engine.retry_s, say=say)
+    patience = Patience(settings.engine.retry_s)
 
     def on_epoch(record: ControlRecord) -> None:
         patience.renew()
@@ -88,11 +94,11 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
                 driver.naming_lost(),
                 Engine(settings, driver.session(), on_progress=shown, take_ahead=ahead.take) as engine,
             ):
-                say("engine: running")
+                _LOGGER.info("engine: running")
                 engine.run(once=once, until=until, on_epoch=on_epoch)
                 return engine.require_none_stopped()
         except RequestFailed as error:
-            say(f"RequestFailed: {error.message}; the engine starts again")
+            _LOGGER.warning("RequestFailed: %s; the engine starts again", error.message)
         except AWAY as error:
             patience.wait(error)
             is_captured = False
@@ -108,13 +114,15 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def report(record: ControlRecord) -> None:
-    """Print a line about a published epoch."""
-    changes = sum(record.detail.get("changes", {}).values())
-    spent = ", ".join(f"{stage} {ms} ms" for stage, ms in record.detail.get("stage_ms", {}).items())
-    say(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})")
+    """Log a published epoch."""
+    changes, stage_ms = sum(record.detail.get("changes", {}).values()), record.detail.get("stage_ms", {})
+    spent = ", ".join(f"{stage} {ms} ms" for stage, ms in stage_ms.items())
+    fields = {"epoch": record.epoch, "position": str(record.position), "changes": changes, "stage_ms": stage_ms}
+    line = f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})"
+    _LOGGER.info(line, extra={"fields": fields})
     for table, stopped in stopped_in(record.detail).items():
-        say(f'table "{table}" is stopped: {stopped.error}: {stopped.message}')
+        _LOGGER.warning('table "%s" is stopped: %s: %s', table, stopped.error, stopped.message)
     for table, keys in record.detail.get("parked", {}).items():
-        say(f'table "{table}" has {keys} parked keys: see "cdc-views quarantine list"')
+        _LOGGER.warning('table "%s" has %s parked keys: see "cdc-views quarantine list"', table, keys)
     for view, failure in record.detail.get("failures", {}).items():
-        say(f'view "{view}" has failed: {failure}')
+        _LOGGER.warning('view "%s" has failed: %s', view, failure)

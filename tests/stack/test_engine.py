@@ -29,6 +29,7 @@ from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, assert_refused, projects
 from tests.fix_services import log_settings_for
+from tests.logged import messages
 from tests.waiting import wait_for
 
 LIMIT_S = 120
@@ -323,9 +324,10 @@ def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project,
     engine.send_signal(signal.SIGTERM)
     _, err = engine.communicate(timeout=LIMIT_S)
     assert (engine.returncode, err.splitlines()[-1]) == (130, "interrupted"), err
-    assert re.search(r"^ConnectorFailed: .* has failed: .*; trying again$", err, re.MULTILINE)
-    assert "\nDriverLost: the JVM of Spark has ended under the engine" in err
-    assert err.count("engine: running") > 3
+    said = messages(err)
+    assert any(re.fullmatch(r"ConnectorFailed: .* has failed: .*; trying again", each, re.DOTALL) for each in said), err
+    assert any(each.startswith("DriverLost: the JVM of Spark has ended under the engine") for each in said), err
+    assert said.count("engine: running") > 3
     assert "Traceback" not in err
 
 

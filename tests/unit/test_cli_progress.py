@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cdc_views.cli import progress
+from cdc_views.cli.log_lines import show_lines
 from cdc_views.cli.progress import ShownProgress, ShownSnapshot
 from cdc_views.engine.bulk import Progress
 from cdc_views.log.snapshot import SnapshotProgress
@@ -23,6 +24,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    show_lines()
     clock = Clock()
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=clock))
     return clock
