@@ -14,7 +14,7 @@ import click
 from bench import command
 from bench.equality import differences, published_mirrors
 from bench.rig import Rig, rig
-from cdc_views.demo.programs import Program, engine, wait_until
+from cdc_views.demo.programs import Program, engine
 from cdc_views.errors import NothingPublished, NotRunning
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
@@ -22,6 +22,7 @@ from cdc_views.source.position import wal_end
 from cdc_views.stack import process
 from cdc_views.store.control import ControlRecord, last_published
 from cdc_views.testing.compare import describe
+from cdc_views.waiting import wait_until
 
 LIMIT_S: Final = 1800.0
 HELD: Final = 1 << 40  # offsets; more than there are

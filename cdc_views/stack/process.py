@@ -10,13 +10,13 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from cdc_views.errors import ServiceFailed
 from cdc_views.stack import signals
+from cdc_views.waiting import wait_while
 
 _PROC: Final = Path("/proc")
 
@@ -102,11 +102,8 @@ def kill(pid_file: PidFile, limit_s: float = 30) -> None:
     if (pid := pid_file.read()) is not None:
         everyone = family(pid)
         send(everyone, signal.SIGKILL)
-        deadline = time.monotonic() + limit_s
-        while any(start_mark(one) for one in everyone):
-            if time.monotonic() > deadline:
-                raise ServiceFailed(f'process {pid} of "{pid_file.path.stem}" does not end even by SIGKILL')
-            time.sleep(0.01)
+        if wait_while(lambda: any(start_mark(one) for one in everyone), limit_s, 0.01):
+            raise ServiceFailed(f'process {pid} of "{pid_file.path.stem}" does not end even by SIGKILL')
     pid_file.remove()
 
 

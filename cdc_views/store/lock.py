@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from cdc_views.errors import WarehouseLocked
 from cdc_views.store.disk import touching
 from cdc_views.store.gateway import GONE
+from cdc_views.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FOLDER: Final = ".lock"
-_POLL_S: Final = 0.1
 
 
 class WarehouseLock:
@@ -80,11 +80,9 @@ class WarehouseLock:
         if descriptor is not None:
             os.close(descriptor)
 
-    def _wait(self, deadline: float, file: Path, free: Any) -> None:
-        while not free():
-            if time.monotonic() >= deadline:
-                raise self._locked(_holder(file))
-            time.sleep(_POLL_S)
+    def _wait(self, deadline: float, file: Path, is_free: Callable[[], bool]) -> None:
+        if not wait_until(is_free, deadline - time.monotonic()):
+            raise self._locked(_holder(file))
 
     def _locked(self, holder: str) -> WarehouseLocked:
         return _locked(self._root, holder)
