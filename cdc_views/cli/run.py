@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.cli.log_lines import show_dated_lines
 from cdc_views.cli.main import Project
-from cdc_views.cli.progress import SHOWN, ShownProgress
+from cdc_views.cli.progress import SHOWN, ShownProgress, close_bars
 from cdc_views.config import Settings
 from cdc_views.engine.bulk import warm_up
 from cdc_views.engine.capture import resume_capture
@@ -115,6 +115,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def report(record: ControlRecord) -> None:
     """Log a published epoch."""
+    close_bars()
     changes, stage_ms = sum(record.detail.get("changes", {}).values()), record.detail.get("stage_ms", {})
     spent = ", ".join(f"{stage} {ms} ms" for stage, ms in stage_ms.items())
     fields = {"epoch": record.epoch, "position": str(record.position), "changes": changes, "stage_ms": stage_ms}
