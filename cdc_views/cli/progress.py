@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from cdc_views.engine.bulk import Progress
-from cdc_views.engine.initial import Shown
+from cdc_views.engine.capture.initial import Shown
+from cdc_views.engine.input.bulk import Progress
 from cdc_views.log.snapshot import SnapshotProgress
 
 SHOWN_EVERY_S: Final = 1.0

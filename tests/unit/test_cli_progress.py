@@ -12,7 +12,7 @@ from rich.progress import Progress as Bars
 from cdc_views.cli import progress
 from cdc_views.cli.log_lines import show_lines
 from cdc_views.cli.progress import ShownProgress, ShownSnapshot
-from cdc_views.engine.bulk import Progress
+from cdc_views.engine.input.bulk import Progress
 from cdc_views.log.snapshot import SnapshotProgress
 
 

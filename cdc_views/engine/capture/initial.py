@@ -1,0 +1,49 @@
+"""The initial snapshot of a capture: until it is in the log, with the tables read meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cdc_views.config import Settings
+from cdc_views.engine.capture.captures import known_takeover
+from cdc_views.engine.capture.start import begin_capture, resume_capture
+from cdc_views.engine.input.bulk import OnProgress
+from cdc_views.engine.input.read_ahead import ReadAhead
+from cdc_views.errors import SnapshotInterrupted
+from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.store.control.control_log import read_control
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How long work is shown.
+
+    `snapshot` makes what shows an initial snapshot, of the number of rows that are expected (None: unknown); `reading`
+    what shows how tables are read, of the word that begins each line.
+    """
+
+    snapshot: Callable[[int | None], Callable[[SnapshotProgress], None]]
+    reading: Callable[[str], OnProgress]
+
+
+def capture_or_resume(settings: Settings, ahead: ReadAhead, shown: Shown, expected_rows: int | None) -> None:
+    """Take the initial snapshot, or resume the capture if an engine has read it before."""
+    if known_takeover(read_control(settings.warehouse)) is not None:
+        return resume_capture(settings)  # the snapshot was complete before the first takeover
+    show = shown.snapshot(expected_rows)
+
+    def on_progress(progress: SnapshotProgress) -> None:
+        show(progress)
+        ahead.begin()
+
+    def on_interruption(error: SnapshotInterrupted) -> None:
+        ahead.forget()
+        _LOGGER.warning("SnapshotInterrupted: %s; taking it again from a new slot and new topics", error.message)
+
+    with ahead:
+        return begin_capture(settings, on_progress, on_interruption)
