@@ -29,6 +29,7 @@ from cdc_views.engine.spark.session import Driver, driver_beside
 from cdc_views.errors import RequestFailed
 from cdc_views.lsn import Lsn
 from cdc_views.replay.reset import continue_reset
+from cdc_views.serve.prometheus import observe, serve_metrics
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
@@ -42,8 +43,9 @@ _LOGGER: Final = logging.getLogger(__name__)
 @click.command()
 @click.option("--once", is_flag=True, help="Publish one epoch and stop.")
 @click.option("--until-caught-up", is_flag=True, help="Stop when everything committed before the start is published.")
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve metrics for Prometheus at this port.")
 @click.pass_obj
-def run(project: Project, once: bool, until_caught_up: bool) -> None:
+def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int | None) -> None:
     """Run the engine: register the connector if need be, then publish epoch after epoch.
 
     Example: cdc-views run --until-caught-up
@@ -52,6 +54,8 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     show_dated_lines()
     base = project.settings()
+    if metrics_port is not None:
+        serve_metrics(metrics_port)
     # What can be found wrong without a trace left behind is found first: no topic, slot or connector is made before.
     java_command()
     current = current_capture(base)
@@ -82,6 +86,7 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
 
     def on_epoch(record: ControlRecord) -> None:
         patience.renew()
+        observe(record)
         report(record)
 
     is_captured = True
