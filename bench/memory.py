@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import psutil
 
 from bench import command
 from bench.equality import differences, published_mirrors
@@ -52,16 +53,15 @@ class Peaks:
         while not self._ended.wait(_SAMPLE_S):
             now = dict.fromkeys(self.of, 0.0)
             for pid in process.family(self._pid):
-                with suppress(OSError):
-                    is_jvm = Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+                with suppress(psutil.Error):
+                    is_jvm = psutil.Process(pid).name() == "java"
                     now["driver" if pid == self._pid else "jvm" if is_jvm else "tasks"] += _memory_mb(pid)
             self.of = {part: max(before, now[part]) for part, before in self.of.items()}
 
 
 def _memory_mb(pid: int) -> float:
     """What a process has of the memory, what it shares with others divided among them."""
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return next(int(line.split()[1]) / 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
+    return float(psutil.Process(pid).memory_full_info().pss) / 2**20
 
 
 def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from cdc_views.errors import ServiceFailed
 from cdc_views.stack import signals
 from cdc_views.waiting import wait_while
 
-_PROC: Final = Path("/proc")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 # Children of this process, kept so that they are reaped when they end.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -75,19 +77,25 @@ def exit_status(pid: int) -> int | None:
 
 def start_mark(pid: int) -> str | None:
     """When a process was started, as a text that no later process of the same pid has; None if it is gone."""
-    mark = _ask_proc(pid) if _PROC.exists() else _ask_ps(pid)
-    if mark is None and (child := _children.get(pid)):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found = psutil.Process(pid)
+        # The first thread may be a zombie while others still hold files and ports.
+        if found.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) or found.num_threads() > 1:
+            # A correction of the clock moves both times, so the ticks between them stay. After another boot, the same
+            # ticks belong to another process.
+            ticks = round((found.create_time() - psutil.boot_time()) * os.sysconf("SC_CLK_TCK"))
+            return f"{ticks}@{_BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ''}"
+    if child := _children.get(pid):
         child.poll()  # reaps it
-    return mark
+    return None
 
 
 def family(pid: int) -> list[int]:
     """The pid and all descendants of it."""
-    parents = _parents()
-    found = [pid]
-    for parent in found:  # grows meanwhile
-        found.extend(child for child, its_parent in parents.items() if its_parent == parent)
-    return found
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return [pid]
 
 
 def send(pids: Sequence[int], signum: signal.Signals) -> None:
@@ -115,35 +123,3 @@ def last_lines(file: Path, count: int = 20) -> str:
             return "\n".join(log.read().decode(errors="replace").splitlines()[-count:])
     except FileNotFoundError:
         return ""
-
-
-def _ask_proc(pid: int) -> str | None:
-    fields = _stat(pid)
-    # The first thread may be a zombie while others still hold files and ports.
-    if fields is None or (fields[0] in "ZX" and int(fields[17]) <= 1):
-        return None
-    # Ticks since the boot; after another boot the same ticks are another process.
-    return f"{fields[19]}@{(_PROC / 'sys/kernel/random/boot_id').read_text().strip()}"
-
-
-def _stat(pid: int) -> list[str] | None:
-    """What /proc says from the state on (the third field)."""
-    try:
-        # The second field is the name in parentheses and may hold anything.
-        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-
-
-def _parents() -> dict[int, int]:
-    if not _PROC.exists():
-        rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True).stdout.splitlines()
-        return {int(pid): int(parent) for pid, parent in (row.split() for row in rows)}
-    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
-    return {pid: int(fields[1]) for pid in pids if (fields := _stat(pid)) is not None}
-
-
-def _ask_ps(pid: int) -> str | None:
-    shown = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True).stdout
-    state, _, started = shown.strip().partition(" ")
-    return started.strip() if state and not state.startswith("Z") else None

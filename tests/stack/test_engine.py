@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pytest
 from confluent_kafka import Producer
 
@@ -317,7 +318,7 @@ def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project,
     ready.database.execute(TRANSFER)
     wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
     ready.assert_equal_to_postgres()
-    jvms = [pid for pid in process.family(engine.pid) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+    jvms = [pid for pid in process.family(engine.pid) if psutil.Process(pid).name() == "java"]
     process.send(jvms, signal.SIGKILL)
     ready.database.execute(TRANSFER)
     wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
