@@ -8,7 +8,6 @@ renamed into place. Offline, `$CDC_VIEWS_FILES` is a folder that holds the files
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import lzma
 import os
@@ -26,12 +25,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from cdc_views.errors import BadConfig, CdcViewsError, DownloadFailed, StackError
 from cdc_views.locations import cache_folder
+from cdc_views.os_lock import try_lock
 from cdc_views.stack import ivy
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.pins import GROUPS, Group, Pin, pins, read_lock, this_platform
+from cdc_views.waiting import wait_until
 
 FILES_VARIABLE: Final = "CDC_VIEWS_FILES"
 _TEMPORARY = "fetch-"
+_LOCK_LIMIT_S: Final = 3600.0
 _SUFFIXES = {".jar", ".gz", ".part"}  # the last is what Ivy is fetching
 
 
@@ -105,7 +107,8 @@ def _locked_cache() -> Iterator[Path]:
             f'the cache "{cache}" cannot be written: {error.strerror}', hint="set CDC_VIEWS_CACHE to another folder"
         ) from None
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not wait_until(lambda: try_lock(lock), _LOCK_LIMIT_S):
+            raise DownloadFailed(f'another process has been filling the cache "{cache}" for {_LOCK_LIMIT_S:.0f} s')
         for remains in cache.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(remains, ignore_errors=True)
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import shutil
 import time
@@ -12,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from cdc_views.config import STACK_FILE
 from cdc_views.errors import BadConfig, ServiceFailed
+from cdc_views.os_lock import try_lock
 from cdc_views.stack import fetch, process, signals
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.folders import make_shared, write_private
@@ -24,6 +24,7 @@ from cdc_views.stack.kafka import Kafka, Relay
 from cdc_views.stack.ports import choose_ports, forget_ports, keep_ports
 from cdc_views.stack.postgres import Postgres
 from cdc_views.stack.service import Service, Steps, run
+from cdc_views.waiting import wait_until
 
 _LOCK_FILE = "lock"
 _LOCK_LIMIT_S = 180.0
@@ -182,20 +183,9 @@ class LocalStack:
                 hint="set CDC_VIEWS_STATE to another folder",
             ) from None
         with lock:
-            deadline = time.monotonic() + _LOCK_LIMIT_S
-            while not _try_lock(lock):
-                if time.monotonic() > deadline:
-                    raise ServiceFailed(
-                        f'another process has been starting or stopping the stack in "{self.state}" '
-                        f"for {_LOCK_LIMIT_S:.0f} s"
-                    )
-                time.sleep(0.1)
+            if not wait_until(lambda: try_lock(lock), _LOCK_LIMIT_S):
+                raise ServiceFailed(
+                    f'another process has been starting or stopping the stack in "{self.state}" '
+                    f"for {_LOCK_LIMIT_S:.0f} s"
+                )
             yield
-
-
-def _try_lock(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdc_views.engine.spark.gateway import GONE
 from cdc_views.errors import WarehouseLocked
+from cdc_views.os_lock import try_lock
 from cdc_views.store.storage.disk import touching
 from cdc_views.waiting import wait_until
 
@@ -50,7 +51,7 @@ class WarehouseLock:
         # Python opens files close-on-exec, so neither the JVM nor another child inherits the lock.
         descriptor = os.open(self._engine_file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            self._wait(deadline, self._engine_file, lambda: _flocked(descriptor))
+            self._wait(deadline, self._engine_file, lambda: try_lock(descriptor))
             self._wait(deadline, self._driver_file, lambda: _free(self._driver_file))
             _write_pid(descriptor, os.getpid())
         except BaseException:
@@ -113,7 +114,7 @@ def only_reset(root: Path) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _flocked(descriptor):
+        if not try_lock(descriptor):
             raise WarehouseLocked(
                 f'warehouse "{root}" is being reset by process {_holder(file)}', hint="wait until it has ended"
             )
@@ -134,14 +135,6 @@ def _locked(root: Path, holder: str) -> WarehouseLocked:
         f'warehouse "{root}" is locked by process {holder}',
         hint="an engine runs on it; stop that one first, or wait until it has ended",
     )
-
-
-def _flocked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _free(file: Path) -> bool:
