@@ -1,4 +1,4 @@
-"""What `check` finds."""
+"""Findings of `check`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FIX_OR_PRINT: Final = f'run "cdc-views check --fix", or {PRINT}'
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a run needs and that is not so.
+    """A condition of a run that is not met.
 
-    `fix` is the SQL that fixes it, if SQL can: statements that psql runs as they are, and that may be run again. What
-    must be one transaction is within BEGIN and COMMIT. `by_dba` says that the SQL takes rights that the project's own
-    role cannot have, so that `check --fix` cannot run it.
+    `fix` is the SQL that fixes it, if SQL can: statements that psql runs as they are, and that may be repeated.
+    Statements that must be one transaction stand between BEGIN and COMMIT. `by_dba`: the SQL needs privileges that the
+    project's role cannot have, so `check --fix` cannot run it.
     """
 
     severity: Literal["error", "warning", "info"]
@@ -33,15 +33,15 @@ class Finding:
 
     @property
     def blocking(self) -> bool:
-        """Whether a run is refused for it, and `check --fix` can do nothing about it."""
+        """Whether it prevents a run and `check --fix` cannot fix it."""
         return self.severity == "error" and not self.fixable
 
 
 def summary(findings: Iterable[Finding]) -> str:
-    """Subjects and problems as one line."""
+    """Return the subjects and problems on one line."""
     return "; ".join(f"{finding.subject}: {finding.problem}" for finding in findings)
 
 
 def remedies(findings: Iterable[Finding]) -> str:
-    """Remedies as one line, each once."""
+    """Return the remedies on one line, without duplicates."""
     return "; ".join(dict.fromkeys(finding.remedy for finding in findings if finding.remedy))

@@ -11,7 +11,7 @@ from typing import IO
 
 
 def try_lock(file: int | IO[str]) -> bool:
-    """Take the lock of a file that is open, or return False if another process has it. Closing the file releases it."""
+    """Take the lock of an open file, or return False if another process has it. Closing the file releases it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
