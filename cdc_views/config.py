@@ -371,7 +371,7 @@ def _set(values: dict[str, Any], path: str, value: str) -> None:
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise BadConfig(f'"{path}" is no setting: "{section}" has none below it', hint=_SETTINGS_HINT)
+            raise BadConfig(f'"{path}" is not a setting: "{section}" has no settings below it', hint=_SETTINGS_HINT)
     values[last] = _split(value) if path in _LISTS else value
 
 

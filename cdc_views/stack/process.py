@@ -1,7 +1,7 @@
-"""A process that outlives us, found again by its pid file.
+"""A process that outlives us and is found again by its pid file.
 
-The pid file holds the pid and when that process was started, so that another process that got the
-same pid is never taken for ours.
+The pid file holds the pid and the start time of the process, so another process with the same pid is never mistaken for
+ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cdc_views.waiting import wait_while
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
-# Children of this process, kept so that they are reaped when they end.
+# Children of this process, kept so that they can be reaped when they end.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -33,7 +33,7 @@ class PidFile:
         self.path = path
 
     def read(self) -> int | None:
-        """The pid, if that process is alive and the one that was registered."""
+        """Return the pid if the registered process is alive."""
         try:
             pid, _, started = self.path.read_text().strip().partition(" ")
             number = int(pid)
@@ -55,10 +55,10 @@ class PidFile:
 def spawn(
     command: Sequence[str], pid_file: PidFile, log_file: Path, *, cwd: Path, environment: Mapping[str, str], **user: Any
 ) -> int:
-    """Start a process in a session of its own, with its output at the end of `log_file`, and register it.
+    """Start a process in its own session, append its output to `log_file`, and register it.
 
-    A signal to us is held back until it is registered, so none is ever lost from sight. `user` is what
-    Popen takes: user, group, extra_groups.
+    Signals to us are deferred until it is registered, so no process is lost track of. `user` are arguments of Popen:
+    user, group, extra_groups.
     """
     with log_file.open("ab") as log, signals.deferred():
         child = subprocess.Popen(
@@ -71,12 +71,12 @@ def spawn(
 
 
 def exit_status(pid: int) -> int | None:
-    """Of a process that `spawn` of this Python started; None while it runs."""
+    """Return the exit status of a process that this Python started with `spawn`; None while it runs."""
     return _children[pid].poll()
 
 
 def start_mark(pid: int) -> str | None:
-    """When a process was started, as a text that no later process of the same pid has; None if it is gone."""
+    """Return a text that identifies this process among all that ever have its pid; None if the process is gone."""
     with contextlib.suppress(psutil.NoSuchProcess):
         found = psutil.Process(pid)
         # The first thread may be a zombie while others still hold files and ports.
@@ -91,7 +91,7 @@ def start_mark(pid: int) -> str | None:
 
 
 def family(pid: int) -> list[int]:
-    """The pid and all descendants of it."""
+    """Return the pid and those of all its descendants."""
     try:
         return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
     except psutil.NoSuchProcess:
@@ -99,7 +99,7 @@ def family(pid: int) -> list[int]:
 
 
 def send(pids: Sequence[int], signum: signal.Signals) -> None:
-    """Signal each that is still there."""
+    """Signal each process that still exists."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signum)
@@ -116,7 +116,7 @@ def kill(pid_file: PidFile, limit_s: float = 30) -> None:
 
 
 def last_lines(file: Path, count: int = 20) -> str:
-    """The end of a log."""
+    """Return the last lines of a log."""
     try:
         with file.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 200 * count))

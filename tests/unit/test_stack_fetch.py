@@ -85,7 +85,7 @@ def test_fetch_offline_corrupt_file_keeps_nothing(cache: Path, files: Path) -> N
     with pytest.raises(DownloadFailed, match="is not the pinned file") as failure:
         fetch.fetch(progress=False)
     assert failure.value.exit_status == 1
-    assert "nothing of it was kept" in str(failure.value.hint)
+    assert "the file was not kept" in str(failure.value.hint)
     assert kept(cache) == []
 
 
