@@ -1,4 +1,4 @@
-"""Findings of `check`."""
+"""The findings of `check`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FIX_OR_PRINT: Final = f'run "cdc-views check --fix", or {PRINT}'
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition of a run that is not met.
+    """A requirement of a run that is not met, or a fact about it that is worth knowing.
 
-    `fix` is the SQL that fixes it, if SQL can: statements that psql runs as they are, and that may be repeated.
-    Statements that must be one transaction stand between BEGIN and COMMIT. `by_dba`: the SQL needs privileges that the
-    project's role cannot have, so `check --fix` cannot run it.
+    `fix` is the SQL that fixes it, if SQL can: statements that psql can run as they are, and more than once. Statements
+    that must be one transaction are between BEGIN and COMMIT. `by_dba`: the SQL takes rights that the project's own
+    role cannot have, so that `check --fix` cannot run it.
     """
 
     severity: Literal["error", "warning", "info"]
@@ -28,12 +28,12 @@ class Finding:
 
     @property
     def fixable(self) -> bool:
-        """Whether `check --fix` can try to fix it."""
+        """Whether `check --fix` can try to fix this."""
         return self.fix is not None and not self.by_dba
 
     @property
     def blocking(self) -> bool:
-        """Whether it prevents a run and `check --fix` cannot fix it."""
+        """Whether a run is refused because of this, and `check --fix` cannot fix it."""
         return self.severity == "error" and not self.fixable
 
 
@@ -43,5 +43,5 @@ def summary(findings: Iterable[Finding]) -> str:
 
 
 def remedies(findings: Iterable[Finding]) -> str:
-    """Return the remedies on one line, without duplicates."""
+    """Return the remedies on one line, each once."""
     return "; ".join(dict.fromkeys(finding.remedy for finding in findings if finding.remedy))

@@ -1,4 +1,4 @@
-"""Where this machine keeps downloads and the data of the native stack."""
+"""Where downloads and the data of the native stack lie on this machine."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 
 def state_folder() -> Path:
-    """The folder of service data, pid files, port files and logs: `$CDC_VIEWS_STATE`, or the system's default."""
+    """Service data, pid and port files, logs: `$CDC_VIEWS_STATE`, else the system's default place."""
     return _folder("CDC_VIEWS_STATE", "/var/lib/cdc-views", "XDG_STATE_HOME", ".local/state")
 
 
 def cache_folder() -> Path:
-    """The folder of downloads: `$CDC_VIEWS_CACHE`, or the system's default."""
+    """Downloads: `$CDC_VIEWS_CACHE`, else the system's default place."""
     return _folder("CDC_VIEWS_CACHE", "/var/cache/cdc-views", "XDG_CACHE_HOME", ".cache")
 
 
 def _folder(variable: str, for_root: str, xdg: str, below_home: str) -> Path:
-    # When we run as root, Postgres runs as another user, who cannot enter /root.
+    # As root Postgres runs as another user, who could not traverse /root.
     if chosen := os.environ.get(variable):
         return Path(chosen).absolute()
     if os.geteuid() == 0:

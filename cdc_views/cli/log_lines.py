@@ -1,4 +1,4 @@
-"""How lines of the logger `cdc_views` look on stderr: of `run` with time and level, of other commands as they are."""
+"""The format of what the logger `cdc_views` writes to stderr: `run` adds time and level, other commands do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 
 class _Stderr(logging.Handler):
-    """Writes to what `sys.stderr` is now: a progress bar puts itself in its place."""
+    """Writes to the current `sys.stderr`, which a progress bar replaces while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(self.format(record) + "\n")
@@ -18,7 +18,7 @@ class _Stderr(logging.Handler):
 
 
 class _JsonLine(logging.Formatter):
-    """One JSON object a line: `time`, `level`, `message`, and the `fields` of the record."""
+    """Formats a record as a JSON object on one line: `time`, `level`, `message`, and the record's `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC)
@@ -27,7 +27,7 @@ class _JsonLine(logging.Formatter):
 
 
 def show_lines(formatter: logging.Formatter | None = None) -> None:
-    """Show what is logged, in place of how it was shown before."""
+    """Print log records to stderr with this formatter; by default, only their messages."""
     handler, logger = _Stderr(), logging.getLogger("cdc_views")
     handler.setFormatter(formatter)
     logger.handlers[:] = [handler]
@@ -35,6 +35,6 @@ def show_lines(formatter: logging.Formatter | None = None) -> None:
 
 
 def show_dated_lines() -> None:
-    """Show what is logged with its time and level: as JSON where stderr is not a terminal."""
+    """Print log records with time and level: as text on a terminal, else as JSON."""
     is_terminal = sys.stderr.isatty()
     show_lines(logging.Formatter("%(asctime)s %(levelname)s %(message)s") if is_terminal else _JsonLine())

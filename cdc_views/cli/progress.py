@@ -1,4 +1,4 @@
-"""How far a long reading, and the initial snapshot before it, have come: bars on a terminal, else lines of the log."""
+"""Progress of long reads and of the initial snapshot: bars on a terminal, else log lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BARS: Final = Bars(
 
 
 class ShownProgress:
-    """The offsets that were read of each table, not more often than people can read; `command` begins each line."""
+    """Shows how many offsets of each table were read, at most once a second. `command` begins each line."""
 
     def __init__(self, command: str) -> None:
         self._command = command
@@ -34,7 +34,7 @@ class ShownProgress:
         _close_with_command()
 
     def __call__(self, progress: Progress) -> None:
-        """Show the progress if it is time to."""
+        """Show the progress if it is due."""
         now, at = time.monotonic(), (progress.done, progress.total)
         is_done = progress.done == progress.total
         if not progress.total or self._last.get(progress.table) == at:
@@ -50,7 +50,7 @@ class ShownProgress:
 
 
 class ShownSnapshot:
-    """The tables and rows that Debezium has read: each time that a table is done, and in between as rows come.
+    """Shows the tables and rows that Debezium has read: after each table, and every few seconds while rows arrive.
 
     `expected` is Postgres's estimate of the number of rows, or None if it has none.
     """
@@ -63,7 +63,7 @@ class ShownSnapshot:
         _close_with_command()
 
     def __call__(self, progress: SnapshotProgress) -> None:
-        """Show the progress if it is time to."""
+        """Show the progress if it is due."""
         now, rows = time.monotonic(), max(progress.rows, progress.rows_in_log)
         is_time = rows > self._rows and now - self._shown_s >= SNAPSHOT_SHOWN_EVERY_S
         if progress.completed:
@@ -84,7 +84,7 @@ SHOWN: Final = Shown(ShownSnapshot, ShownProgress)
 
 
 def _show(name: str, line: str, done: int, total: int | None) -> None:
-    """Show a bar under this name with the line beside it; the line alone at the end, and without a terminal."""
+    """Show the line beside a bar of this name. When it is complete, or without a terminal, log the line."""
     is_terminal, is_over = sys.stderr.isatty(), done == total
     if is_over or not is_terminal:
         _LOGGER.info(line)
@@ -109,6 +109,6 @@ def close_bars() -> None:
 
 
 def _close_with_command() -> None:
-    # Before its error is printed; else the terminal would have no cursor.
+    # This runs before the error of the command is printed. A bar that stays open would leave the cursor hidden.
     if (context := click.get_current_context(silent=True)) is not None:
         context.call_on_close(close_bars)

@@ -1,6 +1,6 @@
-"""Figures of the running engine for Prometheus, taken from each epoch that it publishes.
+"""Metrics of the running engine for Prometheus, taken from each epoch that it publishes.
 
-docs/cli.md lists them. The client library adds those of the process, as `process_resident_memory_bytes`.
+The client library adds metrics of the process, such as `process_resident_memory_bytes`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TABLES: Final = Gauge("cdc_views_tables", "Mirrors and views of the last epoch,
 
 
 def serve_metrics(port: int) -> None:
-    """Answer Prometheus at /metrics on every address of this machine. Raises PortInUse."""
+    """Serve /metrics on every address of this machine. Raises PortInUse."""
     try:
         start_http_server(port)
     except OSError as error:
@@ -33,7 +33,7 @@ def serve_metrics(port: int) -> None:
 
 
 def observe(record: ControlRecord) -> None:
-    """Take in a published epoch."""
+    """Count a published epoch."""
     assert record.published_at is not None
     detail, upkeep = record.detail, dict(record.detail.get("upkeep", {}))
     _EPOCHS.inc()

@@ -141,7 +141,7 @@ class Service(abc.ABC):
         return ServiceFailed(f"{self.name} {what}; its log ends:\n{end}", hint=f'the log is "{log}"')
 
     def refuse_taken_ports(self) -> None:
-        """Raises PortInUse if another process listens where this service is to listen."""
+        """Raise PortInUse if another process listens on a port of this service."""
         for port in self._ports():
             if not is_free(port):
                 raise PortInUse(
@@ -156,7 +156,7 @@ class Service(abc.ABC):
         environment: Mapping[str, str] | None = None,
         is_done: Callable[[str], bool] | None = None,
     ) -> Steps:
-        """Run a command until it ends, or until `is_done` of its output tells us to stop it.
+        """Run a command until it ends, or until `is_done` of its output is true: then stop it.
 
         Raises ServiceKilled and ServiceFailed.
         """

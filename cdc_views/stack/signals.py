@@ -1,4 +1,4 @@
-"""Control over when signals interrupt."""
+"""When a signal may interrupt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Deliver signals that would end this process at the end of the block.
+    """Signals that would end this process are delivered at the end of the block.
 
-    It uses handlers rather than a signal mask, because child processes would inherit a mask.
+    Handlers, not a mask: a mask would be inherited by the processes that are started meanwhile.
     """
     pending: list[int] = []
     try:
@@ -30,7 +30,7 @@ def deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that unfinished work is undone."""
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that what was begun is undone."""
     with _handlers({signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt}):
         yield
 
@@ -42,9 +42,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 @contextlib.contextmanager
 def _handlers(handlers: dict[signal.Signals, signal._HANDLER]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # Python delivers signals only to the main thread
+        yield  # Python delivers signals to the main thread only
         return
-    # None is a handler that was not set from Python, and cannot be restored from Python.
+    # None stands for a handler that was not set from Python and cannot be set again from it.
     former = {signum: signal.getsignal(signum) for signum in handlers}
     for signum, handler in handlers.items():
         if former[signum] not in (None, signal.SIG_IGN):  # ignored: nohup

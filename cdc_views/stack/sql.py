@@ -1,4 +1,4 @@
-"""`python -m cdc_views.stack.sql "SELECT ..."` runs SQL on the native stack's Postgres, which comes without psql."""
+"""`python -m cdc_views.stack.sql "SELECT ..."`: SQL on the native stack's Postgres, whose binaries have no psql."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdc_views.errors import CdcViewsError
 
 
 def run_sql(statement: str) -> list[tuple[object, ...]]:
-    """Run and commit one statement, or several without results. Raises NotRunning."""
+    """Run one statement, or several without results, and commit. Raises NotRunning."""
     with psycopg.connect(native_addresses()["dsn"], autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
