@@ -10,20 +10,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from cdc_views.stack import process
 from cdc_views.stack.java import java_command
 
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "pyarrow", "duckdb")
 
 
 def describe() -> dict[str, Any]:
     """The machine and the versions, as JSON."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
-        "memory_gib": round(memory / 2**30, 1),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "java": _java_version(),
         "python": platform.python_version(),
@@ -34,15 +34,14 @@ def describe() -> dict[str, Any]:
 
 def busy_s() -> float:
     """Seconds of CPU that this machine has spent on anything, all cores together, since it was started."""
-    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
-    user, nice, system, _idle, _waiting, irq, softirq, steal = map(int, fields)
-    return (user + nice + system + irq + softirq + steal) / _TICKS_PER_S
+    spent = psutil.cpu_times()
+    return spent.user + spent.nice + spent.system + spent.irq + spent.softirq + spent.steal
 
 
 def cpu_s(pids: Iterable[int | None]) -> dict[int, float]:
     """Seconds of CPU that each of these processes and their descendants has spent, with children that it waited for."""
     families = {member for pid in pids if pid is not None for member in process.family(pid)}
-    return {pid: _spent_ticks(pid) / _TICKS_PER_S for pid in families}
+    return {pid: _spent_s(pid) for pid in families}
 
 
 def spent_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
@@ -54,13 +53,12 @@ def spent_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
-def _spent_ticks(pid: int) -> int:
+def _spent_s(pid: int) -> float:
     try:
-        # The second field is the name in parentheses and may hold anything.
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return sum(map(int, fields[11:15]))  # user and system, its own and of children that were waited for
+        spent = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def _cpu_model() -> str:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import psutil
 
 from bench import command
 from bench.equality import differences, published_mirrors
 from bench.rig import Rig, rig
-from cdc_views.demo.programs import Program, engine, wait_until
+from cdc_views.demo.programs import Program, engine
 from cdc_views.errors import NothingPublished, NotRunning
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
@@ -22,6 +23,7 @@ from cdc_views.source.position import wal_end
 from cdc_views.stack import process
 from cdc_views.store.control import ControlRecord, last_published
 from cdc_views.testing.compare import describe
+from cdc_views.waiting import wait_until
 
 LIMIT_S: Final = 1800.0
 HELD: Final = 1 << 40  # offsets; more than there are
@@ -51,16 +53,15 @@ class Peaks:
         while not self._ended.wait(_SAMPLE_S):
             now = dict.fromkeys(self.of, 0.0)
             for pid in process.family(self._pid):
-                with suppress(OSError):
-                    is_jvm = Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+                with suppress(psutil.Error):
+                    is_jvm = psutil.Process(pid).name() == "java"
                     now["driver" if pid == self._pid else "jvm" if is_jvm else "tasks"] += _memory_mb(pid)
             self.of = {part: max(before, now[part]) for part, before in self.of.items()}
 
 
 def _memory_mb(pid: int) -> float:
     """What a process has of the memory, what it shares with others divided among them."""
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return next(int(line.split()[1]) / 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
+    return float(psutil.Process(pid).memory_full_info().pss) / 2**20
 
 
 def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:

@@ -16,8 +16,9 @@ from bench.load import PROBE_CHANGES, Probe, read_began, read_probes, read_summa
 from bench.reader import Sighting, first_with, read_sightings
 from bench.rig import Rig
 from bench.systems import System
-from cdc_views.demo.programs import Program, wait_until
+from cdc_views.demo.programs import Program
 from cdc_views.errors import NotRunning
+from cdc_views.waiting import wait_until
 
 READY_LIMIT_S: Final = 3600.0
 DRAIN_LIMIT_S: Final = 600.0

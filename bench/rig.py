@@ -22,7 +22,7 @@ from bench import database
 from bench.database import Contents
 from bench.load import DSN_VARIABLE
 from cdc_views.config import FILE_NAME, Settings, load_settings
-from cdc_views.demo.programs import Program, wait_until
+from cdc_views.demo.programs import Program
 from cdc_views.demo.project import VIEWS
 from cdc_views.engine.capture.readiness import fix, require_ready
 from cdc_views.engine.capture.start import forget_capture, start_capture
@@ -38,6 +38,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.marker import Marker
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.local import Addresses, LocalStack
+from cdc_views.waiting import wait_until
 
 ROOT: Final = Path(__file__).parent.parent
 CAPTURED_LIMIT_S: Final = 3600.0

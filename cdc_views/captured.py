@@ -1,9 +1,9 @@
-"""The captured set: all that decides what the events of captured tables mean, and whether every row has its events.
+"""The captured set: what determines the meaning of the captured tables' events, and whether every row has its events.
 
-`cdc_views.describe` in the source (source/service_sql.py) describes a table; `changes` says what two descriptions
-differ in, leaving out what is harmless. What is harmless: new labels of an enum, whatever leaves columns, key,
-guards, membership in the publication and replica identity as they are, a replica identity that becomes FULL, and new
-storage (VACUUM FULL, CLUSTER) where a TRUNCATE or a rewrite by ALTER TABLE would have been recorded.
+`cdc_views.describe` in the source (source/service_sql.py) describes a table. `changes` compares two descriptions and
+yields the differences that matter. These do not matter: new labels of an enum; a replica identity that becomes FULL;
+new storage (VACUUM FULL, CLUSTER) where a TRUNCATE or a rewrite by ALTER TABLE would have been recorded; and anything
+that leaves the columns, key, guards, membership in the publication and replica identity unchanged.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class _Description(BaseModel):
 class Relation(_Description):
     """A captured table itself, one of its partitions, or a table that inherits from it.
 
-    `identity` is pg_class.relreplident, with the columns of its index; `parent` the oid of the relation above it,
-    empty for the table itself; `storage` its file node, `altered` a hash that any ALTER of a column changes.
-    `trigger` is the version of our trigger for TRUNCATE, None where that is missing or disabled.
+    `identity` is pg_class.relreplident with the columns of its index. `parent` is the oid of the parent relation, and
+    empty for the table itself. `storage` is the file node. `altered` is a hash that every ALTER of a column changes.
+    `trigger` is the version of our TRUNCATE trigger, or None if the trigger is missing or disabled.
     """
 
     name: str
@@ -42,15 +42,15 @@ class Relation(_Description):
 
     @property
     def may_join(self) -> bool:
-        """Whether a partition that was created like this has all its rows in the stream."""
+        """Whether the stream has all rows of a partition that was created like this."""
         return self.kind in "rp" and self.persistence == "p" and self.identity in "df"
 
 
 class CapturedTable(_Description):
     """A captured table as the catalog described it at one moment.
 
-    `columns` are by attribute number; `guards` are our CHECK constraints; `labels` those of enums, by oid, and
-    `attributes` those of composite types that its values are printed with; `relations` are by oid.
+    `columns` are keyed by attribute number, `labels` (of enums) and `relations` by oid. `guards` are our CHECK
+    constraints. `attributes` are those of the composite types that the table's values are printed with.
     """
 
     name: str
@@ -64,25 +64,26 @@ class CapturedTable(_Description):
 
 
 class CapturedSet(_Description):
-    """All captured tables of a project; `event_triggers` has the version of each that is there and always fires.
+    """All captured tables of a project.
 
-    A table that is gone has the description None.
+    `event_triggers` has the version of each event trigger that exists and always fires. The description of a dropped
+    table is None.
     """
 
     event_triggers: Mapping[str, str] = Field(default_factory=dict)
     tables: Mapping[str, CapturedTable | None]
 
     def of(self, table: TableName) -> CapturedTable | None:
-        """The description of a table; None if it is gone, or was never captured."""
+        """Return the description of a table, or None if it was dropped or never captured."""
         return self.tables.get(str(table))
 
 
 @dataclass(frozen=True)
 class DefinitionChange:
-    """One thing that is not as it was known to be.
+    """One difference from the known description.
 
-    `is_dated` says that the command which did it is known; rows may otherwise have changed without events at any
-    time since the table was last known to be whole.
+    `is_dated`: the command that made the change is known. Otherwise, rows may have changed without events at any time
+    since the table was last known to be complete.
     """
 
     what: str
@@ -97,10 +98,10 @@ class DefinitionChange:
 def definition_changes(
     known: CapturedTable, found: CapturedTable, *, command: str | None = None, vouched: bool = True
 ) -> Iterator[DefinitionChange]:
-    """Say what differs and matters.
+    """Yield the differences that matter.
 
-    `command` is the tag of the DDL command that led from one to the other, None where none is known. `vouched` says
-    that every DDL command since `known` was recorded by event triggers.
+    `command` is the tag of the DDL command between the two descriptions, or None if it is unknown. `vouched`: event
+    triggers recorded every DDL command since `known`.
     """
     plain = {
         "its name": (known.name, found.name),

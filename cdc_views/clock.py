@@ -1,6 +1,6 @@
-"""The time, as one thing that can be another one: the system's clock, or one that a test moves by hand.
+"""The clock as an interface: the system's clock, or one that a test moves by hand.
 
-Deadlines of questions to other processes are real time whatever the clock says, since their answers are.
+A deadline for the answer of another process is always in real time, since the answer comes in real time.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from typing import Final, Protocol
 
 
 class Clock(Protocol):
-    """Who knows the time."""
+    """A source of the time."""
 
     def now(self) -> datetime:
-        """Tell the time of day, in UTC."""
+        """Return the time of day in UTC."""
 
     def monotonic(self) -> float:
-        """Tell the seconds since some moment, which no correction of the time of day moves."""
+        """Return seconds since some fixed moment; corrections of the time of day do not affect them."""
 
     def sleep(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Wait."""
 
 
 class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """Tell the time of day, in UTC."""
+        """Return the time of day in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Tell the seconds since some moment, which no correction of the time of day moves."""
+        """Return seconds since some fixed moment; corrections of the time of day do not affect them."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Wait."""
         time.sleep(seconds)
 
 

@@ -1,4 +1,4 @@
-"""What the settings say about single columns: mirrored as text, mirrored as a decimal, or excluded."""
+"""Settings of single columns: mirrored as text, mirrored as a decimal, or excluded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DecimalColumn:
 
     @classmethod
     def parse(cls, name: str, type_name: str) -> DecimalColumn:
-        """Read a column's name and `decimal(p,s)`. Raises ValueError."""
+        """Parse a column's name and `decimal(p,s)`. Raises ValueError."""
         found = _DECIMAL.fullmatch(type_name.strip())
         precision, scale = (int(part or 0) for part in found.groups()) if found else (0, 0)
         if not 0 < precision <= MAX_DECIMAL_DIGITS or scale > precision:
@@ -36,22 +36,22 @@ class DecimalColumn:
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The settings of all columns; no column is in more than one of them."""
+    """The settings of all columns. A column is in at most one of them."""
 
     text: frozenset[ColumnName] = frozenset()
     decimal: tuple[DecimalColumn, ...] = ()
     excluded: frozenset[ColumnName] = frozenset()
 
     def decimal_type(self, column: ColumnName) -> tuple[int, int] | None:
-        """Precision and scale of a column of source.decimal_columns; None for any other column."""
+        """Return precision and scale of a column of source.decimal_columns, and None for any other column."""
         return next(((each.precision, each.scale) for each in self.decimal if each.column == column), None)
 
     def named(self) -> Iterable[tuple[str, ColumnName]]:
-        """Every setting with each column that it names."""
+        """Yield each setting with each of its columns."""
         yield from (("source.text_columns", column) for column in sorted(self.text))
         yield from (("source.decimal_columns", each.column) for each in self.decimal)
         yield from (("source.exclude_columns", column) for column in sorted(self.excluded))
 
     def of_table(self, table: TableName) -> Iterable[tuple[str, ColumnName]]:
-        """Those of `named` whose column is one of the table."""
+        """Yield the settings and columns of one table."""
         return (found for found in self.named() if found[1].table == table)

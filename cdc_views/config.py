@@ -1,11 +1,14 @@
-"""Settings: typed, validated, from `cdc-views.yaml`; a flag wins over the environment, it over the file.
+"""Settings: typed and validated, from `cdc-views.yaml`. Flags override the environment, which overrides the file.
 
-A value may be a reference, `${env:NAME}` or `${file:PATH}`; what it refers to is read when the
-settings are loaded and is never printed. The environment variable of a setting is `CDC_VIEWS_` and
-its path in capitals, joined by two underscores: `CDC_VIEWS_SOURCE__DSN`.
+A value may be a reference, `${env:NAME}` or `${file:PATH}`. The value that it refers to is read when the settings are
+loaded, and is never printed. The environment variable of a setting is `CDC_VIEWS_` and its path in capitals, joined by
+two underscores: `CDC_VIEWS_SOURCE__DSN`.
 
-Where the project says `stack: native`, the addresses of Postgres, Kafka and Connect that the file
-leaves out come from the stack that `cdc-views up` started.
+With `stack: native`, addresses of Postgres, Kafka and Connect that the file omits come from the stack that
+`cdc-views up` started.
+
+pydantic-settings is not used: it would replace `_from_environment` only, and add sources of its own for references,
+for lists with commas, for the file with our errors, and for the addresses of the native stack.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ STACK_FILE: Final = "stack.json"
 
 _LISTS: Final = ("source.tables", "source.text_columns", "source.exclude_columns")
 _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
-# Commas separate, but for those in double quotes and in parentheses.
+# Commas separate the parts, except in double quotes and in parentheses.
 _PARTS = re.compile(r"""(?:"(?:[^"]|"")*"|\([^()]*\)|[^,])+""")
 _REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/|://")
@@ -55,7 +58,7 @@ def _column_name(value: object) -> object:
 
 
 def _decimal_columns(value: object) -> object:
-    """Of a mapping from column to type, or of a text that lists its entries."""
+    """Parse a mapping from column to type, or a text that lists its entries."""
     if isinstance(value, str):
         entries = [entry.rpartition(":") for entry in _split(value)]
         if len({name for name, _, _ in entries}) != len(entries):
@@ -67,12 +70,12 @@ def _decimal_columns(value: object) -> object:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of a list, at commas that are in no quotes and no parentheses, without blanks around them."""
+    """Split at commas that are not in quotes or parentheses, and strip the blanks around the parts."""
     return [found for part in _PARTS.findall(text) if (found := part.strip())]
 
 
 def _folder(value: object) -> object:
-    # As a path, "s3://bucket/lake" is the local folder "s3:/bucket/lake". A URI can hold a password.
+    # As a path, "s3://bucket/lake" would be the local folder "s3:/bucket/lake". A URI may contain a password.
     if isinstance(value, str | Path) and _URI.search(str(value)):
         raise ValueError("wanted a local folder, found a URI: object stores are not supported")
     return value
@@ -95,25 +98,25 @@ class SourceSettings(_Section):
     tables: tuple[ConfiguredTable, ...] = Field(min_length=1, description="tables to mirror, as schema.table")
     text_columns: tuple[ConfiguredColumn, ...] = Field(
         (),
-        description="numbers and times to mirror as the text that Postgres prints, as schema.table.column: "
-        "for NaN, infinities and years outside of 1 to 9999",
+        description="numeric and time columns to mirror as the text that Postgres prints, as schema.table.column; "
+        "needed for NaN, infinities and years outside 1 to 9999",
     )
     decimal_columns: ConfiguredDecimals = Field(
         (),
-        description="numeric columns to mirror as a decimal of these digits, as a mapping from schema.table.column to "
-        "decimal(precision, scale): a value that does not fit stops the epoch",
+        description="numeric columns to mirror as decimals, as a mapping from schema.table.column to "
+        "decimal(precision, scale); a value that does not fit stops the epoch",
     )
     exclude_columns: tuple[ConfiguredColumn, ...] = Field(
         (),
-        description="columns that are not published, logged or mirrored, as schema.table.column: personal data, types "
-        "that are refused; such a table needs REPLICA IDENTITY DEFAULT (docs/types.md)",
+        description="columns that are not published, logged or mirrored, as schema.table.column, for personal data "
+        "and unsupported types; such a table needs REPLICA IDENTITY DEFAULT (docs/types.md)",
     )
-    slot: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="replication slot of the connector")
-    publication: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="publication of the connector")
+    slot: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="the connector's replication slot")
+    publication: str = Field("cdc_views", pattern=r"^[a-z0-9_]{1,63}$", description="the connector's publication")
     toast: Literal["full", "lookup"] = Field(
         "full",
-        description="full: tables with columns that can be TOASTed need REPLICA IDENTITY FULL; "
-        "lookup: unchanged values come from the mirror, and such a table cannot be rebuilt from the log",
+        description="full: tables with columns that can be TOASTed need REPLICA IDENTITY FULL; lookup: unchanged "
+        "values are read from the mirror, and such a table cannot be rebuilt from the log",
     )
 
     @property
@@ -134,56 +137,61 @@ class SourceSettings(_Section):
 class LogSettings(_Section):
     """Kafka and Connect."""
 
-    bootstrap_servers: str = Field(description="brokers of Kafka, host:port, comma-separated")
+    bootstrap_servers: str = Field(description="Kafka brokers as host:port, comma-separated")
     connect_url: str = Field(description="REST address of Kafka Connect")
     connector: str = Field("cdc-views", pattern=r"^[A-Za-z0-9._-]{1,200}$", description="name of the connector")
     topic_prefix: str = Field("app", pattern=r"^[A-Za-z0-9._-]{1,100}$", description="first part of topic names")
     partitions: int = Field(
-        4, ge=1, le=1000, description="partitions of a new topic; so many cores read a table's log in a bulk reading"
+        4, ge=1, le=1000, description="partitions of a new topic; this many cores read one table's log in a bulk read"
     )
     min_compaction_lag_ms: int = Field(
-        7 * 24 * 3600 * 1000, ge=0, description="how long every version of a row stays in the log"
+        7 * 24 * 3600 * 1000, ge=0, description="how long the log keeps every version of a row"
     )
-    poll_interval_ms: int = Field(20, ge=1, le=10_000, description="poll interval of Debezium: the latency floor")
-    transaction_timeout_ms: int = Field(15_000, ge=1000, description="of the connector's producer")
+    poll_interval_ms: int = Field(
+        20, ge=1, le=10_000, description="Debezium's poll interval, the lower limit of the latency"
+    )
+    transaction_timeout_ms: int = Field(15_000, ge=1000, description="transaction timeout of the connector's producer")
     marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to come through the log")
     snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
     bulk_offsets: int = Field(
         100_000,
         ge=1,
-        description="offsets of a table from which on Spark reads them, by partition; fewer the driver holds in memory",
+        description="number of offsets of a table in one cut from which Spark reads them, one task per partition; "
+        "the driver reads fewer into its memory",
     )
     driver_mb: int | None = Field(
         None,
         ge=1,
-        description="memory in MiB for the events that the driver holds at once, of all tables (an event takes about "
-        "2 KiB and four times its size); beyond it Spark reads the largest tables; not set: a quarter of the machine's",
+        description="memory in MiB for the events of all tables that the driver holds at once (an event takes about "
+        "2 KiB plus four times its size); beyond it, Spark reads the largest tables; not set: a quarter "
+        "of the machine's memory",
     )
     offsets_topic: str | None = Field(
         None,
-        description="the worker's offset.storage.topic, only where it cannot have exactly-once support: an epoch then "
-        "waits until the worker has stored that it is complete (its offset.flush.interval.ms)",
+        description="the worker's offset.storage.topic, to be set only where the worker cannot have exactly-once "
+        "support; an epoch then waits until the worker has stored offsets that cover it (its "
+        "offset.flush.interval.ms)",
     )
     on_bad_event: Literal["stop", "park"] = Field(
         "stop",
         description="stop: the engine stops before an event that cannot be applied; park: that event and the later "
-        "ones of its key are put aside, and everything else goes on (docs/bad_events.md)",
+        "events of its key are set aside, and everything else continues (docs/bad_events.md)",
     )
 
     @property
     def exactly_once(self) -> bool:
-        """Whether Connect delivers nothing twice, and all that is before a marker is readable with it."""
+        """Whether Connect delivers nothing twice, and everything before a marker is readable when the marker is."""
         return self.offsets_topic is None
 
 
 SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"}
-"""`engine.spark_conf` of a driver that is over in minutes: the JVM's second compiler pays off after some ten.
+"""`engine.spark_conf` of a driver that runs for minutes: the JVM's second compiler pays off after about ten.
 
-A JVM without it reserves 48 MB for compiled code in place of 240. The classes that Spark makes of its queries fill that
-in half an hour, and what comes next is a `VirtualMachineError`.
+Without that compiler, the JVM reserves 48 MB for compiled code instead of 240. The classes that Spark generates for its
+queries fill 48 MB in half an hour, and then the JVM fails with a `VirtualMachineError`.
 """
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""The same of one with few rows: making Java of a query and compiling it takes longer than interpreting it."""
+"""The same for a driver with few rows: generating and compiling Java for a query takes longer than interpreting it."""
 
 
 class EngineSettings(_Section):
@@ -196,63 +204,74 @@ class EngineSettings(_Section):
         2,
         ge=1,
         le=64,
-        description="tables that Spark commits or reads in bulk, or views that it computes, at the same time",
+        description="how many tables Spark commits or reads in bulk, or how many views it computes, at the same time",
     )
     idle_epoch_interval_s: float = Field(
         5, gt=0, description="how often a position that moved without changes is published"
     )
-    lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of a dying engine")
+    lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of an engine that is ending")
     retry_s: float = Field(
         300,
         ge=0,
-        description="how long after its last epoch the engine waits for services that are away, then it ends",
+        description="how long after its last epoch the engine retries while a service is unavailable, before it ends",
     )
 
 
 class StoreSettings(_Section):
-    """The Delta tables: which way reads and commits go, by size; what the driver may hold."""
+    """The Delta tables: the execution path of reads and commits, by size, and what the driver may hold."""
 
     fsync: bool = Field(
-        True, description="false: commits count before they are on the disk, and a loss of power may damage any table"
+        True, description="false: a commit counts before it is on the disk, so a loss of power can damage any table"
     )
     direct_rows: int = Field(
-        200_000, ge=0, description="a change of more rows is committed through Spark, a smaller one by the driver"
+        200_000,
+        ge=0,
+        description="the driver commits a change of up to this many rows; a larger one is committed through Spark",
     )
     index_memory_mb: int = Field(
-        1024, ge=0, description="memory for indexes from key to row: 12 to 24 bytes per row of a table"
+        1024,
+        ge=0,
+        description="memory in MiB for indexes from key to row, which take 12 to 24 bytes per row of a table",
     )
     scanned_rows: int = Field(
         2_000_000,
         ge=0,
-        description="a table without an index and with more rows is committed to through Spark; of a smaller one "
-        "the driver reads all keys",
+        description="of a table without an index, the driver reads all keys if it has up to this many rows; a larger "
+        "one is committed to through Spark",
     )
     row_disk_mb: int = Field(
-        4096, ge=0, description="disk for rows that lookups have decoded, below the warehouse, until the engine ends"
+        4096,
+        ge=0,
+        description="disk space in MiB, below the warehouse, for rows that lookups have decoded; it is freed when "
+        "the engine ends",
     )
-    lookup_keys: int = Field(100_000, ge=0, description="rows of more keys than this are looked up through Spark")
-    driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of up to so many rows by itself")
-    driver_mb: int = Field(64, ge=0, description="and of up to so many MiB")
-    task_rows: int = Field(20_000, ge=0, description="tables of up to so many rows are one task of Spark")
+    lookup_keys: int = Field(100_000, ge=0, description="a lookup of more keys than this goes through Spark")
+    driver_rows: int = Field(
+        500_000, ge=0, description="the driver reads a table itself if it has up to this many rows"
+    )
+    driver_mb: int = Field(64, ge=0, description="and if it has up to this many MiB")
+    task_rows: int = Field(20_000, ge=0, description="a table of up to this many rows is one Spark task")
 
 
 class UpkeepSettings(_Section):
-    """What keeps the cost of an epoch flat, between epochs."""
+    """The work between epochs that keeps the cost of an epoch flat."""
 
-    share: float = Field(0.2, ge=0, le=1, description="part of the engine's time that upkeep may take; 0: none is done")
-    merged_files: int = Field(3, ge=2, le=1000, description="so many files of about one size are merged into one")
-    target_mb: float = Field(16, gt=0, description="size in MB from which a file is merged with no other")
-    deleted_part: float = Field(
-        0.1, gt=0, le=1, description="part of a larger file's rows that may be deleted before it is written anew"
+    share: float = Field(
+        0.2, ge=0, le=1, description="share of the engine's time that upkeep may take; 0: none is done"
     )
-    checkpoint_versions: int = Field(20, ge=1, description="versions of a table from one checkpoint to the next")
-    sweep_versions: int = Field(100, ge=1, description="versions of a table from one vacuum to the next")
+    merged_files: int = Field(3, ge=2, le=1000, description="how many files of similar size are merged into one")
+    target_mb: float = Field(16, gt=0, description="size in MB from which a file is no longer merged with others")
+    deleted_part: float = Field(
+        0.1, gt=0, le=1, description="share of a larger file's rows that may be deleted before the file is rewritten"
+    )
+    checkpoint_versions: int = Field(20, ge=1, description="versions of a table between two checkpoints")
+    sweep_versions: int = Field(100, ge=1, description="versions of a table between two vacuums")
     keep_epochs: int = Field(100, ge=1, description="the last epochs with changes that can be read, whatever their age")
     keep_hours: float = Field(1, ge=0, description="hours for which an epoch can be read after its successor")
     keep_tables_hours: float = Field(
-        24, ge=0, description="so long stay tables that a swap has replaced, and what a rebuild has left"
+        24, ge=0, description="how many hours to keep the tables that a swap has replaced, and what a rebuild has left"
     )
-    keep_records: int = Field(1000, ge=1, description="so many of the last records stay in the control log at least")
+    keep_records: int = Field(1000, ge=1, description="at least this many of the last records stay in the control log")
 
 
 _SECTIONS: Final[Mapping[str, type[_Section]]] = {
@@ -265,7 +284,7 @@ _SECTIONS: Final[Mapping[str, type[_Section]]] = {
 
 
 class Settings(_Section):
-    """Everything a project says."""
+    """All settings of a project."""
 
     stack: Literal["native", "none"] = Field("none", description="native: addresses come from `cdc-views up`")
     warehouse: Folder = Field(Path("warehouse"), description="local folder of the Delta tables")
@@ -281,7 +300,7 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
     """Read the project's settings.
 
     `overrides` are flags, by dotted path (`source.slot`). Relative paths are relative to `project`.
-    Raises BadConfig, and NotRunning where the addresses of a native stack are needed and it is down.
+    Raises BadConfig, and NotRunning if the addresses of a native stack are needed and the stack is down.
     """
     values, file = _read(project, overrides or {})
     if values.get("stack") == "native":
@@ -296,7 +315,7 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
 
 
 def load_warehouse(project: Path, overrides: Mapping[str, str] | None = None) -> Path:
-    """The folder of the Delta tables alone, which needs no stack and no secrets. Raises BadConfig."""
+    """Read only the folder of the Delta tables, which needs no stack and no secrets. Raises BadConfig."""
     values, file = _read(project, overrides or {})
     if unknown := _unknown_names(values):
         raise BadConfig(f'settings in "{file}" are not valid: {", ".join(unknown)} unknown', hint=_SETTINGS_HINT)
@@ -323,7 +342,7 @@ def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], 
     if not isinstance(values, dict):
         raise BadConfig(f'"{file}" holds a {type(values).__name__}, wanted a mapping')
     for section in _SECTIONS.keys() & values.keys():
-        # A section whose every line is a comment reads as null.
+        # A section with only comments is read as null.
         values[section] = {} if values[section] is None else values[section]
         if not isinstance(values[section], dict):
             raise BadConfig(f'"{section}" in "{file}" is not a mapping', hint=_SETTINGS_HINT)
@@ -352,7 +371,7 @@ def _set(values: dict[str, Any], path: str, value: str) -> None:
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise BadConfig(f'"{path}" is no setting: "{section}" has none below it', hint=_SETTINGS_HINT)
+            raise BadConfig(f'"{path}" is not a setting: "{section}" has no settings below it', hint=_SETTINGS_HINT)
     values[last] = _split(value) if path in _LISTS else value
 
 
@@ -369,7 +388,7 @@ def _fill_addresses(values: dict[str, Any]) -> None:
 
 
 def native_addresses() -> dict[str, str]:
-    """What the settings of a native stack leave out, by the settings' names. Raises NotRunning."""
+    """Return the addresses of the native stack, by the names of the settings. Raises NotRunning."""
     file = state_folder() / STACK_FILE
     try:
         found: dict[str, str] = json.loads(file.read_text())

@@ -1,8 +1,8 @@
-"""Named fault points: places where a test can make the engine stop.
+"""Named fault points: places where a test can make the engine fail.
 
-`CDC_VIEWS_FAULT="epoch.after_intent:kill"` kills the process at that point, `:stop` stops it there until
-somebody lets it go on (SIGCONT), `:raise` raises InjectedFault, and `:raise@3` does so the third time the point
-is reached. Without the variable a point costs one comparison.
+`CDC_VIEWS_FAULT="epoch.after_intent:kill"` kills the process at that point, `:stop` suspends it until it gets SIGCONT,
+`:raise` raises InjectedFault, and `:raise@3` raises it the third time that the point is reached. Without the variable,
+a point costs one comparison.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _reached: dict[str, int] = {}
 
 
 class InjectedFault(BaseException):
-    """Raised by an armed point; not an Exception, so that no handler mistakes it for a real error."""
+    """Raised at an armed point. It is not an Exception, so that no handler mistakes it for a real error."""
 
 
 def point(name: str) -> None:
-    """Stop here if the environment says so."""
+    """Fail here if the environment variable names this point."""
     armed = os.environ.get(VARIABLE)
     if armed:
         _reach(name, armed)
@@ -85,5 +85,5 @@ def _reach(name: str, armed: str) -> None:
 
 
 def forget() -> None:
-    """Forget how often each point was reached (between tests of one process)."""
+    """Reset the counts of all points, for the next test in the same process."""
     _reached.clear()

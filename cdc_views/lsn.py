@@ -10,7 +10,7 @@ class Lsn(int):
 
     @classmethod
     def parse(cls, text: str) -> Lsn:
-        """Read the form `X/Y` of two hexadecimal numbers. Raises BadLsn."""
+        """Parse `X/Y`, two hexadecimal numbers. Raises BadLsn."""
         high, slash, low = text.partition("/")
         try:
             if not slash:

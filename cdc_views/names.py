@@ -1,8 +1,7 @@
-"""Names of source tables and of their columns, and how they are written.
+"""Names of source tables and their columns, and their written form.
 
-A name is written with dots between its parts: `schema.table`. A part that holds a dot, or begins with a double quote,
-is in double quotes, as in SQL: `"my.schema".orders`. Every other part stands as it is, whatever it holds, and its case
-counts.
+The parts of a name are separated by dots: `schema.table`. A part that contains a dot, or begins with a double quote, is
+in double quotes, as in SQL: `"my.schema".orders`. Any other part is written as it is. Names are case-sensitive.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ _PART: Final = re.compile(r'(?:"((?:[^"]|"")+)"|([^".][^.]*))(?=\.|\Z)')
 
 @dataclass(frozen=True, order=True, slots=True)
 class TableName:
-    """A table of the source, by schema and name, unquoted and case-sensitive."""
+    """A source table: schema and name, unquoted and case-sensitive."""
 
     schema: str
     table: str
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read `schema.table`; a name alone is in schema `public`. Raises ValueError."""
+        """Parse `schema.table`; without a schema, the table is in `public`. Raises ValueError."""
         parts = _parts(text)
         if len(parts) not in (1, 2):
             raise ValueError(f"a table is schema.table or table, {_DOTS}")
@@ -43,7 +42,7 @@ class ColumnName:
 
     @classmethod
     def parse(cls, text: str) -> ColumnName:
-        """Read `schema.table.column`, or `table.column` for a table of schema `public`. Raises ValueError."""
+        """Parse `schema.table.column`, or `table.column` for a table in `public`. Raises ValueError."""
         parts = _parts(text)
         if len(parts) not in (2, 3):
             raise ValueError(f"a column is schema.table.column or table.column, {_DOTS}")
@@ -57,7 +56,7 @@ _DOTS: Final = "with double quotes around a part that holds a dot"
 
 
 def _parts(text: str) -> list[str]:
-    """The parts of a name, without their quotes; none if it is not a name."""
+    """Split a name into its parts, without quotes; returns an empty list if it is not a valid name."""
     parts: list[str] = []
     end = -1
     while end < len(text):

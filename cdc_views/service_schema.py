@@ -1,4 +1,4 @@
-"""Names in the service schema of the source, which both the source's and the log's side know."""
+"""Names in the source's service schema, which `source` and `log` share."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ HEARTBEAT: Final = TableName(SCHEMA, "heartbeat")
 DDL: Final = TableName(SCHEMA, "ddl")
 TRUNCATES: Final = TableName(SCHEMA, "truncates")
 
-# Captured by the connector, and neither mirrored nor counted.
+# The connector captures them, but they are neither mirrored nor counted.
 SERVICE_TABLES: Final = (HEARTBEAT, DDL, TRUNCATES)

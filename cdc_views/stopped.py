@@ -1,6 +1,6 @@
-"""Tables that are stopped: a change of theirs cannot be applied, so that their mirrors stay as they were before it.
+"""Stopped tables: a change of the table cannot be applied, so its mirror stays at the state before that change.
 
-An engine goes on without them. Intents and published epochs list them, until a reset replaces all tables.
+The engine continues without them. Intents and published epochs list them until a reset replaces all tables.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 
 STOPPED: Final = "stopped"
-"""In the detail of an intent and of a published record; also the status of such a mirror in its manifest."""
+"""The key in the detail of an intent and of a published record; also the status of the mirror in the manifest."""
 
 
 @dataclass(frozen=True)
 class StoppedTable:
-    """A table whose events are applied no more: its mirror has the state at `position`, `error` is the class of why."""
+    """A table whose events are no longer applied: its mirror is at `position`. `error` is the class of the error."""
 
     error: str
     message: str
@@ -29,20 +29,20 @@ class StoppedTable:
 
     @classmethod
     def by(cls, error: CdcViewsError, position: Lsn) -> StoppedTable:
-        """A table that an error stops."""
+        """Describe a table that an error stops."""
         return cls(type(error).__name__, error.message, error.hint, str(position))
 
     def exception(self) -> CdcViewsError:
-        """The error again."""
+        """Return the error that stopped the table."""
         found: CdcViewsError = getattr(errors, self.error)(self.message, hint=self.hint)
         return found
 
 
 def stopped_in(detail: Mapping[str, Any]) -> dict[TableName, StoppedTable]:
-    """What the detail of a record says."""
+    """Read the stopped tables from the detail of a record."""
     return {TableName.parse(name): StoppedTable(**fields) for name, fields in detail.get(STOPPED, {}).items()}
 
 
 def stopped_detail(stopped: Mapping[TableName, StoppedTable]) -> dict[str, Any]:
-    """The same as JSON, for the detail of a record."""
+    """Return the stopped tables as JSON for the detail of a record."""
     return {str(table): asdict(why) for table, why in stopped.items()}

@@ -1,6 +1,6 @@
-"""An error that nobody expected, in words that hold no value of a row: its class, and where in our code it was raised.
+"""Describe an unexpected error without row values: its class, and where our code raised it.
 
-Messages of Arrow, DuckDB and others quote the values that they stumbled over.
+The message itself is omitted: those of Arrow, DuckDB and others quote the values that they failed on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _OURS: Final = Path(__file__).parent
 
 
 def described(error: BaseException) -> str:
-    """Class and place, as in `pyarrow.ArrowInvalid in store/warehouse.py, line 12`."""
+    """Return class and place, as in `pyarrow.ArrowInvalid in store/warehouse.py, line 12`."""
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.split('.')[0]}.{kind.__name__}"
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pytest
 import requests
 import yaml
@@ -110,7 +111,7 @@ class Project:
 
     def processes(self) -> frozenset[int]:
         """Processes that a command of this project has started, the drivers' JVMs among them."""
-        return frozenset(marked_processes(f"PROJECT_MARK={self.mark}"))
+        return frozenset(marked_processes(self.mark))
 
     def world(self) -> World:
         """Topics, slots, connectors, files of the project, and processes."""
@@ -158,13 +159,10 @@ class Project:
 
 
 def marked_processes(mark: str) -> Iterator[int]:
-    """Live processes with this in the environment that they were started with."""
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes().split(b"\0"):
-                yield int(process.name)
-        except OSError:
-            continue
+    """Live processes with this mark in the environment that they were started with."""
+    for process in psutil.process_iter(["environ"]):
+        if (process.info["environ"] or {}).get("PROJECT_MARK") == mark:
+            yield process.pid
 
 
 def files_below(folder: Path) -> dict[str, tuple[int, int]]:

@@ -12,6 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from cdc_views import faults
 from cdc_views.errors import CdcViewsError
 from cdc_views.store.storage import durable
@@ -21,7 +23,7 @@ LIMIT_S: Final = 60
 
 def is_stopped(pid: int) -> bool:
     """Whether a process of ours stands still, by SIGSTOP."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
 def forking(*preloaded: str) -> ForkServerContext:

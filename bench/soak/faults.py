@@ -9,9 +9,10 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Final, Literal, LiteralString
+
+import psutil
 
 from bench.soak.proxy import Mode
 from bench.soak.world import World
@@ -147,8 +148,8 @@ def _require(condition: bool, problem: str) -> None:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
+        return psutil.Process(pid).name()
+    except psutil.Error:
         return ""
 
 

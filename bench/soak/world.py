@@ -34,6 +34,7 @@ from cdc_views.stack.service import Service
 from cdc_views.stopped import stopped_in
 from cdc_views.store.control import ControlRecord, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
+from cdc_views.waiting import wait_until
 
 SCHEMA: Final = Path(__file__).with_name("schema.sql")
 VIEWS: Final = {
@@ -153,15 +154,17 @@ class World:
 
     def wait(self, condition: Callable[[], bool], limit_s: float, what: str) -> None:
         """Wait, and keep the engine running meanwhile. Raises NotRunning."""
-        deadline = time.monotonic() + limit_s
-        while not condition():
-            if time.monotonic() > deadline:
-                raise NotRunning(
-                    f"{what} did not come within {limit_s:.0f} s; the engine's log ends:\n"
-                    f"{process.last_lines(self.engine.log_file)}"
-                )
-            self.supervise()
-            time.sleep(_POLL_S)
+
+        def is_met() -> bool:
+            if not (met := condition()):
+                self.supervise()
+            return met
+
+        if not wait_until(is_met, limit_s, _POLL_S):
+            raise NotRunning(
+                f"{what} did not come within {limit_s:.0f} s; the engine's log ends:\n"
+                f"{process.last_lines(self.engine.log_file)}"
+            )
 
     def pause(self, seconds: float) -> None:
         """Let so much time pass."""

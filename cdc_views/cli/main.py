@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from cdc_views import __version__
+from cdc_views.cli.log_lines import show_lines
 from cdc_views.config import Settings, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
 from cdc_views.locations import project_folder
@@ -97,6 +98,7 @@ def main(ctx: click.Context, project: Path, overrides: tuple[str, ...], debug: b
 
     Example: cdc-views init shop && cd shop && cdc-views up && cdc-views run
     """
+    show_lines()
     values = {}
     for override in overrides:
         name, equals, value = override.partition("=")

@@ -6,7 +6,7 @@ import click
 
 from cdc_views.cli.consent import require_consent
 from cdc_views.cli.main import Project
-from cdc_views.cli.progress import SHOWN, say
+from cdc_views.cli.progress import SHOWN
 from cdc_views.cli.run import report
 from cdc_views.engine.input.bulk import warm_up
 from cdc_views.engine.spark.driver import background_driver
@@ -31,7 +31,7 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
     """
     settings = project.settings()
     if clean:
-        ctx.exit(1 if remove_left(settings, SHOWN) else 0)
+        ctx.exit(1 if remove_left(settings) else 0)
     java_command()
     tables = len(settings.source.tables)
     require_consent(f"Take a new snapshot of {tables} tables and replace all mirrors and views?", yes=yes)
@@ -39,7 +39,7 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
         with background_driver(settings.engine, delta_jars(), warm_up) as driver:
             published = reset_project(settings, driver.session, SHOWN)
     except KeyboardInterrupt:
-        say('reset: not finished; "cdc-views reset" or "cdc-views run" continues it')
+        click.echo('reset: not finished; "cdc-views reset" or "cdc-views run" continues it', err=True)
         raise
     report(published)
-    say("reset: done")
+    click.echo("reset: done", err=True)

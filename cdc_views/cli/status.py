@@ -8,7 +8,6 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
-from cdc_views.cli.progress import say
 from cdc_views.engine.capture.captures import reset_of
 from cdc_views.engine.service.lock import holder
 from cdc_views.serve.published import PublishedEpoch
@@ -58,6 +57,7 @@ def _show_reset(records: Sequence[ControlRecord]) -> None:
     if reset is None:
         return
     state = "" if reset.is_done else ', whose reset is unfinished: "cdc-views reset" continues it'
-    say(f'capture {reset.capture.number}: slot "{reset.capture.slot}"{state}')
+    click.echo(f'capture {reset.capture.number}: slot "{reset.capture.slot}"{state}', err=True)
     if reset.is_done and reset.left:
-        say(f'objects of {len(reset.left)} earlier captures are left: "cdc-views reset --clean" removes them')
+        text = f'objects of {len(reset.left)} earlier captures are left: "cdc-views reset --clean" removes them'
+        click.echo(text, err=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,23 +13,15 @@ import click
 
 from cdc_views.errors import NotRunning
 from cdc_views.stack import process
+from cdc_views.waiting import wait_until
 
 STOP_LIMIT_S: Final = 20.0
-POLL_S: Final = 0.05
 
 DSN_VARIABLE: Final = "CDC_VIEWS_DEMO_DSN"
 
 dsn_option = click.option(
     "--dsn", required=True, envvar=DSN_VARIABLE, show_envvar=True, help="Connection string of the database."
 )
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float) -> bool:
-    """Whether the condition came true within the limit."""
-    deadline = time.monotonic() + limit_s
-    while not (met := condition()) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-    return met
 
 
 class Program:

@@ -13,7 +13,7 @@ from cdc_views.demo.bank import bank_totals
 from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import create
 from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
-from cdc_views.demo.programs import Program, committed, engine, wait_until, workload
+from cdc_views.demo.programs import Program, committed, engine, workload
 from cdc_views.demo.project import DemoProject, forget_project, make_project
 from cdc_views.demo.show import Show
 from cdc_views.engine.capture.readiness import fix, require_ready
@@ -26,6 +26,7 @@ from cdc_views.stack.local import LocalStack
 from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import WalOracle, drop_leftovers
+from cdc_views.waiting import wait_until
 
 KILLS: Final = 3
 SECONDS_PER_KILL: Final = 40.0

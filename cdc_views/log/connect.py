@@ -6,7 +6,7 @@ The state that counts is the task's: the connector's own stays RUNNING when its 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +16,7 @@ import requests
 
 from cdc_views.errors import ConnectorFailed, NotRunning
 from cdc_views.lsn import Lsn
+from cdc_views.waiting import wait_while
 
 _POLL_S: Final = 0.2
 _REBALANCE_LIMIT_S: Final = 60.0
@@ -157,15 +158,13 @@ class ConnectClient:
         }
 
     def _await_no_tasks(self, name: str) -> None:
-        """Wait until a stopped connector has no task left. Raises ConnectorFailed, NotRunning."""
-        deadline = time.monotonic() + _STOP_LIMIT_S
-        while tasks := (self._answered(f"connectors/{quote(name)}/status") or {}).get("tasks", []):
-            if time.monotonic() > deadline:
-                raise ConnectorFailed(
-                    f'connector "{name}" has {len(tasks)} tasks {_STOP_LIMIT_S:.0f} s after its stop, wanted none',
-                    hint="see the log of Connect",
-                )
-            time.sleep(_POLL_S)
+        """Wait until no task of a stopped connector is left. Raises ConnectorFailed, NotRunning."""
+        path = f"connectors/{quote(name)}/status"
+        if tasks := wait_while(lambda: (self._answered(path) or {}).get("tasks", []), _STOP_LIMIT_S, _POLL_S):
+            raise ConnectorFailed(
+                f'connector "{name}" has {len(tasks)} tasks {_STOP_LIMIT_S:.0f} s after its stop, wanted none',
+                hint="see the log of Connect",
+            )
 
     def _task_state_or_starting(self, name: str) -> TaskState:
         try:
@@ -179,20 +178,16 @@ class ConnectClient:
         Repeats the request while the worker answers 5xx, or that it is starting or rebalancing. Raises NotRunning after
         a minute of that, ConnectorFailed for any other answer.
         """
-        deadline = time.monotonic() + _REBALANCE_LIMIT_S
-        while True:
-            response = self._request("GET", path)
-            if _is_unknown(response):
-                return None
-            if not _is_passing(response):
-                return self._content(response, path)
-            if time.monotonic() > deadline:
-                raise NotRunning(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to GET "
-                    f"/{path} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
-                    hint="see the log of Connect; it may be starting",
-                )
-            time.sleep(_POLL_S)
+        response = self._settled("GET", path, lambda found: _is_passing(found) and not _is_unknown(found))
+        if _is_unknown(response):
+            return None
+        if _is_passing(response):
+            raise NotRunning(
+                f"Kafka Connect at {self._url} answers {response.status_code} to GET "
+                f"/{path} for {_REBALANCE_LIMIT_S:.0f} s: {_message(response)}",
+                hint="see the log of Connect; it may be starting",
+            )
+        return self._content(response, path)
 
     def _content(self, response: requests.Response, path: str) -> Any:
         """Return the JSON of an answer. Raises ConnectorFailed if it is not a good one."""
@@ -220,22 +215,31 @@ class ConnectClient:
         Repeats the request while the worker answers 5xx, one of `passing`, or that it is starting or rebalancing.
         Raises ConnectorFailed if it is not done, NotRunning if there is no answer.
         """
+
+        def may_pass(found: requests.Response) -> bool:
+            is_answer = may_be_unknown and _is_unknown(found)
+            return not is_answer and (_is_passing(found) or found.status_code in passing)
+
+        response = self._settled(method, path, may_pass, **arguments)
+        if response.status_code < 300:
+            return True
+        if may_be_unknown and _is_unknown(response):
+            return False
+        how_long = f" for {_REBALANCE_LIMIT_S:.0f} s" if may_pass(response) else ""
+        raise ConnectorFailed(
+            f"Kafka Connect at {self._url} answers {response.status_code} to {method} /{path}{how_long}: "
+            f"{_message(response, secret)}",
+            hint='see the log of Connect; "cdc-views check" validates the settings one by one',
+        )
+
+    def _settled(
+        self, method: str, path: str, is_passing: Callable[[requests.Response], bool], **arguments: Any
+    ) -> requests.Response:
+        """Return the first answer that is not a passing one, or the last one after a while."""
         deadline = time.monotonic() + _REBALANCE_LIMIT_S
-        while True:
-            response = self._request(method, path, **arguments)
-            if response.status_code < 300:
-                return True
-            if may_be_unknown and _is_unknown(response):
-                return False
-            may_pass = _is_passing(response) or response.status_code in passing
-            if not may_pass or time.monotonic() > deadline:
-                how_long = f" for {_REBALANCE_LIMIT_S:.0f} s" if may_pass else ""
-                raise ConnectorFailed(
-                    f"Kafka Connect at {self._url} answers {response.status_code} to {method} /{path}{how_long}: "
-                    f"{_message(response, secret)}",
-                    hint='see the log of Connect; "cdc-views check" validates the settings one by one',
-                )
+        while is_passing(response := self._request(method, path, **arguments)) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
+        return response
 
     def _request(self, method: str, path: str, **arguments: Any) -> requests.Response:
         try:

@@ -29,6 +29,7 @@ from cdc_views.errors import RESET, BadConfig, CdcViewsError, LogError, NotRunni
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.names import TableName
 from cdc_views.service_schema import SERVICE_TABLES
+from cdc_views.waiting import wait_while
 
 LEAST_COMPACTION_LAG_MS: Final = 10 * 60 * 1000
 DELETE_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
@@ -216,11 +217,8 @@ def delete_named_topics(admin: AdminClient, names: list[str]) -> None:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise unreachable(error) from None
-    deadline = time.monotonic() + REQUEST_TIMEOUT_S
-    while left := topic_facts(admin, names):
-        if time.monotonic() > deadline:
-            raise NotRunning(f'topic "{min(left)}" is still there {REQUEST_TIMEOUT_S} s after it was deleted')
-        time.sleep(_POLL_S)
+    if left := wait_while(lambda: topic_facts(admin, names), REQUEST_TIMEOUT_S):
+        raise NotRunning(f'topic "{min(left)}" is still there {REQUEST_TIMEOUT_S} s after it was deleted')
 
 
 def check_topic(topic: Topic, least_lag_ms: int = LEAST_COMPACTION_LAG_MS) -> list[str]:

@@ -6,7 +6,6 @@ none runs, this process does the swap.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ from cdc_views.engine.service.lock import holder
 from cdc_views.engine.spark.session import session_for
 from cdc_views.engine.upkeep.rebuilds import Unfinished
 from cdc_views.engine.views.view_tables import view_path
-from cdc_views.errors import BadReplay, ForeignCommit, LogGap, RowsLost, UnresolvedToast, WarehouseLocked
+from cdc_views.errors import BadReplay, ForeignCommit, LogGap, NotRunning, RowsLost, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
 from cdc_views.log.placeholder import read_placeholder
 from cdc_views.log.record import Offsets
@@ -50,6 +49,7 @@ from cdc_views.store.control import ControlRecord, Standby, last_published, read
 from cdc_views.store.reading import require_readable
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
+from cdc_views.waiting import PATIENT_LIMIT_S, wait_until
 
 Note = Callable[[str], None]
 
@@ -300,7 +300,7 @@ class _Rebuild:
         """The last published epoch once it holds this position: waits for the engine, or runs one where none runs."""
         while not (newest := last_published(self._root)).holds(position):
             if holder(self._root) is not None:
-                time.sleep(_POLL_S)
+                self._wait_for_engine(position)
                 continue
             self._note("no engine runs: publishing up to the snapshot in its place")
             try:
@@ -312,6 +312,18 @@ class _Rebuild:
                 self._note(f"nothing is compared: {error.message}")
                 return None
         return newest
+
+    def _wait_for_engine(self, position: Lsn) -> None:
+        """Wait until the running engine has published up to a position, or has ended. Raises NotRunning."""
+
+        def is_over() -> bool:
+            return holder(self._root) is None or last_published(self._root).holds(position)
+
+        if not wait_until(is_over, PATIENT_LIMIT_S, _POLL_S):
+            raise NotRunning(
+                f"the running engine has not published up to {position} for {PATIENT_LIMIT_S / 3600:.0f} hours",
+                hint='see "cdc-views status" and what the engine has logged',
+            )
 
     def _require_exact(self, at: ControlRecord) -> None:
         """Raise LogGap or OffsetCompacted if a part of the epoch was compacted away before it was read."""

@@ -11,6 +11,7 @@ meanwhile, so that the new capture cannot be used, the next `reset` removes it a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
@@ -49,6 +50,8 @@ from cdc_views.store.control import ControlLog, ControlRecord, last_published, l
 # Errors that make a started capture useless. Other errors go away, or another capture would meet them too.
 OUTDATED: Final = (LogError, PreflightFailed, BadConfig, SchemaChanged, TableTruncated, TableUnavailable)
 
+_LOGGER: Final = logging.getLogger(__name__)
+
 Session = Callable[[], SparkSession]
 
 
@@ -62,14 +65,14 @@ def reset(base: Settings, session: Session, shown: Shown) -> ControlRecord:
         require_no_engine(base.warehouse)
         current = current_capture(base)
         if current.is_unfinished:
-            shown.say(f"continuing the reset to capture {current.capture.number}")
+            _LOGGER.info("continuing the reset to capture %s", current.capture.number)
             try:
                 return _finished(base, session, shown)
             except OUTDATED as error:
                 if isinstance(error, MarkerTimeout):
                     raise
-                shown.say(f"{type(error).__name__}: {error.message}; beginning again")
-        _begin(base, shown)
+                _LOGGER.warning("%s: %s; beginning again", type(error).__name__, error.message)
+        _begin(base)
         return _finished(base, session, shown)
 
 
@@ -79,20 +82,20 @@ def continue_reset(base: Settings, session: Session, shown: Shown) -> ControlRec
         return _finished(base, session, shown)
 
 
-def remove_left(base: Settings, shown: Shown) -> list[str]:
-    """Remove what earlier resets could not remove; returns what is still left. Raises as `reset` does."""
+def remove_left(base: Settings) -> list[str]:
+    """Remove what earlier resets could not remove; returns what still cannot be. Raises as `reset` does."""
     with only_reset(base.warehouse):
         require_no_engine(base.warehouse)
         current = current_capture(base)
         if current.reset is None or current.is_unfinished:
             return []
-        removal = Removal(shown.say)
+        removal = Removal(_LOGGER.info)
         _write(base, replace(current.reset, left=_still_left(base, current.left, removal)))
         return removal.left
 
 
-def _begin(base: Settings, shown: Shown) -> None:
-    """Step 1. Changes nothing if the source or the services are not ready."""
+def _begin(base: Settings) -> None:
+    """Step 1. Nothing is changed if the source or the services are not ready for it."""
     current = current_capture(base)
     capture = _next_capture(base, current)
     settings = capture.settings(base)
@@ -100,13 +103,11 @@ def _begin(base: Settings, shown: Shown) -> None:
     facts = _facts(settings)
     before = all_captures(current)
     if current.is_unfinished and not current.is_published:  # nobody reads it, and its slot keeps WAL
-        removal = Removal(shown.say)
+        removal = Removal(_LOGGER.info)
         remove_capture(base, before[-1], removal)
         before = before if removal.left else before[:-1]
-    shown.say(
-        f'resetting to capture {capture.number}: slot "{capture.slot}", topics "{capture.topic_prefix}.*", '
-        f'connector "{capture.connector}"'
-    )
+    names = (capture.number, capture.slot, capture.topic_prefix, capture.connector)
+    _LOGGER.info('resetting to capture %s: slot "%s", topics "%s.*", connector "%s"', *names)
     _write(base, Reset(capture, tuple(before), facts))
     faults.point("reset.after_record")
 
@@ -119,11 +120,12 @@ def _finished(base: Settings, session: Session, shown: Shown) -> ControlRecord:
         _publish(base, current, session, shown)
     faults.point("reset.after_publish")
     published = last_published(base.warehouse)
-    removal = Removal(shown.say)
+    removal = Removal(_LOGGER.info)
     left = _still_left(base, current.left, removal)
     _write(base, replace(current.reset, left=left, is_done=True))
     if removal.left:
-        shown.say(f'left {len(removal.left)}: "cdc-views reset --clean" removes them once the services are there')
+        left_count = len(removal.left)
+        _LOGGER.warning('left %s: "cdc-views reset --clean" removes them once the services are there', left_count)
     return published
 
 
@@ -139,7 +141,7 @@ def _publish(base: Settings, current: CurrentCapture, session: Session, shown: S
         expected_rows = estimated_rows(connection, settings.source.tables)
     require_same_source(facts, declared.identity, settings.source.slot)
     require_same_tables(facts, declared.sources)
-    ahead = ReadAhead(settings, declared, session, shown.say, shown.reading("reading ahead"))
+    ahead = ReadAhead(settings, declared, session, shown.reading("reading ahead"))
     capture_or_resume(settings, ahead, shown, expected_rows)
     faults.point("reset.after_capture")
     with Engine(settings, session(), on_progress=shown.reading("reading"), take_ahead=ahead.take) as engine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,10 +10,9 @@ import psycopg
 from cdc_views.errors import RESET, SlotChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.connection import Connection
+from cdc_views.waiting import wait_while
 
 LOST: Final = "is lost: the server has removed WAL that it needs"
-
-_POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -82,20 +80,24 @@ def free_wal_senders(connection: Connection) -> int:
 
 
 def drop_slot(connection: Connection, name: str, *, limit_s: float = 15) -> None:
-    """Drop the slot if it exists, after its connector has released it. Raises SlotChanged after `limit_s`."""
-    deadline = time.monotonic() + limit_s
-    while (slot := read_slot(connection, name)) is not None:
-        try:
-            connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (name,))
-        except psycopg.errors.ObjectInUse:
-            if time.monotonic() > deadline:
-                raise SlotChanged(
-                    f'replication slot "{name}" is still in use by process {slot.active_pid}',
-                    hint="another connector reads from it; stop that connector first",
-                ) from None
-            time.sleep(_POLL_S)
-        except psycopg.errors.UndefinedObject:
-            return
+    """Drop the slot if it is there, waiting for its connector to let go of it. Raises SlotChanged."""
+
+    def in_use() -> Slot | None:
+        slot = read_slot(connection, name)
+        if slot is not None:
+            try:
+                connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (name,))
+            except psycopg.errors.ObjectInUse:
+                return slot
+            except psycopg.errors.UndefinedObject:
+                pass
+        return None
+
+    if (slot := wait_while(in_use, limit_s)) is not None:
+        raise SlotChanged(
+            f'replication slot "{name}" is still in use by process {slot.active_pid}',
+            hint="another connector reads from it; stop that one first",
+        )
 
 
 def _number(connection: Connection, query: str) -> int:

@@ -1,7 +1,7 @@
-"""Make an archive of the classes that Spark's JVM loads, so that the next one starts in about half of the time.
+"""Archive the classes that Spark's JVM loads, so that later JVMs start in about half the time.
 
-`python -m cdc_views.stack.class_archive`, once for a machine; takes about a minute and 200 MB of the cache. An
-archive of another JVM or of other jars is not used (class data sharing, JEP 350).
+Run `python -m cdc_views.stack.class_archive` once per machine. It takes about a minute, and 200 MB of the cache. The
+archive is used only with the same JVM and the same jars (class data sharing, JEP 350).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _EXIT_LIMIT_S: Final = 300.0
 
 
 def make(jars: Sequence[Path]) -> None:
-    """Run what an engine does at first, in a JVM that archives at its end what it has loaded."""
+    """Do what an engine does first, in a JVM that archives its loaded classes when it exits."""
     file = class_archive(jars)
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         draft = Path(folder) / file.name
-        # Of what cannot be archived it tells each class.
+        # Without -Xlog:disable, the JVM prints every class that cannot be archived.
         options = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={draft}" -Xlog:disable'}
         session = start_session(EngineSettings(spark_conf=options), jars)
         _use(session, Path(folder) / "warehouse")
         _end(session)
-        if draft.exists():  # not every JVM can
+        if draft.exists():  # not every JVM supports it
             draft.replace(file)
 
 
@@ -53,7 +53,7 @@ def _use(session: SparkSession, root: Path) -> None:
 
 
 def _end(session: SparkSession) -> None:
-    """Stop the JVM as well, in order: it writes the archive then."""
+    """Stop the session and let its JVM exit by itself: it writes the archive when it exits."""
     gateway: Any = session.sparkContext._gateway
     session.stop()
     gateway.shutdown()

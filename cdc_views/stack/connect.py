@@ -1,4 +1,4 @@
-"""Kafka Connect: one distributed worker, with Debezium as its only plugin, exactly-once."""
+"""Kafka Connect: one distributed worker with exactly-once support, and Debezium as its only plugin."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ SETTINGS: Final[dict[str, str | int]] = {
     "plugin.discovery": "service_load",
     "topic.creation.enable": "true",
     "connector.client.config.override.policy": "All",
-    # The marker is sound only with it.
+    # Without it, everything before a marker need not be in the log when the marker is.
     "exactly.once.source.support": "enabled",
     "task.shutdown.graceful.timeout.ms": 10_000,
-    # After a kill the next worker waits for the dead one's session to end.
+    # After a kill, the next worker waits until the session of the dead one has expired.
     "session.timeout.ms": 6000,
     "heartbeat.interval.ms": 1500,
     "scheduled.rebalance.max.delay.ms": 0,
@@ -41,7 +41,7 @@ SETTINGS: Final[dict[str, str | int]] = {
 
 
 class Connect(Service):
-    """The worker of one broker; `settings` are further ones of the worker, `short_lived` as for `jvm.java`."""
+    """The worker for one broker. `settings` are further worker settings; `short_lived` is as in `jvm.java`."""
 
     name = "connect"
 
@@ -58,23 +58,23 @@ class Connect(Service):
 
     @property
     def url(self) -> str:
-        """Of the REST API."""
+        """The address of the REST API."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def exactly_once(self) -> bool:
-        """Whether it delivers nothing twice."""
+        """Whether the worker delivers nothing twice."""
         return self._settings["exactly.once.source.support"] == "enabled"
 
     @property
     def offsets_topic(self) -> str:
-        """Where it stores how far its connectors are."""
+        """The topic where the worker stores the offsets of its connectors."""
         return str(self._settings["offset.storage.topic"])
 
     def is_healthy(self) -> bool:
-        """Whether it lists connectors, which it does only as a member of its group."""
+        """Whether the worker lists connectors, which it does only as a member of its group."""
         try:
-            # No proxy stands between us and the loopback, whatever the environment says.
+            # Never use a proxy for the loopback, whatever the environment says.
             with requests.Session() as session:
                 session.trust_env = False
                 return session.get(f"{self.url}/connectors", timeout=2).ok

@@ -1,14 +1,13 @@
 """The pinned files in the cache: fetched once, checked once, found by their hash.
 
-`<cache>/files/<sha256>/<file name>` exists only for a file whose size and SHA-256 are the pinned
-ones, and `<cache>/unpacked/<sha256>` only for an archive that was unpacked to its end: both are
-renamed into place. Offline, `$CDC_VIEWS_FILES` is a folder that holds the files.
+`<cache>/files/<sha256>/<file name>` exists only if the file has the pinned size and SHA-256.
+`<cache>/unpacked/<sha256>` exists only if the archive was unpacked completely. Both are renamed into place. Offline,
+`$CDC_VIEWS_FILES` is a folder with the files.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import lzma
 import os
@@ -26,19 +25,22 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from cdc_views.errors import BadConfig, CdcViewsError, DownloadFailed, StackError
 from cdc_views.locations import cache_folder
+from cdc_views.os_lock import try_lock
 from cdc_views.stack import ivy
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.pins import GROUPS, Group, Pin, pins, read_lock, this_platform
+from cdc_views.waiting import wait_until
 
 FILES_VARIABLE: Final = "CDC_VIEWS_FILES"
 _TEMPORARY = "fetch-"
-_SUFFIXES = {".jar", ".gz", ".part"}  # the last is what Ivy is fetching
+_LOCK_LIMIT_S: Final = 3600.0
+_SUFFIXES = {".jar", ".gz", ".part"}  # .part: Ivy is fetching it
 
 
 def fetch(progress: bool = True, groups: Collection[Group] = GROUPS) -> None:
-    """Bring what is missing of these groups into the cache; touches no network if nothing is.
+    """Fetch the missing files of these groups into the cache. Uses no network if none is missing.
 
-    `progress` draws a bar on stderr. Raises DownloadFailed; files that were good are kept.
+    `progress` draws a bar on stderr. Raises DownloadFailed; files that passed their check are kept.
     """
     if not missing(groups):
         return
@@ -53,27 +55,27 @@ def fetch(progress: bool = True, groups: Collection[Group] = GROUPS) -> None:
 
 
 def missing(groups: Collection[Group] = GROUPS) -> list[Pin]:
-    """What of this platform's files the cache does not hold."""
+    """Return this platform's files that the cache does not hold."""
     return [pin for pin in pins() if pin.group in groups and not _stored(pin).exists()]
 
 
 def delta_jars() -> list[Path]:
-    """Jars of Delta, for Spark. Fetches what is missing."""
+    """Return the jars of Delta, for Spark. Fetches missing ones."""
     return _group("delta")
 
 
 def kafka_jars() -> list[Path]:
-    """Jars of the broker and of Connect. Fetches what is missing."""
+    """Return the jars of the broker and of Connect. Fetches missing ones."""
     return _group("kafka")
 
 
 def plugin_folder() -> Path:
-    """What `plugin.path` of Connect is to be: a folder that holds Debezium's. Fetches what is missing."""
+    """Return the folder for Connect's `plugin.path`, with Debezium. Fetches and unpacks it if it is missing."""
     return _unpacked("debezium", _unpack_tar)
 
 
 def postgres_home() -> Path:
-    """A folder with `bin/postgres`, which any user may read. Fetches what is missing."""
+    """Return a folder with `bin/postgres` that every user may read. Fetches and unpacks it if it is missing."""
     return _unpacked("postgres", _unpack_jar_of_tar)
 
 
@@ -95,7 +97,7 @@ def _group(group: Group) -> list[Path]:
 
 @contextlib.contextmanager
 def _locked_cache() -> Iterator[Path]:
-    """Only one process fetches at a time; remains of one that was killed are removed."""
+    """Let one process fetch at a time, and remove what a killed one left."""
     cache = cache_folder()
     try:
         make_shared(cache)
@@ -105,7 +107,8 @@ def _locked_cache() -> Iterator[Path]:
             f'the cache "{cache}" cannot be written: {error.strerror}', hint="set CDC_VIEWS_CACHE to another folder"
         ) from None
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not wait_until(lambda: try_lock(lock), _LOCK_LIMIT_S):
+            raise DownloadFailed(f'another process has been filling the cache "{cache}" for {_LOCK_LIMIT_S:.0f} s')
         for remains in cache.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(remains, ignore_errors=True)
         try:
@@ -145,7 +148,7 @@ def _keep(pin: Pin, file: Path, folder: Path) -> None:
         raise DownloadFailed(
             f'"{pin.file_name}" is not the pinned file: '
             f"found {len(content)} bytes with SHA-256 {found}, wanted {pin.size} bytes with {pin.sha256}",
-            hint="nothing of it was kept; try again, and if it stays so, distrust where it comes from",
+            hint="the file was not kept; try again, and if that does not help, do not trust its source",
         )
     checked = folder / pin.sha256
     checked.mkdir()
@@ -156,7 +159,7 @@ def _keep(pin: Pin, file: Path, folder: Path) -> None:
 
 
 def _put(folder: Path, target: Path) -> None:
-    """Rename into place; another process may have done so already."""
+    """Rename a folder into place. Another process may already have done so."""
     make_shared(target.parent)
     try:
         folder.rename(target)
@@ -191,14 +194,14 @@ def _unpack_jar_of_tar(archive: Path, folder: Path) -> None:
 
 
 def _extract(tar: tarfile.TarFile, folder: Path) -> None:
-    # Python before 3.11.4, as in Debian 12, has no filters; the archive is the pinned one either way.
+    # Python before 3.11.4, as in Debian 12, has no filters. The archive is the pinned one, so that is safe.
     tar.extraction_filter = getattr(tarfile, "data_filter", None)
     tar.extractall(folder)
 
 
 @contextlib.contextmanager
 def _bar(wanted: Sequence[Pin], progress: bool) -> Iterator[Callable[[Path], None]]:
-    """A bar over files and bytes as they appear in Ivy's cache."""
+    """Draw a bar of the files and bytes in Ivy's cache."""
     text = TextColumn("{task.description}")
     columns = (text, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     total = sum(pin.size for pin in wanted)
@@ -215,7 +218,7 @@ def _bar(wanted: Sequence[Pin], progress: bool) -> Iterator[Callable[[Path], Non
 
 
 def _size(file: Path) -> int | None:
-    # Ivy renames a partial file when it is whole, maybe just now.
+    # Ivy renames a partial file once it is complete, possibly right now.
     try:
         return file.stat().st_size if file.is_file() else None
     except OSError:

@@ -1,7 +1,7 @@
-"""Folders of the cache and of the state.
+"""Creating folders of the cache and the state, with their permissions.
 
-As root Postgres runs as another user, who must be able to enter what lies above its binaries and
-data, whatever the umask is. What holds rows or secrets is for the owner only.
+When we run as root, Postgres runs as another user. That user must be able to enter every folder above its binaries and
+data, whatever the umask. Folders and files with rows or secrets are accessible to their owner only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def make_shared(folder: Path) -> None:
-    """Make a folder and what is missing above it; as root every user can enter them."""
+    """Make a folder and its missing parents. If we are root, every user can enter them."""
     if not folder.exists():
         make_shared(folder.parent)
         with contextlib.suppress(FileExistsError):
@@ -27,7 +27,7 @@ def make_private(folder: Path) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read; it is never there in part."""
+    """Write a file that only its owner can read. It appears with its whole content."""
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)
     with open(new, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:

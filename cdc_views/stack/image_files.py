@@ -1,7 +1,7 @@
 """The pinned files of the Docker images: `python -m cdc_views.stack.image_files FOLDER`.
 
-`FOLDER/postgres` has the server's binaries, `FOLDER/kafka` the jars of broker and Connect, `FOLDER/plugins` Debezium.
-A step of its own, since it takes minutes and changes with the lock alone.
+`FOLDER/postgres` gets the server's binaries, `FOLDER/kafka` the jars of the broker and Connect, and `FOLDER/plugins`
+Debezium. This is a separate build step, because it takes minutes and changes only with the lock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cdc_views.stack.fetch import fetch, kafka_jars, plugin_folder, postgres_hom
 
 
 def lay_out(folder: Path) -> None:
-    """Fetch and check what is missing, and copy it to where images take it from. Raises DownloadFailed."""
+    """Fetch and check missing files, and copy all to where the images take them from. Raises DownloadFailed."""
     fetch(progress=False, groups=["postgres", "kafka", "debezium"])
     shutil.copytree(postgres_home(), folder / "postgres", symlinks=True)
     shutil.copytree(plugin_folder(), folder / "plugins")

@@ -1,7 +1,7 @@
-"""The settings of the Docker images, the native stack's own: `python -m cdc_views.stack.image_settings FOLDER`.
+"""Write the settings of the Docker images: `python -m cdc_views.stack.image_settings FOLDER`.
 
-What differs is where the services listen. Addresses that are known only when a container starts are added by
-docker/<service>/start.
+They are those of the native stack, but for the addresses where the services listen. docker/<service>/start adds the
+addresses that are known only when a container starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def write_settings(folder: Path) -> None:
         folder / "server.properties",
         {
             **kafka.SETTINGS,
-            # Other containers come by the first, the host by the second: each is told to come back the same way.
+            # Other containers use the first listener, and the host uses the second. Each gets its own address back.
             "listeners": f"PLAINTEXT://:9092,HOST://:19092,CONTROLLER://{CONTROLLER}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.quorum.bootstrap.servers": CONTROLLER,

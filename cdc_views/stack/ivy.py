@@ -1,7 +1,7 @@
-"""Apache Ivy, which pyspark carries among its jars: it fetches files from a repository of jars with Java alone.
+"""Apache Ivy, one of pyspark's jars: it fetches files from a Maven repository and needs nothing but Java.
 
-No repository is named here. Ivy knows the public one; a company's own comes with an Ivy settings
-file, `$CDC_VIEWS_IVY_SETTINGS`.
+No repository is named here. Ivy knows the public one; `$CDC_VIEWS_IVY_SETTINGS` can name an Ivy settings file with a
+company's own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdc_views.stack.java import java_command
 SETTINGS_VARIABLE: Final = "CDC_VIEWS_IVY_SETTINGS"
 _ATTEMPTS = 3
 
-# Without POMs and check sums of the repository it takes a third of the requests; our own SHA-256 decides.
+# Without POMs and the repository's checksums, a third of the requests is enough. We check our own SHA-256.
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="public"/>
   <timeout-constraints>
@@ -35,7 +35,7 @@ _FILES_ONLY = 'usepoms="false" useMavenMetadata="false" checksums=""'
 
 @dataclass(frozen=True)
 class Dependency:
-    """A file, or with `transitive` a module and all that it needs at run time."""
+    """A file, or with `transitive` a module and all its runtime dependencies."""
 
     organisation: str
     name: str
@@ -45,36 +45,36 @@ class Dependency:
     transitive: bool = False
 
     def to_xml(self) -> str:
-        """The element of an Ivy file."""
+        """Return the XML element for an Ivy file."""
         place = f"org={quoteattr(self.organisation)} name={quoteattr(self.name)} rev={quoteattr(self.revision)}"
         if self.transitive:
             return f'<dependency {place} conf="default->runtime,master"/>'
         kind = f"type={quoteattr(self.extension)} ext={quoteattr(self.extension)}"
         classifier = f" m:classifier={quoteattr(self.classifier)}" if self.classifier else ""
         artifact = f"<artifact name={quoteattr(self.name)} {kind}{classifier}/>"
-        # The configuration "default" is there both with and without a POM.
+        # The configuration "default" exists with and without a POM.
         return f'<dependency {place} transitive="false" conf="default->default">{artifact}</dependency>'
 
 
 def retrieve(
     dependencies: Sequence[Dependency], folder: Path, on_wait: Callable[[], None], *, with_poms: bool = False
 ) -> Path:
-    """Fetch files into `folder`; returns where they lie: `<organisation>/<file name>` below it.
+    """Fetch files into `folder` and return the folder that holds them as `<organisation>/<file name>`.
 
-    `folder` also gets Ivy's own cache (`cache/`) and log. `on_wait` is called some times a second.
+    Ivy's own cache (`cache/`) and log are also written to `folder`. `on_wait` is called a few times per second.
     Raises DownloadFailed with the end of Ivy's log.
     """
     command = _command(dependencies, folder, with_poms)
     log = folder / "ivy.log"
     for _ in range(_ATTEMPTS):
-        # What an earlier attempt has fetched is in Ivy's cache.
+        # Ivy's cache keeps the files that an earlier attempt fetched.
         if _run(command, log, on_wait) == 0:
             return folder / "files"
     problems = [line.strip() for line in log.read_text(errors="replace").splitlines() if "::" in line or "ERR" in line]
     raise DownloadFailed(
         "the pinned files could not be fetched:\n" + "\n".join(problems[-12:]),
-        hint=f"behind a proxy set JAVA_TOOL_OPTIONS, for a company's repository {SETTINGS_VARIABLE}, "
-        "offline CDC_VIEWS_FILES to a folder that holds the files",
+        hint=f"behind a proxy, set JAVA_TOOL_OPTIONS; for a company's repository, set {SETTINGS_VARIABLE}; "
+        "offline, set CDC_VIEWS_FILES to a folder with the files",
     )
 
 
@@ -103,7 +103,7 @@ def _settings(folder: Path, with_poms: bool) -> Path:
 
 
 def _ivy_jar() -> Path:
-    # Not imported: that takes a second, and nothing of it is needed.
+    # Importing pyspark would take a second, and only its path is needed.
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None, "pyspark is a dependency of this package"
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""Java: the one thing that the user brings."""
+"""Java, the one requirement that the user installs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HINT = f"install Java {OLDEST} or later and set JAVA_HOME or PATH to it"
 
 
 def java_command() -> str:
-    """Path of a `java` that is new enough, from JAVA_HOME or else PATH. Raises JavaMissing, ServiceKilled."""
+    """Return the path of a recent enough `java`, from JAVA_HOME or else PATH. Raises JavaMissing, ServiceKilled."""
     java = _find()
     version = _major_version(java)
     if version < OLDEST:
@@ -48,6 +48,6 @@ def _major_version(java: str) -> int:
     # `openjdk version "17.0.15" ...`; up to Java 8 it was `java version "1.8.0_392"`.
     match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
     if not match:
-        # The stub on macOS answers without a version.
+        # The stub on macOS prints no version.
         raise JavaMissing(f'"{java} -version" names no version', hint=_HINT)
     return int(match[1])

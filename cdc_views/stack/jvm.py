@@ -1,4 +1,4 @@
-"""What the two Java services share: flags, class path, log configuration, properties files."""
+"""What the two Java services share: JVM flags, class path, log configuration, properties files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from cdc_views.stack.fetch import kafka_jars
 from cdc_views.stack.java import java_command
 
-# With -server heaps of this size both run for days; a JVM that is out of memory is better dead. Debezium moves
-# the times in arrays by way of Java's zone, in which some of them may not exist.
+# Both services run for days with heaps of this size. A JVM that is out of memory had better exit. Debezium converts
+# times in arrays through the JVM's time zone, where some of them may not exist; in UTC all exist.
 FLAGS: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Duser.timezone=UTC")
 
-# In the first minutes the second compiler takes half of the processor that Kafka and Connect take under a small load.
+# In the first minutes under a small load, the second compiler takes half of the CPU time of Kafka and Connect.
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1"
 
-# Everything to the console, which is the service's log file. What is quieter here repeats itself for
-# ever in a stack that works.
+# Everything goes to the console, which is the service's log file. The loggers below repeat themselves endlessly in a
+# healthy stack, so they log warnings only.
 _LOGGING = """rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
@@ -39,23 +39,23 @@ _QUIETER: Final = (
 
 
 def java(main: str, *arguments: str, logging: Path, short_lived: bool) -> list[str]:
-    """A command that runs a class of Kafka's, for minutes if it is `short_lived`; `environment` goes with it."""
+    """Return the command for a class of Kafka, to run in `environment()`. `short_lived`: it runs for minutes only."""
     flags = [*FLAGS, _SHORT_LIVED] if short_lived else FLAGS
     return [java_command(), *flags, f"-Dlog4j2.configurationFile={logging}", main, *arguments]
 
 
 def environment() -> dict[str, str]:
-    """The class path; in the environment it does not make the command unreadable in lists of processes."""
+    """Return the class path as an environment variable, which keeps the command readable in process lists."""
     return {"CLASSPATH": os.pathsep.join(map(str, kafka_jars()))}
 
 
 def write_logging(file: Path) -> None:
-    """Log4j's configuration."""
+    """Write the configuration of Log4j."""
     quieter = [f"logger.{i}.name = {name}\nlogger.{i}.level = WARN\n" for i, name in enumerate(_QUIETER)]
     file.write_text(_LOGGING + "".join(quieter))
 
 
 def write_properties(file: Path, properties: Mapping[str, str | int]) -> None:
-    """A .properties file; values without line ends."""
+    """Write a .properties file. Values must not contain line breaks."""
     lines = [f"{name}={str(value).replace(chr(92), chr(92) * 2)}\n" for name, value in properties.items()]
     file.write_text("".join(lines))

@@ -34,10 +34,10 @@ SETTINGS: Final[dict[str, str | int]] = {
     "auto.create.topics.enable": "false",
     "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     "log.cleaner.backoff.ms": 200,
-    # There is no other broker to take over, and one that only stood still had better not be fenced (_fence).
+    # No other broker could take over, and a broker that was only suspended should not be fenced (_fence).
     "broker.session.timeout.ms": 20_000,
     "broker.heartbeat.interval.ms": 1000,
-    # After a kill of Connect its open transaction holds everything up until it is aborted.
+    # After a kill of Connect, its open transaction blocks all readers until it is aborted.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "num.network.threads": 2,
     "num.io.threads": 3,
@@ -46,33 +46,34 @@ SETTINGS: Final[dict[str, str | int]] = {
 
 _FENCED_AFTER_MS: Final = 50
 _FENCED_LIMIT_S: Final = 8.0
-_FLUSHED_S: Final = 0.5  # twenty times what a record waits for others before it is written (raft's linger)
+_FLUSHED_S: Final = 0.5  # twenty times raft's linger, the time that a record waits for others before it is written
 _ACTIVATED: Final = "Performing controller activation"
 _FENCED: Final = "Fencing broker 1 "
 _REPLAYED: Final = "Replayed BrokerRegistrationChangeRecord"
 
 
 class Relay(NamedTuple):
-    """A relay between the broker and its clients: they connect to `port`, and it to the broker at `target`."""
+    """A relay between the clients and the broker. Clients connect to `port`; the relay connects to `target`."""
 
     port: int
     target: int
 
 
 FEATURE: Final = "transaction.version=1"
-"""What a new broker is formatted with: version 2 makes a producer hang for ever, as Connect's did in a snapshot.
+"""The feature with which a new broker is formatted. Version 2 can make a producer hang forever, as Connect's did.
 
-Its sender asks whether batches are left, and then, without a lock in between, for the next request. If a transaction is
-begun, filled and ended meanwhile, its end is sent before its batches, which belong to none from then on (kafka-clients
-4.3.1). With version 1 a request that adds the partitions comes first, and the question is asked anew.
+The producer's sender checks whether batches are left and then takes the next request, without a lock in between. If a
+transaction begins, is filled and ends meanwhile, its end is sent before its batches, which then belong to no
+transaction (kafka-clients 4.3.1). With version 1, the request that adds the partitions comes first, and the check is
+repeated.
 """
 
 
 class Kafka(Service):
-    """One broker. The controller's port is part of what is stored: it must not change afterwards.
+    """One broker. The controller's port is stored with the data, so it must not change afterwards.
 
-    Where there is a `relay`, clients are sent there, and what the broker has to tell itself goes around it.
-    `short_lived` as for `jvm.java`.
+    With a `relay`, clients are directed to it, and the broker's connections to itself bypass it. `short_lived` is as
+    in `jvm.java`.
     """
 
     name = "kafka"
@@ -91,16 +92,16 @@ class Kafka(Service):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given."""
+        """The address for clients."""
         return f"{HOST}:{self._relay.port if self._relay else self.port}"
 
     @property
     def is_formatted(self) -> bool:
-        """Whether there is data, which holds the controller's port."""
+        """Whether data exist, which hold the controller's port."""
         return self._formatted.exists()
 
     def is_healthy(self) -> bool:
-        """Whether it answers the first question of every client, for the versions it speaks."""
+        """Whether it answers the first request of every client, ApiVersions."""
         try:
             with socket.create_connection((HOST, self.port), timeout=2) as connection:
                 connection.sendall(_API_VERSIONS)
@@ -123,11 +124,12 @@ class Kafka(Service):
             yield from self._fence()
 
     def _fence(self) -> Steps:
-        """Have a controller alone put down that the broker, which was killed, is gone.
+        """Run a controller alone until it has recorded that the killed broker is gone.
 
-        Else the next one begins as the leader of its partitions, completes the transactions that it finds, and is
-        fenced meanwhile; then it skips the marks that end them (KAFKA-20734), and whoever reads what is committed, as
-        Connect its offsets, waits for ever. It would also have to wait for the dead one's session to end.
+        Otherwise the next broker starts as the leader of its partitions, completes the transactions that it finds, and
+        is fenced meanwhile. It then skips the markers that end those transactions (KAFKA-20734), and every reader of
+        committed records waits forever, as Connect does for its offsets. The next broker would also have to wait until
+        the session of the dead one expires.
         """
         properties = self.folder / "fence.properties"
         jvm.write_properties(properties, fencing(f"{HOST}:{self.controller_port}") | {"log.dirs": str(self.data)})
@@ -139,7 +141,7 @@ class Kafka(Service):
             for what, is_there in (("active", _ACTIVATED in log), ("replayed", _REPLAYED in log.partition(_FENCED)[2])):
                 if is_there:
                     seen_s.setdefault(what, now)
-            # Of a broker that was fenced before nothing is told.
+            # Nothing is logged about a broker that was fenced before, hence the second limit.
             return now - seen_s.get("replayed", now) > _FLUSHED_S or now - seen_s.get("active", now) > _FENCED_LIMIT_S
 
         yield from self._run("fence", command, jvm.environment(), is_fenced)
@@ -166,7 +168,7 @@ class Kafka(Service):
 
 
 def fencing(controller: str) -> dict[str, str | int]:
-    """The settings of a controller alone, at this address, that takes a silent broker for gone at once."""
+    """Return the settings of a controller alone, at this address, that fences a silent broker at once."""
     settings = {name: value for name, value in SETTINGS.items() if name != "inter.broker.listener.name"}
     return settings | {
         "process.roles": "controller",
@@ -188,5 +190,5 @@ def _addresses(ports: Mapping[str, int]) -> str:
 
 
 def _cluster_id() -> str:
-    # The first letter is fixed because Kafka takes a leading "-" for an option.
+    # The first letter is fixed, because Kafka treats a leading "-" as an option.
     return "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:21]

@@ -1,10 +1,9 @@
-"""The stack of one state folder: three services, their ports, and the file with their addresses."""
+"""The stack in one state folder: three services, their ports, and the file with their addresses."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import shutil
 import time
@@ -12,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from cdc_views.config import STACK_FILE
 from cdc_views.errors import BadConfig, ServiceFailed
+from cdc_views.os_lock import try_lock
 from cdc_views.stack import fetch, process, signals
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.folders import make_shared, write_private
@@ -24,6 +24,7 @@ from cdc_views.stack.kafka import Kafka, Relay
 from cdc_views.stack.ports import choose_ports, forget_ports, keep_ports
 from cdc_views.stack.postgres import Postgres
 from cdc_views.stack.service import Service, Steps, run
+from cdc_views.waiting import wait_until
 
 _LOCK_FILE = "lock"
 _LOCK_LIMIT_S = 180.0
@@ -31,7 +32,7 @@ _LOCK_LIMIT_S = 180.0
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the services are; the DSN holds the password."""
+    """The addresses of the services. The DSN contains the password."""
 
     dsn: str = dataclasses.field(repr=False)
     bootstrap_servers: str
@@ -41,10 +42,10 @@ class Addresses:
 class LocalStack:
     """Postgres, Kafka and Connect of one state folder, whichever process started them.
 
-    `ports` gives some of ports.NAMES; others are free ones, chosen once and remembered in the folder.
-    `durable=False` lets Postgres run without fsync; one that is `short_lived` takes less of the processor in its first
-    minutes; with `kafka_relay` Kafka's clients are sent there; `connect_settings` are further ones of the worker. As a
-    context manager it is up inside, and what was not running before is stopped at the end.
+    `ports` gives some of ports.NAMES; the others are free ports, chosen once and remembered in the folder.
+    `durable=False` runs Postgres without fsync. A `short_lived` stack takes less CPU time in its first minutes.
+    `kafka_relay` is where Kafka's clients are directed. `connect_settings` are further settings of the worker. As a
+    context manager, it starts the stack, and at the end stops the services that did not run before.
     """
 
     def __init__(
@@ -73,30 +74,30 @@ class LocalStack:
 
     @property
     def services(self) -> tuple[Service, ...]:
-        """In the order of the data's way."""
+        """The services, in the order of the data flow."""
         return (self.postgres, self.kafka, self.connect)
 
     @property
     def addresses(self) -> Addresses:
-        """Where clients find the services, once Postgres has been started for the first time."""
+        """The addresses for clients. They exist once Postgres has been started for the first time."""
         return Addresses(self.postgres.dsn, self.kafka.bootstrap_servers, self.connect.url)
 
     def is_running(self) -> bool:
-        """Whether all three run and answer."""
+        """Whether all three run and are healthy."""
         return all(service.pid is not None and service.is_healthy() for service in self.services)
 
     def up(self, on_progress: Callable[[str], None] = lambda _: None, *, progress_bar: bool = True) -> None:
-        """Start what does not run and wait until all is healthy; `on_progress` is told each step.
+        """Start the services that do not run, and wait until all are healthy. `on_progress` gets a line per service.
 
-        Fetches what is missing from the cache. Whatever goes wrong, an interruption too, what was started
-        here is stopped again. Raises DownloadFailed, JavaMissing, PortInUse and ServiceFailed.
+        Fetches files that the cache lacks. After any error or interruption, the services that were started here are
+        stopped again. Raises DownloadFailed, JavaMissing, PortInUse and ServiceFailed.
         """
         java_command()
         with signals.interrupting(), self._locked():
             fetch.fetch(progress_bar)
             self._kill_helpers()
             before = [service.name for service in self.services if service.pid is not None]
-            # Refused before they are remembered: a port that was given wrongly once is not wanted again.
+            # Checked before they are remembered, so that a wrong port that was given once is not kept.
             self._use(choose_ports(self.state, self._wanted_ports))
             for service in self.services:
                 if service.name not in before:
@@ -114,7 +115,7 @@ class LocalStack:
                 raise
 
     def down(self, *, purge: bool = False) -> None:
-        """Stop all services, also those that another process started; `purge` deletes their data."""
+        """Stop all services, including those that another process started. `purge` deletes their data."""
         if not self.state.exists():
             return
         with self._locked(), signals.deferred():
@@ -152,20 +153,20 @@ class LocalStack:
         self._kill_helpers()
 
     def _kill_helpers(self) -> None:
-        """End initdb and the like, which are there only if an `up` was killed."""
+        """Kill initdb and the like, which run only if an `up` was killed."""
         names = {service.name for service in self.services}
         for file in self.state.glob("*.pid"):
             if file.stem not in names:
                 process.kill(process.PidFile(file))
 
     def _purge(self) -> None:
-        # Only what is ours: the folder may be anybody's home.
+        # Delete only our own folders: the state folder may hold other things.
         for folder in ("logs", *(service.name for service in self.services)):
             shutil.rmtree(self.state / folder, ignore_errors=True)
         forget_ports(self.state)
 
     def _settle_ports(self, running: Sequence[str]) -> None:
-        """Take the ports that the folder remembers, which another process may have chosen since."""
+        """Use the ports that the folder remembers: another process may have chosen them since."""
         self._use(keep_ports(self.state, self._wanted_ports, running, formatted=self.kafka.is_formatted))
 
     def _write_addresses(self) -> None:
@@ -182,20 +183,9 @@ class LocalStack:
                 hint="set CDC_VIEWS_STATE to another folder",
             ) from None
         with lock:
-            deadline = time.monotonic() + _LOCK_LIMIT_S
-            while not _try_lock(lock):
-                if time.monotonic() > deadline:
-                    raise ServiceFailed(
-                        f'another process has been starting or stopping the stack in "{self.state}" '
-                        f"for {_LOCK_LIMIT_S:.0f} s"
-                    )
-                time.sleep(0.1)
+            if not wait_until(lambda: try_lock(lock), _LOCK_LIMIT_S):
+                raise ServiceFailed(
+                    f'another process has been starting or stopping the stack in "{self.state}" '
+                    f"for {_LOCK_LIMIT_S:.0f} s"
+                )
             yield
-
-
-def _try_lock(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

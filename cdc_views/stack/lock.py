@@ -1,7 +1,7 @@
-"""Makes `stack.lock` anew: `python -m cdc_views.stack.lock`. For maintainers, after a change of DIRECT.
+"""Regenerate `stack.lock`: `python -m cdc_views.stack.lock`. For maintainers, after a change of DIRECT.
 
-Ivy resolves the direct coordinates with their POMs; every file that comes of it is pinned by size and
-SHA-256. Licences are those of the POMs.
+Ivy resolves the direct coordinates with their POMs. Every resulting file is pinned by size and SHA-256. The licences
+are those that the POMs name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KAFKA: Final = "4.3.1"
 DEBEZIUM: Final = "3.7.0.Final"
 POSTGRES: Final = "18.3.0"
 DELTA: Final = "4.4.0"
-# The binding that fits slf4j-api 1.7, which is what Kafka brings; log4j-core 2.25.4 comes with Kafka.
+# The binding for slf4j-api 1.7, which Kafka brings along, as it does log4j-core 2.25.4.
 LOG4J: Final = "2.25.4"
 PLATFORMS: Final = {"linux-amd64": True, "linux-arm64v8": False, "darwin-amd64": False, "darwin-arm64v8": False}
 
@@ -35,7 +35,7 @@ DIRECT: Final[tuple[Dependency, ...]] = (
     Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J),
     Dependency("io.debezium", "debezium-connector-postgres", DEBEZIUM, "plugin", "tar.gz"),
     *(Dependency("io.zonky.test.postgres", _POSTGRES_MODULE + platform, POSTGRES) for platform in PLATFORMS),
-    # Spark brings what these need beyond each other.
+    # Their other dependencies are jars of Spark.
     Dependency("io.delta", "delta-spark_4.2_2.13", DELTA),
     Dependency("io.delta", "delta-storage", DELTA),
     Dependency("io.delta", "delta-kernel-api", DELTA),
@@ -49,7 +49,7 @@ _GROUPS: Final[dict[str, Group]] = {
     "io.delta": "delta",
 }
 
-# POMs spell a licence in many ways; these are the SPDX names.
+# POMs spell a licence in many ways. These patterns map them to SPDX names.
 _SPDX: Final = (
     (r"apache.*2", "Apache-2.0"),
     (r"classpath|CPE|CDDL\+GPL", "GPL-2.0-only WITH Classpath-exception-2.0"),
@@ -69,7 +69,7 @@ _SPDX: Final = (
 
 
 def make_lock(folder: Path) -> list[Pin]:
-    """Fetch everything into `folder` and pin it."""
+    """Fetch everything into `folder`, and return the pins."""
     files = retrieve(DIRECT, folder, lambda: None, with_poms=True)
     return sorted(_pins(files, folder / "cache"), key=lambda pin: (pin.group, pin.organisation, pin.file_name))
 
@@ -86,7 +86,7 @@ def _pins(files: Path, cache: Path) -> Iterator[Pin]:
             size=0, sha256="", licence="",
         )  # fmt: skip
         file = files / organisation / pin.file_name
-        if not file.exists():  # a parent POM, or a revision that another one has evicted
+        if not file.exists():  # a parent POM, or a revision that another one evicted
             continue
         content = file.read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
@@ -100,7 +100,7 @@ def _platform(name: str) -> str | None:
 def _licence(module: Path) -> str:
     found = [_spdx(element) for element in ElementTree.parse(module).iter("license")]
     if module.parts[-3] == "io.zonky.test.postgres":
-        # The POM speaks of the packaging; what is packed is Postgres.
+        # The POM names the licence of the packaging; the package contains Postgres.
         found.insert(0, "PostgreSQL")
     if not found:
         raise SystemExit(f"no licence in {module}")

@@ -1,4 +1,4 @@
-"""The pinned files of the stack, as `stack.lock` lists them."""
+"""The pinned files of the stack, from `stack.lock`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOCK_FILE: Final = Path(__file__).with_name("stack.lock")
 
 @dataclass(frozen=True)
 class Pin:
-    """One file of a repository of jars; `size` in bytes; `platform` None where it is for all."""
+    """One file of a Maven repository. `size` is in bytes; `platform` is None for a file that all platforms need."""
 
     organisation: str
     name: str
@@ -33,18 +33,18 @@ class Pin:
 
     @property
     def file_name(self) -> str:
-        """As repositories name it."""
+        """The name of the file in a repository."""
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.name}-{self.revision}{classifier}.{self.extension}"
 
 
 def read_lock(file: Path = LOCK_FILE) -> tuple[Pin, ...]:
-    """Every pinned file, in the lock's order, for all platforms."""
+    """Read the pinned files of all platforms, in the order of the lock."""
     return tuple(Pin(**entry) for entry in json.loads(file.read_text())["files"])
 
 
 def this_platform() -> str:
-    """As the archives of Postgres name platforms, e.g. `linux-amd64`."""
+    """Return this platform as the archives of Postgres name it, for example `linux-amd64`."""
     machine = platform.machine().lower()
     names = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64v8", "arm64": "arm64v8"}
     return f"{platform.system().lower()}-{names.get(machine, machine)}"
@@ -52,6 +52,6 @@ def this_platform() -> str:
 
 @cache
 def pins() -> tuple[Pin, ...]:
-    """The files that this machine needs."""
+    """Return the files that this machine needs."""
     here = this_platform()
     return tuple(pin for pin in read_lock() if pin.platform in (None, here))

@@ -1,4 +1,4 @@
-"""The ports of a stack: given, or free ones, chosen once and remembered in the state folder."""
+"""The ports of a stack: given ones, or free ones that are chosen once and remembered in the state folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from cdc_views.stack.service import is_free
 NAMES: Final = ("postgres", "kafka", "controller", "connect")
 
 _FILE = "ports.json"
-# Below the ports that systems lend to outgoing connections: one of those could take a port while its
-# service restarts.
+# Below the ephemeral ports: an outgoing connection could take one of those while its service restarts.
 _RANGE: Final = range(20_000, 30_000)
 
 
 def choose_ports(state: Path, wanted: Mapping[str, int]) -> dict[str, int]:
-    """A port for each of NAMES: the wanted, else the remembered, else a free one. Writes nothing."""
+    """Return a port for each of NAMES: the wanted, the remembered, or a free one. Writes nothing."""
     if unknown := set(wanted) - set(NAMES):
         raise BadConfig(f'there is no port named "{min(unknown)}", only {", ".join(NAMES)}')
     chosen = {**_remembered(state), **wanted}
@@ -30,17 +29,16 @@ def choose_ports(state: Path, wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def keep_ports(state: Path, wanted: Mapping[str, int], running: Collection[str], *, formatted: bool) -> dict[str, int]:
-    """Choose ports and remember them. Raises BadConfig for one that cannot change now.
+    """Choose ports and remember them. Raises BadConfig for a port that cannot change now.
 
-    `running` are the services that run; `formatted` says that Kafka's data exist, which hold the
-    controller's port.
+    `running` are the services that run. `formatted`: Kafka's data exist, and they hold the controller's port.
     """
     remembered = _remembered(state)
     for name, port in wanted.items():
         fixed = formatted if name == "controller" else name in running
         if fixed and port != remembered.get(name, port):
             raise BadConfig(
-                f"port {port} was wanted for {name}, which has {remembered[name]}",
+                f"port {port} is wanted for {name}, which already uses {remembered[name]}",
                 hint='run "cdc-views down" first; for the controller "cdc-views down --purge", which deletes the data',
             )
     chosen = choose_ports(state, wanted)
@@ -52,7 +50,7 @@ def keep_ports(state: Path, wanted: Mapping[str, int], running: Collection[str],
 
 
 def forget_ports(state: Path) -> None:
-    """Let the next stack choose anew."""
+    """Forget the ports, so that the next stack chooses new ones."""
     (state / _FILE).unlink(missing_ok=True)
 
 
@@ -64,5 +62,5 @@ def _remembered(state: Path) -> dict[str, int]:
 
 
 def free_port(exclude: Collection[int]) -> int:
-    """A port that nobody has now, and is none of these."""
+    """Return a port that nobody listens on and that is not in `exclude`."""
     return next(port for port in random.sample(_RANGE, 1000) if port not in exclude and is_free(port))

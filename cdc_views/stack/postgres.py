@@ -1,7 +1,7 @@
-"""Postgres: unpacked from its archive, run as a plain child, with a password and on the loopback only.
+"""Postgres: unpacked from its archive, run as a child process, with a password and only on the loopback.
 
-Postgres refuses to run as root. Then it runs as the user `postgres` if there is one, else `nobody`,
-and that user has to get through every folder above the binaries and the data.
+Postgres refuses to run as root. If we are root, it runs as the user `postgres` if that exists, else as `nobody`. That
+user must be able to enter every folder above the binaries and the data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cdc_views.stack.service import HOST, Service, Steps
 
 DATABASE: Final = "app"
 SUPERUSER: Final = "postgres"
-# The builtin locale compares by code point and yet knows upper and lower case beyond ASCII.
+# The builtin locale compares by code point, but knows upper and lower case beyond ASCII.
 INITDB_OPTIONS: Final = (
     "-U", SUPERUSER, "-A", "scram-sha-256", "-E", "UTF8",
     "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
@@ -40,7 +40,7 @@ SETTINGS: Final = {
     "shared_buffers": "128MB",
     "max_wal_size": "2GB",
 }
-# A crash of the machine loses data then; a crash of Postgres does not.
+# With these, a crash of the machine loses data; a crash of Postgres does not.
 _NOT_DURABLE: Final = {"fsync": "off", "full_page_writes": "off"}
 
 
@@ -58,14 +58,14 @@ class Postgres(Service):
 
     @property
     def dsn(self) -> str:
-        """With the password."""
+        """The connection string, with the password."""
         return self._dsn(DATABASE)
 
     def _dsn(self, database: str) -> str:
         return f"postgresql://{SUPERUSER}:{self._password_file.read_text()}@{HOST}:{self.port}/{database}"
 
     def is_healthy(self) -> bool:
-        """Whether it takes connections to `app`, which is created if it is not there."""
+        """Whether it accepts connections. The database `app` is created if it is missing."""
         if not self.data.exists():
             return False
         try:
@@ -94,7 +94,7 @@ class Postgres(Service):
         new.rename(self.data)
 
     def _initdb(self, data: Path, user: pwd.struct_passwd | None) -> Steps:
-        # A copy, since the other user may not read ours.
+        # A copy, because the other user cannot read ours.
         password = self.folder / "password.initdb"
         write_private(password, self._password_file.read_text())
         if user:
@@ -119,7 +119,7 @@ class Postgres(Service):
 
 
 def _postgres_user() -> pwd.struct_passwd | None:
-    """Who is to run Postgres, None for us."""
+    """Return the user that runs Postgres, or None for our own."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -140,7 +140,7 @@ def _check_reachable(folder: Path, user: pwd.struct_passwd | None) -> None:
         found = parent.stat()
         if not _may_enter(found, user):
             raise BadConfig(
-                f'user "{user.pw_name}", who runs Postgres since root may not, cannot enter "{parent}"',
+                f'user "{user.pw_name}", who runs Postgres because root must not, cannot enter "{parent}"',
                 hint="set CDC_VIEWS_STATE and CDC_VIEWS_CACHE to folders that every user can enter, "
                 "or do not run as root",
             )

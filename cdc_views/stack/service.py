@@ -1,7 +1,7 @@
-"""What Postgres, Kafka and Connect have in common: start, be healthy, stop.
+"""What Postgres, Kafka and Connect have in common: starting, health checks, stopping.
 
-Starting and stopping are generators that yield while they wait, so that one thread can start
-several services at the same time, and signals always find the thread that started them.
+Starting and stopping are generators that yield while they wait. So one thread can start several services at the same
+time, and it is the thread that signals interrupt.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ Steps = Iterator[None]
 
 
 class Service(abc.ABC):
-    """One process of the stack; its data, log and pid file lie in the state folder.
-
-    `port` is where clients connect.
-    """
+    """One process of the stack. Its data, log and pid file are in the state folder. Clients connect to `port`."""
 
     name: ClassVar[str]
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
@@ -45,7 +42,7 @@ class Service(abc.ABC):
 
     @property
     def pid(self) -> int | None:
-        """Of the running process, whoever started it; None if there is none."""
+        """The pid of the running process, whoever started it; None if none runs."""
         return self._pid_file.read()
 
     @abc.abstractmethod
@@ -54,11 +51,11 @@ class Service(abc.ABC):
 
     @abc.abstractmethod
     def _prepare(self) -> Steps:
-        """What has to be there before the process."""
+        """Prepare what the process needs."""
 
     @abc.abstractmethod
     def _command(self) -> Sequence[str]:
-        """The process."""
+        """Return the command of the process."""
 
     def _ports(self) -> Sequence[int]:
         return [self.port]
@@ -74,7 +71,7 @@ class Service(abc.ABC):
         run(self.starting())
 
     def stop(self) -> None:
-        """Let it end in good order, or kill it after a limit."""
+        """Stop it, or kill it after a limit."""
         run(self.stopping())
 
     def starting(self) -> Steps:
@@ -96,18 +93,18 @@ class Service(abc.ABC):
         if pid is not None:
             everyone = process.family(pid)
             process.send([pid], self.stop_signal)
-            process.send(everyone, signal.SIGCONT)  # it may be paused
+            process.send(everyone, signal.SIGCONT)  # it may be suspended
             deadline = time.monotonic() + STOP_LIMIT_S
             while self.pid == pid and time.monotonic() < deadline:
                 yield
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL it and all its children, and wait until they are gone."""
+        """SIGKILL it and all its descendants, and wait until they are gone."""
         process.kill(self._pid_file)
 
     def pause(self) -> None:
-        """SIGSTOP it and its children."""
+        """SIGSTOP it and its descendants."""
         self._send_all(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -119,7 +116,7 @@ class Service(abc.ABC):
             process.send(process.family(pid), signum)
 
     def _wait_healthy(self, started: int | None) -> Steps:
-        """Wait for it; `started` is its pid if it was started here."""
+        """Wait until it is healthy. `started` is its pid if it was started here."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self.is_healthy():
             if self.pid is None:
@@ -130,7 +127,7 @@ class Service(abc.ABC):
             yield
 
     def _require_not_killed(self, pid: int | None, doing: str) -> None:
-        """Raise ServiceKilled if a process that was started here has ended by a signal."""
+        """Raise ServiceKilled if a process that was started here was ended by a signal."""
         status = process.exit_status(pid) if pid is not None else None
         if status is not None and (signal_name := signal_of(status)) is not None:
             raise ServiceKilled(
@@ -144,7 +141,7 @@ class Service(abc.ABC):
         return ServiceFailed(f"{self.name} {what}; its log ends:\n{end}", hint=f'the log is "{log}"')
 
     def refuse_taken_ports(self) -> None:
-        """Raises PortInUse if another process listens where this service is to listen."""
+        """Raise PortInUse if another process listens on a port of this service."""
         for port in self._ports():
             if not is_free(port):
                 raise PortInUse(
@@ -159,7 +156,7 @@ class Service(abc.ABC):
         environment: Mapping[str, str] | None = None,
         is_done: Callable[[str], bool] | None = None,
     ) -> Steps:
-        """Run a command to its end, or until what it has printed says that it may end.
+        """Run a command until it ends, or until `is_done` of its output is true: then stop it.
 
         Raises ServiceKilled and ServiceFailed.
         """
@@ -169,24 +166,24 @@ class Service(abc.ABC):
         pid = process.spawn(command, pid_file, log, cwd=self.state, environment=environment or {}, **self._user())
         try:
             deadline = time.monotonic() + START_LIMIT_S
-            is_told = False
+            is_ending = False
             while process.exit_status(pid) is None and time.monotonic() < deadline:
-                if is_done is not None and not is_told and is_done(log.read_text()):
-                    is_told = True
+                if is_done is not None and not is_ending and is_done(log.read_text()):
+                    is_ending = True
                     process.send([pid], signal.SIGTERM)
                 yield
             status = process.exit_status(pid)
         finally:
             process.kill(pid_file)
-        if status is None and not is_told:
+        if status is None and not is_ending:
             raise self._failed(f"{what} did not end within {START_LIMIT_S:.0f} s", log)
-        if status != 0 and not is_told:
-            self._require_not_killed(pid, f"doing its {what}")
+        if status != 0 and not is_ending:
+            self._require_not_killed(pid, f"running {what}")
             raise self._failed(f"{what} failed", log)
 
 
 def run(*parallel: Steps) -> None:
-    """Take several services through their steps at the same time."""
+    """Run the steps of several services concurrently."""
     going = list(parallel)
     try:
         while going:
@@ -206,7 +203,7 @@ def run(*parallel: Steps) -> None:
 def is_free(port: int) -> bool:
     """Whether nobody listens on a port of this machine."""
     with socket.socket() as probe:
-        # Connections that have ended and are still remembered do not matter.
+        # Ignore connections that have ended but are still in TIME_WAIT.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

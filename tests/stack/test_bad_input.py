@@ -278,7 +278,7 @@ def test_command_with_a_broken_download_is_refused(
         (tmp_path / "files" / pin.file_name).write_bytes(b"broken")
     broken = {"CDC_VIEWS_FILES": str(tmp_path / "files"), "CDC_VIEWS_CACHE": str(state_folder / "cache"),
               "CDC_VIEWS_STATE": str(state_folder / "state")}  # fmt: skip
-    shown = assert_refused(prepared, "DownloadFailed", 1, "nothing of it was kept", name, **broken)
+    shown = assert_refused(prepared, "DownloadFailed", 1, "the file was not kept", name, **broken)
     assert "is not the pinned file: found 6 bytes" in shown
     assert set(files_below(state_folder)) <= {"cache/lock", "state/lock"}
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.waiting import wait_for
@@ -22,17 +23,9 @@ LAST_LINE = re.compile(
 
 def processes_of(state: Path) -> list[str]:
     """Command lines that name the state folder, and those of processes that stand in it."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit() and int(process.name) != os.getpid():
-            try:
-                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                where = os.readlink(process / "cwd")
-            except OSError:
-                continue
-            if str(state) in command or where.startswith(str(state)):
-                found.append(command)
-    return found
+    others = [each.info for each in psutil.process_iter(["cmdline", "cwd"], ad_value="") if each.pid != os.getpid()]
+    commands = [(" ".join(info["cmdline"]), info["cwd"]) for info in others]
+    return [command for command, where in commands if str(state) in command or where.startswith(str(state))]
 
 
 @pytest.fixture

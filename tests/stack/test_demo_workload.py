@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from cdc_views.stack.local import LocalStack
 from cdc_views.store.reading import read_table
 from cdc_views.testing.question import read_questions
 from cdc_views.testing.shadow import connect
+from tests.waiting import wait_for
 
 LIMIT_S = 60
 BANK_TOTAL = "SELECT (SELECT sum(balance) FROM accounts) + (SELECT sum(balance) FROM savings)"
@@ -172,9 +172,7 @@ def test_workload_leaves_the_bank_s_total_as_it_was(run: Run) -> None:
 def test_workload_that_is_interrupted_has_counted_what_it_committed(new_database: Callable[[], Database]) -> None:
     database = new_database()
     process = start_workload(database, seconds=600)
-    deadline = time.monotonic() + LIMIT_S
-    while database.value("SELECT count(*) FROM posts") == SIZES["posts"]:
-        assert time.monotonic() < deadline
+    wait_for(lambda: database.value("SELECT count(*) FROM posts") != SIZES["posts"], LIMIT_S)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130

@@ -15,6 +15,7 @@ import pytest
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, projects
+from tests.logged import messages
 from tests.waiting import wait_for
 
 LIMIT_S = 120
@@ -76,16 +77,17 @@ def test_tables_are_read_while_the_snapshot_goes_on(project: Project) -> None:
     project.assert_equal_to_postgres()
     # Not always the last piece: a line is a second after the one before, unless all that is there was read.
     line = r"^reading ahead: public.accounts: (\d+) of (\d+) offsets, \d+ a second(?:, \d+ s left)?$"
-    ahead = re.findall(line, err, re.MULTILINE)
+    said = "\n".join(messages(err))
+    ahead = re.findall(line, said, re.MULTILINE)
     assert ahead, err
     assert all(0 <= int(done) <= int(total) for done, total in ahead)
     assert any(int(done) for done, _ in ahead), err
     # Without a rate where all rows were there when they were counted first.
     line = rf"^snapshot: . tables done, (\d+)(?: of about {ROWS})? rows(?:, \d+ a second.*)?$"
-    snapshot = re.findall(line, err, re.MULTILINE)
+    snapshot = re.findall(line, said, re.MULTILINE)
     assert snapshot, err
     assert max(map(int, snapshot)) >= ROWS
-    read = re.search(r"reading: public.accounts: (\d+) of \1 offsets", err)
+    read = re.search(r"^reading: public.accounts: (\d+) of \1 offsets", said, re.MULTILINE)
     assert read, err
     assert 0 < int(read[1]) < ROWS / 2, "read again"
 

@@ -75,10 +75,12 @@ from cdc_views.testing.hand_clock import HandClock
 from tests.fix_kafka import captures
 from tests.fix_postgres import new_database, server_setting
 from tests.fix_project import ACCOUNTS, Project, projects
+from tests.logged import logged
 from tests.stack.test_engine import restored_afterwards
 from tests.waiting import wait_for
 
 UPDATE = "UPDATE accounts SET balance = balance + 1"
+SILENT = Shown(lambda expected: lambda progress: None, lambda word: lambda progress: None)
 
 
 @dataclass
@@ -168,13 +170,8 @@ class World:
 
     def reset(self) -> ControlRecord:
         """Reset the project."""
-        self.said = []
-        return reset(self.base, lambda: self.spark, self.shown)
-
-    @property
-    def shown(self) -> Shown:
-        """What a reset says is kept."""
-        return Shown(self.said.append, lambda expected: lambda progress: None, lambda word: lambda progress: None)
+        with logged() as self.said:
+            return reset(self.base, lambda: self.spark, SILENT)
 
     def execute(self, *statements: str) -> None:
         """Run statements in the source."""
@@ -235,7 +232,7 @@ def test_reset_replaces_all_in_one_epoch_and_says_what_it_cannot_remove(
     assert f'left replication slot "{slot}": SlotChanged: it is still in use' in world.said
     assert [each.slot for each in current_capture(world.base).left] == [slot]
     monkeypatch.undo()
-    assert remove_left(world.base, world.shown) == []
+    assert remove_left(world.base) == []
     world.assert_reset()
 
 

@@ -104,7 +104,7 @@ def test_up_again_reuses_what_runs(stack: LocalStack) -> None:
 
 
 def test_up_other_port_while_running_is_bad_config(stack: LocalStack) -> None:
-    with pytest.raises(BadConfig, match=r"was wanted for postgres, which has \d+"):
+    with pytest.raises(BadConfig, match=r"is wanted for postgres, which already uses \d+"):
         LocalStack(stack.state, {"postgres": stack.postgres.port + 1}).up(progress_bar=False)
 
 

@@ -207,7 +207,7 @@ def test_stopped_tables_keep_their_rows_and_the_others_go_on_until_a_reset(world
         engine.require_none_stopped()
 
 
-SILENT = Shown(lambda text: None, lambda expected: lambda progress: None, lambda word: lambda progress: None)
+SILENT = Shown(lambda expected: lambda progress: None, lambda word: lambda progress: None)
 
 
 def assert_told(world: World) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress as Bars
 
 from cdc_views.cli import progress
+from cdc_views.cli.log_lines import show_lines
 from cdc_views.cli.progress import ShownProgress, ShownSnapshot
 from cdc_views.engine.input.bulk import Progress
 from cdc_views.log.snapshot import SnapshotProgress
@@ -23,6 +27,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    show_lines()
     clock = Clock()
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=clock))
     return clock
@@ -82,3 +87,19 @@ def test_snapshot_of_tables_without_statistics_is_told_with_its_rate_alone(
         "snapshot: 0 tables done, 2000 rows",
         "snapshot: 0 tables done, 4000 rows, 400 a second",
     ]
+
+
+def test_reading_on_a_terminal_is_a_bar_that_goes_when_it_is_over(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "_BARS", Bars(*progress._BARS.columns, console=Console(stderr=True)))
+    show = ShownProgress("reading")
+    show(Progress("public.t", 2000, 10_000, 0.5))
+    progress.close_bars()
+    bar = capsys.readouterr().err
+    assert "━" in bar
+    assert "reading: public.t: 2000 of 10000 offsets" in bar
+    show(Progress("public.t", 10_000, 10_000, 2))
+    assert capsys.readouterr().err.splitlines()[0] == "reading: public.t: 10000 of 10000 offsets, 5000 a second"

@@ -7,6 +7,7 @@ import pytest
 from cdc_views.engine.service.patience import Patience
 from cdc_views.errors import SourceUnreachable
 from cdc_views.testing.hand_clock import HandClock
+from tests.logged import logged
 
 AWAY = SourceUnreachable("cannot connect", hint="check the host")
 
@@ -17,11 +18,12 @@ def test_first_start_fails_at_once() -> None:
 
 
 def test_waits_after_an_epoch_and_says_why() -> None:
-    clock, said = HandClock(), list[str]()
-    patience = Patience(300, clock, said.append)
+    clock = HandClock()
+    patience = Patience(300, clock)
     patience.renew()
     before = clock.monotonic()
-    patience.wait(AWAY)
+    with logged() as said:
+        patience.wait(AWAY)
     assert clock.monotonic() > before
     assert said == ["SourceUnreachable: cannot connect; trying again"]
 

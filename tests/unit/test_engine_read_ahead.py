@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceIdentity
 from cdc_views.store.commits.changes import Written
 from cdc_views.testing.ddl import PLACEHOLDER, read_tables
+from tests.logged import logged
 from tests.unit.log_records import log_settings
 from tests.waiting import wait_for
 
@@ -74,8 +75,15 @@ def test_progress_is_of_all_that_the_topic_has_so_far() -> None:
     assert (progress.per_second, progress.seconds_left) == (7000, 15_000 / 7000)
 
 
-def new_reading(said: list[str], spark: Any = None) -> Reading:
-    return Reading(*project(), lambda: spark, said.append)
+def new_reading(spark: Any = None) -> Reading:
+    return Reading(*project(), lambda: spark)
+
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    """What is logged."""
+    with logged() as messages:
+        yield messages
 
 
 def project() -> tuple[Settings, Declared]:
@@ -85,7 +93,7 @@ def project() -> tuple[Settings, Declared]:
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
-    reading = new_reading([])
+    reading = new_reading()
     table = table_ahead()
     table.take_in(Range(A, 10, 50), NOTHING)
     reading.tables[SPEC.name] = table
@@ -206,9 +214,8 @@ class Jobs:
 PIECES = [(0, 299_999), (0, 300_000)]
 
 
-def test_table_under_another_leader_is_read_anew(brokers: Brokers) -> None:
-    said: list[str] = []
-    reading = new_reading(said, Jobs().spark)
+def test_table_under_another_leader_is_read_anew(brokers: Brokers, said: list[str]) -> None:
+    reading = new_reading(Jobs().spark)
     reading.start()
     wait_for(lambda: len(brokers.read) == 2, LIMIT_S)
     brokers.epochs = [3, 4]
@@ -222,10 +229,9 @@ def test_table_under_another_leader_is_read_anew(brokers: Brokers) -> None:
     assert [len(read.ahead) for read in table.read.values()] == [1, 1]
 
 
-def test_brokers_that_are_away_are_waited_for(brokers: Brokers) -> None:
+def test_brokers_that_are_away_are_waited_for(brokers: Brokers, said: list[str]) -> None:
     brokers.away = 3
-    said: list[str] = []
-    reading = new_reading(said, Jobs().spark)
+    reading = new_reading(Jobs().spark)
     reading.start()
     wait_for(lambda: len(brokers.read) == 2, LIMIT_S)
     reading.end()
@@ -233,20 +239,18 @@ def test_brokers_that_are_away_are_waited_for(brokers: Brokers) -> None:
     assert said == []
 
 
-def test_table_with_a_bad_event_is_left_out_and_said(brokers: Brokers) -> None:
+def test_table_with_a_bad_event_is_left_out_and_said(brokers: Brokers, said: list[str]) -> None:
     brokers.problem = BadEvent("broken")
-    said: list[str] = []
-    reading = new_reading(said, Jobs().spark)
+    reading = new_reading(Jobs().spark)
     reading.start()
     reading.join()
     assert said == ['table "public.t" is not read while the snapshot goes on: BadEvent: broken']
     assert reading.tables == {}
 
 
-def test_brokers_that_do_not_tell_their_leader_are_not_read_ahead(brokers: Brokers) -> None:
+def test_brokers_that_do_not_tell_their_leader_are_not_read_ahead(brokers: Brokers, said: list[str]) -> None:
     brokers.epochs = [3]
-    said: list[str] = []
-    reading = new_reading(said, Jobs().spark)
+    reading = new_reading(Jobs().spark)
     reading.start()
     reading.join()
     assert (said, brokers.read, reading.tables) == ([], [], {})
@@ -255,7 +259,7 @@ def test_brokers_that_do_not_tell_their_leader_are_not_read_ahead(brokers: Broke
 def test_forgotten_reading_is_cancelled_and_another_begins(brokers: Brokers) -> None:
     jobs = Jobs()
     spark = jobs.spark
-    ahead = ReadAhead(*project(), lambda: spark, lambda text: None)
+    ahead = ReadAhead(*project(), lambda: spark)
     with ahead:
         ahead.begin()
         wait_for(lambda: len(brokers.read) == 2, LIMIT_S)

@@ -29,6 +29,7 @@ from cdc_views.errors import (
     Fenced,
     LogGap,
     MirrorFailed,
+    NotRunning,
     RequestFailed,
     UnknownView,
 )
@@ -53,6 +54,15 @@ def test_request_is_taken_once_and_its_answer_comes_back(tmp_path: Path) -> None
     assert answer is not None
     with pytest.raises(LogGap, match=r"too late\nhint: be early"):
         answer.raise_error()
+    assert list((tmp_path / ".requests").iterdir()) == []
+
+
+def test_request_that_is_not_answered_within_the_limit_is_withdrawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc_views.engine.service.requests.PATIENT_LIMIT_S", 0.1)
+    with pytest.raises(NotRunning, match="has not answered request ab12"):
+        Requests(tmp_path).ask(REQUEST, lambda: True)
     assert list((tmp_path / ".requests").iterdir()) == []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc_views.errors import BadConfig, DownloadFailed, StackError
+from cdc_views.os_lock import try_lock
 from cdc_views.stack import fetch, ivy
 from cdc_views.stack.pins import Group, Pin
 
@@ -85,7 +86,7 @@ def test_fetch_offline_corrupt_file_keeps_nothing(cache: Path, files: Path) -> N
     with pytest.raises(DownloadFailed, match="is not the pinned file") as failure:
         fetch.fetch(progress=False)
     assert failure.value.exit_status == 1
-    assert "nothing of it was kept" in str(failure.value.hint)
+    assert "the file was not kept" in str(failure.value.hint)
     assert kept(cache) == []
 
 
@@ -110,6 +111,17 @@ def test_fetch_after_a_killed_fetch_removes_its_remains(cache: Path, files: Path
     (files / "some-jar-1.0.jar").write_bytes(CONTENT)
     fetch.fetch(progress=False)
     assert not (cache / "fetch-killed").exists()
+
+
+def test_fetch_while_another_process_fetches_ends_after_the_limit(
+    cache: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "_LOCK_LIMIT_S", 0.1)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as other:
+        assert try_lock(other)
+        with pytest.raises(DownloadFailed, match="another process has been filling the cache"):
+            fetch.fetch(progress=False)
 
 
 def test_fetch_cache_that_cannot_be_made_is_bad_config(

@@ -140,13 +140,13 @@ def test_keep_ports_are_the_same_the_next_time(tmp_path: Path) -> None:
 
 def test_keep_ports_of_a_running_service_cannot_change(tmp_path: Path) -> None:
     keep_ports(tmp_path, {"kafka": 20001}, [], formatted=False)
-    with pytest.raises(BadConfig, match="port 20002 was wanted for kafka, which has 20001"):
+    with pytest.raises(BadConfig, match="port 20002 is wanted for kafka, which already uses 20001"):
         keep_ports(tmp_path, {"kafka": 20002}, ["kafka"], formatted=False)
 
 
 def test_keep_ports_controller_of_existing_data_cannot_change(tmp_path: Path) -> None:
     keep_ports(tmp_path, {"controller": 20001}, [], formatted=False)
-    with pytest.raises(BadConfig, match="which has 20001"):
+    with pytest.raises(BadConfig, match="port 20002 is wanted for controller, which already uses 20001"):
         keep_ports(tmp_path, {"controller": 20002}, [], formatted=True)
 
 

@@ -49,7 +49,7 @@ def test_step_of_a_start_that_is_killed_can_be_tried_again(make: Make) -> None:
     one = make()
     one.log_file.parent.mkdir()
     one.folder.mkdir()
-    with pytest.raises(ServiceKilled, match="scripted was ended by SIGKILL while it was doing its format"):
+    with pytest.raises(ServiceKilled, match="scripted was ended by SIGKILL while it was running format"):
         service.run(one._run("format", ["/bin/sh", "-c", "kill -KILL $$"]))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
@@ -14,16 +16,17 @@ from cdc_views.errors import SnapshotInterrupted
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.store.control import read_control
 
+_LOGGER: Final = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Shown:
-    """How long work is shown: `say` prints a line.
+    """How long work is shown.
 
     `snapshot` takes the expected number of rows (None: unknown) and returns the callback that shows the progress of an
     initial snapshot. `reading` takes the word that starts each line and returns the callback for tables being read.
     """
 
-    say: Callable[[str], None]
     snapshot: Callable[[int | None], Callable[[SnapshotProgress], None]]
     reading: Callable[[str], OnProgress]
 
@@ -40,7 +43,7 @@ def capture_or_resume(settings: Settings, ahead: ReadAhead, shown: Shown, expect
 
     def on_interruption(error: SnapshotInterrupted) -> None:
         ahead.forget()
-        shown.say(f"SnapshotInterrupted: {error.message}; taking it again from a new slot and new topics")
+        _LOGGER.warning("SnapshotInterrupted: %s; taking it again from a new slot and new topics", error.message)
 
     with ahead:
         return begin_capture(settings, on_progress, on_interruption)

@@ -6,6 +6,7 @@ first epoch does. Files that no epoch takes are removed by upkeep, as any that a
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,7 @@ _FILE_OFFSETS: Final = 400_000
 # Debezium takes one table after the other: this one is done.
 _QUIET_S: Final = 2.0
 _POLL_S: Final = 0.2
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class ReadAhead:
@@ -61,18 +63,16 @@ class ReadAhead:
         settings: Settings,
         declared: Declared,
         session: Callable[[], SparkSession],
-        say: Callable[[str], None],
         on_progress: OnProgress = lambda progress: None,
     ) -> None:
         """`session` is waited for. `on_progress` is told how far each table is of what its topic has so far.
 
-        An error ends the reading ahead of a table, and no more than that, which it `say`s: who reads for good meets it
+        An error ends the reading ahead of a table, and no more than that, which it logs: who reads for good meets it
         again. Brokers that are away are waited for.
         """
         self._settings = settings
         self._declared = declared
         self._session = session
-        self._say = say
         self._on_progress = on_progress
         self._reading: Reading | None = None
 
@@ -88,7 +88,7 @@ class ReadAhead:
     def begin(self) -> None:
         """Read what is in the topics, and what comes; the topics are there. Goes on if it has begun already."""
         if self._reading is None:
-            self._reading = Reading(self._settings, self._declared, self._session, self._say, self._on_progress)
+            self._reading = Reading(self._settings, self._declared, self._session, self._on_progress)
             self._reading.start()
 
     def forget(self) -> None:
@@ -155,14 +155,12 @@ class Reading:
         settings: Settings,
         declared: Declared,
         session: Callable[[], SparkSession],
-        say: Callable[[str], None],
         on_progress: OnProgress = lambda progress: None,
     ) -> None:
         self.tables: dict[str, TableAhead] = {}
         self._settings = settings
         self._declared = declared
         self._session = session
-        self._say = say
         self._on_progress = on_progress
         self._left: Sequence[SourceTable] = [table for table in declared.sources if not is_looked_up(table)]
         self._admin = admin_client(settings.log)
@@ -211,7 +209,7 @@ class Reading:
                     self._begin()
                     self._read(self._spark)
         except Exception as error:
-            self._say_unread("tables are", error)
+            self._log_unread("tables are", error)
 
     def _begin(self) -> None:
         """Begin with the tables that are left."""
@@ -243,7 +241,7 @@ class Reading:
             if self._ended.is_set():
                 return
             if table.leader_epochs != {each: epochs.get(each) for each in table.begin}:
-                self._say(f'table "{table.source.name}" is read anew: its topic has another leader')
+                _LOGGER.info('table "%s" is read anew: its topic has another leader', table.source.name)
                 self._left = [*self._left, self.tables.pop(name).source]
                 continue
             try:
@@ -252,7 +250,7 @@ class Reading:
                 raise
             except Exception as error:
                 del self.tables[name]
-                self._say_unread(f'table "{table.source.name}" is', error)
+                self._log_unread(f'table "{table.source.name}" is', error)
 
     def _read_on(self, spark: SparkSession, table: TableAhead, ends: Offsets) -> None:
         if sum(ends[each] - at for each, at in table.begin.items()) < self._settings.log.bulk_offsets:
@@ -269,7 +267,7 @@ class Reading:
         if written:
             faults.point("read_ahead.after_piece")
 
-    def _say_unread(self, what: str, error: Exception) -> None:
+    def _log_unread(self, what: str, error: Exception) -> None:
         if not self._ended.is_set():
             text = error.message if isinstance(error, CdcViewsError) else str(error).partition("\n")[0]
-            self._say(f"{what} not read while the snapshot goes on: {type(error).__name__}: {text}")
+            _LOGGER.warning("%s not read while the snapshot goes on: %s: %s", what, type(error).__name__, text)

@@ -10,20 +10,21 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdc_views.engine.spark.gateway import GONE
 from cdc_views.errors import WarehouseLocked
+from cdc_views.os_lock import try_lock
 from cdc_views.store.storage import touching
+from cdc_views.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FOLDER: Final = ".lock"
-_POLL_S: Final = 0.1
 
 
 class WarehouseLock:
@@ -50,7 +51,7 @@ class WarehouseLock:
         # Python opens files close-on-exec, so neither the JVM nor another child inherits the lock.
         descriptor = os.open(self._engine_file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            self._wait(deadline, self._engine_file, lambda: _flocked(descriptor))
+            self._wait(deadline, self._engine_file, lambda: try_lock(descriptor))
             self._wait(deadline, self._driver_file, lambda: _free(self._driver_file))
             _write_pid(descriptor, os.getpid())
         except BaseException:
@@ -80,11 +81,9 @@ class WarehouseLock:
         if descriptor is not None:
             os.close(descriptor)
 
-    def _wait(self, deadline: float, file: Path, free: Any) -> None:
-        while not free():
-            if time.monotonic() >= deadline:
-                raise self._locked(_holder(file))
-            time.sleep(_POLL_S)
+    def _wait(self, deadline: float, file: Path, is_free: Callable[[], bool]) -> None:
+        if not wait_until(is_free, deadline - time.monotonic()):
+            raise self._locked(_holder(file))
 
     def _locked(self, holder: str) -> WarehouseLocked:
         return _locked(self._root, holder)
@@ -115,7 +114,7 @@ def only_reset(root: Path) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _flocked(descriptor):
+        if not try_lock(descriptor):
             raise WarehouseLocked(
                 f'warehouse "{root}" is being reset by process {_holder(file)}', hint="wait until it has ended"
             )
@@ -136,14 +135,6 @@ def _locked(root: Path, holder: str) -> WarehouseLocked:
         f'warehouse "{root}" is locked by process {holder}',
         hint="an engine runs on it; stop that one first, or wait until it has ended",
     )
-
-
-def _flocked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _free(file: Path) -> bool:

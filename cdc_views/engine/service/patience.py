@@ -4,7 +4,7 @@ published.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from typing import Final
 
 from cdc_views.clock import SYSTEM_CLOCK, Clock
@@ -14,17 +14,15 @@ AWAY: Final = (SourceUnreachable, NotRunning, MarkerTimeout, ConnectorFailed, Dr
 """What is raised where Postgres, Kafka, Connect or Spark's JVM is away. All else is a finding, and ends the engine."""
 
 _PAUSE_S: Final = 1.0
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class Patience:
     """Lasts for `limit_s` seconds since something was published, and not at all before: a first start fails at once."""
 
-    def __init__(
-        self, limit_s: float, clock: Clock = SYSTEM_CLOCK, say: Callable[[str], None] = lambda text: None
-    ) -> None:
+    def __init__(self, limit_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._limit_s = limit_s
         self._clock = clock
-        self._say = say
         self._until_s: float | None = None
 
     def renew(self) -> None:
@@ -35,5 +33,5 @@ class Patience:
         """Wait for a moment, or raise the error if patience is at its end."""
         if self._until_s is None or self._clock.monotonic() >= self._until_s:
             raise error
-        self._say(f"{type(error).__name__}: {error.message}; trying again")
+        _LOGGER.warning("%s: %s; trying again", type(error).__name__, error.message)
         self._clock.sleep(_PAUSE_S)

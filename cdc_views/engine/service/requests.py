@@ -7,7 +7,6 @@ Files, not a port: they need nothing but the warehouse, and are there after eith
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,16 +17,15 @@ import orjson
 
 from cdc_views import errors
 from cdc_views.engine.epoch.swap import SwapRequest
-from cdc_views.errors import BadInput, BadRequest, CdcViewsError, RequestFailed
+from cdc_views.errors import BadInput, BadRequest, CdcViewsError, NotRunning, RequestFailed
 from cdc_views.log_offset import LogOffset
 from cdc_views.unexpected import described
+from cdc_views.waiting import PATIENT_LIMIT_S, wait_while
 
 _FOLDER: Final = ".requests"
 _PUT: Final = ".json"
 _TAKEN: Final = ".taken"
 _ANSWER: Final = ".answer"
-_POLL_S: Final = 0.1
-
 
 _OTHER_VERSION: Final = "is the engine of another version than this command? restart it"
 
@@ -96,15 +94,19 @@ class Requests:
         self._folder = warehouse / _FOLDER
 
     def ask(self, request: Request, is_running: Callable[[], bool]) -> Answer | None:
-        """Put the request and wait for its answer; None if the engine has ended, or begun anew, without one."""
+        """Put the request and wait for its answer; None if the engine has ended, or begun anew, without one.
+
+        Raises NotRunning.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         self.settle(request.id, is_running)
         self._write(self._file(request.id, _PUT), request.text().encode())
+
+        def is_waiting() -> bool:
+            return is_running() and self._is_pending(request.id) and self._answer_of(request.id) is None
+
         try:
-            while is_running() and self._is_pending(request.id):
-                if (answer := self._answer_of(request.id)) is not None:
-                    return answer
-                time.sleep(_POLL_S)
+            self._wait_while(is_waiting, request.id)
             return self._answer_of(request.id)
         finally:
             # One that was taken is the engine's: it may be publishing it.
@@ -112,10 +114,12 @@ class Requests:
             self._file(request.id, _ANSWER).unlink(missing_ok=True)
 
     def settle(self, request: str, is_running: Callable[[], bool]) -> None:
-        """Withdraw a request that nobody waits for any more, or wait until the engine is done with it."""
+        """Withdraw a request that nobody waits for any more, or wait until the engine is done with it.
+
+        Raises NotRunning.
+        """
         self._file(request, _PUT).unlink(missing_ok=True)
-        while self._file(request, _TAKEN).exists() and is_running():
-            time.sleep(_POLL_S)
+        self._wait_while(lambda: self._file(request, _TAKEN).exists() and is_running(), request)
         for kind in (_TAKEN, _ANSWER):
             self._file(request, kind).unlink(missing_ok=True)
 
@@ -169,6 +173,13 @@ class Requests:
         answer = Answer() if error is None else Answer(type(error).__name__, error.message, error.hint)
         self._write(self._file(request, _ANSWER), orjson.dumps(answer))
         self._file(request, _TAKEN).unlink(missing_ok=True)
+
+    def _wait_while(self, condition: Callable[[], bool], request: str) -> None:
+        if wait_while(condition, PATIENT_LIMIT_S):
+            raise NotRunning(
+                f"the running engine has not answered request {request} for {PATIENT_LIMIT_S / 3600:.0f} hours",
+                hint="see what the engine has logged; it answers between two epochs",
+            )
 
     def _is_pending(self, request: str) -> bool:
         return any(self._file(request, kind).exists() for kind in (_PUT, _TAKEN, _ANSWER))

@@ -14,7 +14,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from pyspark.serializers import UTF8Deserializer, read_int
 from cdc_views.engine.spark.environment import changed_environment
 from cdc_views.errors import DriverLost, ServiceFailed, StackError
 from cdc_views.exit_status import signal_of
+from cdc_views.waiting import wait_until
 
 GONE: Final = (Py4JError, OSError)
 """What Python raises when the JVM at the other end is gone."""
@@ -144,16 +144,13 @@ def _connect(process: subprocess.Popen[bytes], port_file: Path) -> Any:
 
     Raises _NoPort, ServiceFailed, and the errors of py4j for a JVM that ends meanwhile.
     """
-    deadline = time.monotonic() + START_LIMIT_S
-    while not port_file.exists():
-        if process.poll() is not None:
-            raise _NoPort
-        if time.monotonic() > deadline:
-            raise ServiceFailed(
-                f"the JVM of Spark has no gateway after {START_LIMIT_S:.0f} s",
-                hint="is the machine short of memory or processors?",
-            )
-        time.sleep(_POLL_S)
+    if not wait_until(lambda: port_file.exists() or process.poll() is not None, START_LIMIT_S):
+        raise ServiceFailed(
+            f"the JVM of Spark has no gateway after {START_LIMIT_S:.0f} s",
+            hint="is the machine short of memory or processors?",
+        )
+    if not port_file.exists():
+        raise _NoPort
     with port_file.open("rb") as written:
         port: int = read_int(written)  # type: ignore[no-untyped-call]
         secret: str = UTF8Deserializer().loads(written)  # type: ignore[no-untyped-call]

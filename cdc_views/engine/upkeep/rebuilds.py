@@ -5,7 +5,6 @@ Here is what everybody must know of them who removes files.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 import orjson
+
+from cdc_views.os_lock import try_lock
 
 FOLDER: Final = ".rebuilds"
 
@@ -69,12 +70,9 @@ def locked(file: Path) -> int | None:
         descriptor = os.open(file, os.O_RDWR)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino == file.stat().st_ino:
+    with suppress(FileNotFoundError):
+        if try_lock(descriptor) and os.fstat(descriptor).st_ino == file.stat().st_ino:
             return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
     os.close(descriptor)
     return None
 

@@ -1,0 +1,41 @@
+"""How lines of the log look on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+
+import pytest
+
+from cdc_views.cli.log_lines import show_dated_lines, show_lines
+
+LOGGER = logging.getLogger("cdc_views.engine.patience")
+
+
+def test_lines_of_a_command_are_the_messages_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    show_lines()
+    LOGGER.info('removed topic "%s"', "a")
+    LOGGER.debug("no more than that")
+    assert capsys.readouterr().err == 'removed topic "a"\n'
+
+
+def test_lines_of_run_are_json_with_time_level_and_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    show_dated_lines()
+    LOGGER.warning('view "%s"\nhas failed', "ü", extra={"fields": {"epoch": 7, "stage_ms": {"cut": 1}}})
+    shown = capsys.readouterr().err
+    line = json.loads(shown)
+    assert shown.count("\n") == 1
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00", line.pop("time"))
+    assert line == {"level": "WARNING", "message": 'view "ü"\nhas failed', "epoch": 7, "stage_ms": {"cut": 1}}
+
+
+def test_lines_of_run_on_a_terminal_are_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    show_dated_lines()
+    LOGGER.info("engine: running")
+    line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO engine: running\n"
+    assert re.fullmatch(line, capsys.readouterr().err)
