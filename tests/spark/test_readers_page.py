@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from cdc_views.lsn import Lsn
-from cdc_views.store.control import ControlLog, TableVersion
+from cdc_views.store.control.control_log import ControlLog, TableVersion
 
 PAGE = Path(__file__).parents[2] / "docs" / "readers.md"
 
