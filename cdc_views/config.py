@@ -98,12 +98,12 @@ class SourceSettings(_Section):
     tables: tuple[ConfiguredTable, ...] = Field(min_length=1, description="tables to mirror, as schema.table")
     text_columns: tuple[ConfiguredColumn, ...] = Field(
         (),
-        description="numeric and time columns to mirror as the text that Postgres prints, as schema.table.column; "
-        "needed for NaN, infinities and years outside 1 to 9999",
+        description="numbers and times to mirror as text, as Postgres prints them, given as schema.table.column: for "
+        "columns with NaN, infinities or years outside of 1 to 9999",
     )
     decimal_columns: ConfiguredDecimals = Field(
         (),
-        description="numeric columns to mirror as decimals, as a mapping from schema.table.column to "
+        description="numeric columns to mirror as a decimal, as a mapping from schema.table.column to "
         "decimal(precision, scale); a value that does not fit stops the epoch",
     )
     exclude_columns: tuple[ConfiguredColumn, ...] = Field(
@@ -137,45 +137,47 @@ class SourceSettings(_Section):
 class LogSettings(_Section):
     """Kafka and Connect."""
 
-    bootstrap_servers: str = Field(description="Kafka brokers as host:port, comma-separated")
+    bootstrap_servers: str = Field(description="Kafka brokers, as host:port, comma-separated")
     connect_url: str = Field(description="REST address of Kafka Connect")
     connector: str = Field("cdc-views", pattern=r"^[A-Za-z0-9._-]{1,200}$", description="name of the connector")
     topic_prefix: str = Field("app", pattern=r"^[A-Za-z0-9._-]{1,100}$", description="first part of topic names")
     partitions: int = Field(
-        4, ge=1, le=1000, description="partitions of a new topic; this many cores read one table's log in a bulk read"
+        4,
+        ge=1,
+        le=1000,
+        description="partitions of a new topic; in a bulk read, this many cores read the topic of a table",
     )
     min_compaction_lag_ms: int = Field(
         7 * 24 * 3600 * 1000, ge=0, description="how long the log keeps every version of a row"
     )
     poll_interval_ms: int = Field(
-        20, ge=1, le=10_000, description="Debezium's poll interval, the lower limit of the latency"
+        20, ge=1, le=10_000, description="poll interval of Debezium: the lower bound of latency"
     )
     transaction_timeout_ms: int = Field(15_000, ge=1000, description="transaction timeout of the connector's producer")
-    marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to come through the log")
+    marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to arrive through the log")
     snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
     bulk_offsets: int = Field(
         100_000,
         ge=1,
-        description="number of offsets of a table in one cut from which Spark reads them, one task per partition; "
-        "the driver reads fewer into its memory",
+        description="from this many offsets of a table on, Spark reads its topic, one task per partition; fewer are "
+        "held in the driver's memory",
     )
     driver_mb: int | None = Field(
         None,
         ge=1,
         description="memory in MiB for the events of all tables that the driver holds at once (an event takes about "
-        "2 KiB plus four times its size); beyond it, Spark reads the largest tables; not set: a quarter "
-        "of the machine's memory",
+        "2 KiB plus four times its size); above it, Spark reads the largest tables; by default a quarter of the "
+        "machine's memory",
     )
     offsets_topic: str | None = Field(
         None,
-        description="the worker's offset.storage.topic, to be set only where the worker cannot have exactly-once "
-        "support; an epoch then waits until the worker has stored offsets that cover it (its "
-        "offset.flush.interval.ms)",
+        description="offset.storage.topic of the Connect worker; only for a worker that cannot have exactly-once "
+        "support: each epoch then waits until the worker has stored its offsets (offset.flush.interval.ms)",
     )
     on_bad_event: Literal["stop", "park"] = Field(
         "stop",
-        description="stop: the engine stops before an event that cannot be applied; park: that event and the later "
-        "events of its key are set aside, and everything else continues (docs/bad_events.md)",
+        description="stop: the engine stops before an event that cannot be applied; park: that event and later ones of "
+        "its key are set aside, and everything else goes on (docs/bad_events.md)",
     )
 
     @property
@@ -199,21 +201,21 @@ class EngineSettings(_Section):
 
     spark_master: str = Field("local[2]", description="Spark master URL")
     driver_memory: str = Field("2g", description="heap of the driver's JVM")
-    spark_conf: dict[str, str] = Field(default_factory=dict, description="further Spark settings")
+    spark_conf: dict[str, str] = Field(default_factory=dict, description="additional Spark settings")
     parallel_commits: int = Field(
         2,
         ge=1,
         le=64,
-        description="how many tables Spark commits or reads in bulk, or how many views it computes, at the same time",
+        description="how many tables Spark commits or reads in bulk, or views it computes, at the same time",
     )
     idle_epoch_interval_s: float = Field(
-        5, gt=0, description="how often a position that moved without changes is published"
+        5, gt=0, description="how often the position is published while nothing changes"
     )
     lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of an engine that is ending")
     retry_s: float = Field(
         300,
         ge=0,
-        description="how long after its last epoch the engine retries while a service is unavailable, before it ends",
+        description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
 
 
@@ -221,57 +223,50 @@ class StoreSettings(_Section):
     """The Delta tables: the execution path of reads and commits, by size, and what the driver may hold."""
 
     fsync: bool = Field(
-        True, description="false: a commit counts before it is on the disk, so a loss of power can damage any table"
+        True, description="false: commits are not flushed to disk, and a power loss may damage any table"
     )
     direct_rows: int = Field(
-        200_000,
-        ge=0,
-        description="the driver commits a change of up to this many rows; a larger one is committed through Spark",
+        200_000, ge=0, description="changes of more rows are committed by Spark, smaller ones by the driver"
     )
     index_memory_mb: int = Field(
-        1024,
-        ge=0,
-        description="memory in MiB for indexes from key to row, which take 12 to 24 bytes per row of a table",
+        1024, ge=0, description="memory for indexes from key to row, which take 12 to 24 bytes per row of a table"
     )
     scanned_rows: int = Field(
         2_000_000,
         ge=0,
-        description="of a table without an index, the driver reads all keys if it has up to this many rows; a larger "
-        "one is committed to through Spark",
+        description="a table without an index is committed by Spark if it has more rows; of a smaller one the driver "
+        "reads all keys",
     )
     row_disk_mb: int = Field(
-        4096,
-        ge=0,
-        description="disk space in MiB, below the warehouse, for rows that lookups have decoded; it is freed when "
-        "the engine ends",
+        4096, ge=0, description="disk below the warehouse for rows that lookups have decoded, until the engine ends"
     )
-    lookup_keys: int = Field(100_000, ge=0, description="a lookup of more keys than this goes through Spark")
-    driver_rows: int = Field(
-        500_000, ge=0, description="the driver reads a table itself if it has up to this many rows"
-    )
-    driver_mb: int = Field(64, ge=0, description="and if it has up to this many MiB")
-    task_rows: int = Field(20_000, ge=0, description="a table of up to this many rows is one Spark task")
+    lookup_keys: int = Field(100_000, ge=0, description="lookups of more keys are done by Spark")
+    driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of at most this many rows by itself")
+    driver_mb: int = Field(64, ge=0, description="... and of at most this size in MiB")
+    task_rows: int = Field(20_000, ge=0, description="Spark reads tables of at most this many rows in one task")
 
 
 class UpkeepSettings(_Section):
     """The work between epochs that keeps the cost of an epoch flat."""
 
-    share: float = Field(
-        0.2, ge=0, le=1, description="share of the engine's time that upkeep may take; 0: none is done"
-    )
-    merged_files: int = Field(3, ge=2, le=1000, description="how many files of similar size are merged into one")
-    target_mb: float = Field(16, gt=0, description="size in MB from which a file is no longer merged with others")
+    share: float = Field(0.2, ge=0, le=1, description="share of the engine's time that upkeep may take; 0: no upkeep")
+    merged_files: int = Field(3, ge=2, le=1000, description="this many files of similar size are merged into one")
+    target_mb: float = Field(16, gt=0, description="files of at least this size in MB are not merged")
     deleted_part: float = Field(
         0.1, gt=0, le=1, description="share of a larger file's rows that may be deleted before the file is rewritten"
     )
     checkpoint_versions: int = Field(20, ge=1, description="versions of a table between two checkpoints")
     sweep_versions: int = Field(100, ge=1, description="versions of a table between two vacuums")
-    keep_epochs: int = Field(100, ge=1, description="the last epochs with changes that can be read, whatever their age")
-    keep_hours: float = Field(1, ge=0, description="hours for which an epoch can be read after its successor")
-    keep_tables_hours: float = Field(
-        24, ge=0, description="how many hours to keep the tables that a swap has replaced, and what a rebuild has left"
+    keep_epochs: int = Field(
+        100, ge=1, description="at least this many of the latest epochs with changes can be read, whatever their age"
     )
-    keep_records: int = Field(1000, ge=1, description="at least this many of the last records stay in the control log")
+    keep_hours: float = Field(1, ge=0, description="how long an epoch can be read after the next one was published")
+    keep_tables_hours: float = Field(
+        24, ge=0, description="how long replaced tables are kept for a rollback, and what a rebuild has left"
+    )
+    keep_records: int = Field(
+        1000, ge=1, description="at least this many of the latest records stay in the control log"
+    )
 
 
 _SECTIONS: Final[Mapping[str, type[_Section]]] = {
@@ -286,7 +281,9 @@ _SECTIONS: Final[Mapping[str, type[_Section]]] = {
 class Settings(_Section):
     """All settings of a project."""
 
-    stack: Literal["native", "none"] = Field("none", description="native: addresses come from `cdc-views up`")
+    stack: Literal["native", "none"] = Field(
+        "none", description="native: addresses come from `cdc-views up`; none: you give them"
+    )
     warehouse: Folder = Field(Path("warehouse"), description="local folder of the Delta tables")
     views: Folder = Field(Path("views"), description="local folder of the view files")
     source: SourceSettings
