@@ -1,4 +1,4 @@
-"""What the figures were measured on: the machine, the versions, and how much of its cores others took."""
+"""What the figures were measured on: the machine, the versions, and the CPU that other processes used."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ def describe() -> dict[str, Any]:
 
 
 def busy_s() -> float:
-    """Seconds of CPU that this machine has spent on anything, all cores together, since it was started."""
+    """CPU seconds that this machine has spent since it was started, all cores together."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _idle, _waiting, irq, softirq, steal = map(int, fields)
     return (user + nice + system + irq + softirq + steal) / _TICKS_PER_S
 
 
 def cpu_s(pids: Iterable[int | None]) -> dict[int, float]:
-    """Seconds of CPU that each of these processes and their descendants has spent, with children that it waited for."""
+    """CPU seconds of each of these processes and their descendants, including children that they waited for."""
     families = {member for pid in pids if pid is not None for member in process.family(pid)}
     return {pid: _spent_ticks(pid) / _TICKS_PER_S for pid in families}
 
 
 def spent_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
-    """Seconds of CPU between two answers of `cpu_s`.
+    """CPU seconds between two results of `cpu_s`.
 
-    What a process had spent that has ended since is not taken off: nobody waits for Spark's Python workers, so it is in
-    no other's account.
+    The time of a process that has ended since is not subtracted: nobody waits for Spark's Python workers, so no other
+    process has that time in its account.
     """
     return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
 def _spent_ticks(pid: int) -> int:
     try:
-        # The second field is the name in parentheses and may hold anything.
+        # The second field is the name in parentheses, which may contain anything.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return sum(map(int, fields[11:15]))  # user and system, its own and of children that were waited for
+    return sum(map(int, fields[11:15]))  # user and system time, of the process and of children that it waited for
 
 
 def _cpu_model() -> str:
