@@ -12,7 +12,7 @@ QUANTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "
 
 @dataclass(frozen=True)
 class Sample:
-    """A transaction of the load: the scheduled time of its commit (seconds of the clock), and the time until it is seen.
+    """A transaction of the load: when its commit was due, in seconds of the clock, and how long until it was seen.
 
     `latency_s` counts from the scheduled time, so a stall cannot hide in a late start.
     """

@@ -19,9 +19,9 @@ import requests
 import yaml
 
 from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, load_settings
-from cdc_views.engine.preflight import fix
+from cdc_views.engine.capture.preflight import fix
 from cdc_views.log.topics import admin_client
-from cdc_views.store.control import ControlRecord, last_published, read_control
+from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database

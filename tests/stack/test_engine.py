@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from cdc_views.engine.capture import confirmed_flush
+from cdc_views.engine.capture.start import confirmed_flush
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
 from cdc_views.source.position import wal_end
@@ -24,7 +24,7 @@ from cdc_views.stack import process
 from cdc_views.stack.connect import SETTINGS, Connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, assert_refused, projects
