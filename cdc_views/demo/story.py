@@ -60,7 +60,7 @@ class Demo:
         with show.step("stack: Postgres, Kafka, Connect with Debezium"):
             stack = self._start_stack()
         with show.step("database: a small social shop and a bank"):
-            project = self._make_database(stack)
+            project = self._create_database(stack)
         with show.step("oracle: a second slot, and the tables as it finds them"):
             oracle = self._start_oracle(project)
         with show.step("connector and initial snapshot"):
@@ -96,7 +96,7 @@ class Demo:
         self._figures["stack_start_s"] = round(time.monotonic() - began, 1)
         return stack
 
-    def _make_database(self, stack: LocalStack) -> DemoProject:
+    def _create_database(self, stack: LocalStack) -> DemoProject:
         project = make_project(self._state / "demo", stack.addresses.dsn)
         create(project.dsn, self._options.seed)
         return project

@@ -88,10 +88,10 @@ def _draw(tx: Transaction, random: Random, table: str, condition: str = "true") 
 
 def _update(tx: Transaction, random: Random, table: str, key: Key, assignments: tuple[Assignment, ...]) -> None:
     assignment, values = random.choice(assignments)
-    _must(tx.change("UPDATE", table, f"SET {assignment} WHERE {_matches(table)}", (*values(random), *key)))
+    _require_one(tx.change("UPDATE", table, f"SET {assignment} WHERE {_matches(table)}", (*values(random), *key)))
 
 
-def _must(count: int) -> None:
+def _require_one(count: int) -> None:
     if count != 1:
         raise WrongRowsError
 
@@ -145,7 +145,7 @@ def key_change(tx: Transaction, random: Random, number: int) -> None:
     if new == key:
         raise WrongRowsError
     assignments = ", ".join(f"{column} = %s" for column in KEYS[table])
-    _must(tx.change("UPDATE", table, f"SET {assignments} WHERE {_matches(table)}", (*new, *key)))
+    _require_one(tx.change("UPDATE", table, f"SET {assignments} WHERE {_matches(table)}", (*new, *key)))
 
 
 def delete_reinsert(tx: Transaction, random: Random, number: int) -> None:
@@ -155,8 +155,8 @@ def delete_reinsert(tx: Transaction, random: Random, number: int) -> None:
     row = tx.row(f"SELECT to_jsonb(t)::text FROM {table} t WHERE {_matches(table)}", key)
     if row is None:
         raise WrongRowsError
-    _must(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", key))
-    _must(tx.change("INSERT INTO", table, f"SELECT * FROM jsonb_populate_record(NULL::{table}, %s::jsonb)", row))
+    _require_one(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", key))
+    _require_one(tx.change("INSERT INTO", table, f"SELECT * FROM jsonb_populate_record(NULL::{table}, %s::jsonb)", row))
     if random.random() < 0.5:
         _update(tx, random, table, key, ASSIGNMENTS[table])
 
@@ -172,13 +172,13 @@ def rollback(tx: Transaction, random: Random, _number: int) -> None:
 def three_table_transaction(tx: Transaction, random: Random, number: int) -> None:
     """Create an order with items from the stock; every fourth time cancel an order instead."""
     if number % 4 == 3:
-        return _take_back(tx, random)
+        return _cancel_order(tx, random)
     order = tx.new_id("orders")
     tx.insert("orders", "id, user_id, status, note, ordered_at", _order(random, order))
     for line in range(1, random.randint(2, 4)):
         (product,) = _draw(tx, random, "products")
         quantity = random.randint(1, 4)
-        _must(tx.change("UPDATE", "products", "SET stock = stock - %s WHERE id = %s", (quantity, product)))
+        _require_one(tx.change("UPDATE", "products", "SET stock = stock - %s WHERE id = %s", (quantity, product)))
         price = decimal(random, 500, 2)
         tx.insert(
             "order_items", "order_id, line, product_id, quantity, unit_price", (order, line, product, quantity, price)
@@ -186,13 +186,13 @@ def three_table_transaction(tx: Transaction, random: Random, number: int) -> Non
     return None
 
 
-def _take_back(tx: Transaction, random: Random) -> None:
+def _cancel_order(tx: Transaction, random: Random) -> None:
     (order, _) = _draw(tx, random, "order_items")
     restock = "SET stock = stock + i.quantity FROM order_items i WHERE i.order_id = %s AND i.product_id = products.id"
     if not tx.change("UPDATE", "products", restock, (order,)):
         raise WrongRowsError
     tx.change("DELETE FROM", "order_items", "WHERE order_id = %s", (order,))
-    _must(tx.change("DELETE FROM", "orders", "WHERE id = %s", (order,)))
+    _require_one(tx.change("DELETE FROM", "orders", "WHERE id = %s", (order,)))
 
 
 def fifty_updates(tx: Transaction, random: Random, number: int) -> None:
@@ -211,8 +211,8 @@ def bank_transfer(tx: Transaction, random: Random, _number: int) -> None:
         raise WrongRowsError
     balance = _balance(tx, source, payer)
     amount = balance if random.random() < 0.05 else min(balance, decimal(random, 300, 2))
-    _must(tx.change("UPDATE", source, "SET balance = balance - %s WHERE id = %s", (amount, payer)))
-    _must(tx.change("UPDATE", target, "SET balance = balance + %s WHERE id = %s", (amount, payee)))
+    _require_one(tx.change("UPDATE", source, "SET balance = balance - %s WHERE id = %s", (amount, payer)))
+    _require_one(tx.change("UPDATE", target, "SET balance = balance + %s WHERE id = %s", (amount, payee)))
 
 
 def _balance(tx: Transaction, table: str, number: int) -> Decimal:
@@ -227,7 +227,7 @@ def bank_replacement(tx: Transaction, random: Random, number: int) -> None:
     table = BANK[number % 2]
     (closed,) = _draw(tx, random, table)
     balance = _balance(tx, table, closed)
-    _must(tx.change("DELETE FROM", table, "WHERE id = %s", (closed,)))
+    _require_one(tx.change("DELETE FROM", table, "WHERE id = %s", (closed,)))
     if table == "accounts":
         tx.insert(table, "owner, balance, opened_on", (word(random), balance, maybe(random, day)))
     else:
@@ -285,7 +285,7 @@ def delete(tx: Transaction, random: Random, _number: int) -> None:
     """Delete one or two rows of a table, but never of the bank."""
     table = random.choice(("users", "follows", "follows", "posts", "posts", "products", "order_items"))
     for _ in range(random.randint(1, 2)):
-        _must(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", _draw(tx, random, table)))
+        _require_one(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", _draw(tx, random, table)))
 
 
 def savepoint(tx: Transaction, random: Random, _number: int) -> None:

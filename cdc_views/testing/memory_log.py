@@ -205,7 +205,7 @@ def _after(table: SourceTable, old: Row | None, new: Row) -> dict[str, Any]:
     found = _json(table, new, new)
     if old is None or table.replica_identity == "full":
         return found
-    unchanged = [column for column in table.columns if _is_left_out(column, found, old[column.name], new[column.name])]
+    unchanged = [column for column in table.columns if _is_omitted(column, found, old[column.name], new[column.name])]
     return found | {column.name: _placeholder(column, forms(table)) for column in unchanged}
 
 
@@ -217,7 +217,7 @@ def _placeholder(column: Column, forms: Forms) -> Any:
     return {"hstore": forms.hstore, "bytea": forms.base64}.get(column.type_name, forms.text)
 
 
-def _is_left_out(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:
+def _is_omitted(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:
     """Whether Postgres omits the value from the WAL: it is stored out of line and has not changed."""
     return column.toastable and old == new and len(orjson.dumps(found[column.name])) > TOAST_BYTES
 
