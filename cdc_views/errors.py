@@ -107,7 +107,7 @@ class BadInput(CdcViewsError):
 
 
 class BadConfig(BadInput):
-    """A setting is unknown, has the wrong type, or refers to a secret that is not there."""
+    """A setting is unknown, has the wrong type or value, or refers to a missing secret."""
 
 
 class BadLsn(BadInput):
@@ -119,11 +119,11 @@ class BadView(BadInput):
 
 
 class UnsupportedView(BadView):
-    """A query whose result is not a function of its tables, or has no exact form in Delta."""
+    """A view whose result depends on more than its tables, or has no exact form in Delta."""
 
 
 class ViewCycle(BadView):
-    """Views that read each other in a circle."""
+    """Views that read each other in a cycle."""
 
 
 class BadQuery(BadInput):
@@ -131,7 +131,7 @@ class BadQuery(BadInput):
 
 
 class PreflightFailed(BadInput):
-    """Findings of `check` that stand in the way of a start."""
+    """Findings of `check` that prevent a start."""
 
 
 class UnsupportedType(BadInput):
@@ -139,11 +139,11 @@ class UnsupportedType(BadInput):
 
 
 class BadReplay(BadInput):
-    """A rebuild from a place that cannot be replayed from: it would leave a gap, or is not there."""
+    """A replay from a point that does not exist, or that would leave a gap."""
 
 
 class NotSelfContained(BadReplay):
-    """The log of a table alone does not say what the table holds."""
+    """The log of a table alone does not contain everything that the table holds."""
 
 
 class UnknownTable(BadInput):
@@ -151,11 +151,11 @@ class UnknownTable(BadInput):
 
 
 class UnknownEvent(BadInput):
-    """A place in the log whose event is not in quarantine."""
+    """No event with this topic, partition and offset is in quarantine."""
 
 
 class BadRequest(BadInput):
-    """A request to the running engine that it cannot read, as that of another version."""
+    """The running engine cannot read a request, for example one of another version."""
 
 
 class BadTable(BadInput):
@@ -183,25 +183,25 @@ class NullNotAllowed(BadChange):
 
 
 class JavaMissing(BadInput):
-    """No Java, or one too old."""
+    """Java is missing or too old."""
 
 
 class SourceUnreachable(BadInput):
-    """Postgres does not answer, or not to this role."""
+    """Postgres does not answer, or refuses the connection."""
 
 
 class NotRunning(CdcViewsError):
-    """The stack or the engine is not there."""
+    """The stack, the engine or a service does not run."""
 
     exit_status = 3
 
 
 class StackError(CdcViewsError):
-    """A service of the local stack."""
+    """A problem with the local stack."""
 
 
 class DownloadFailed(StackError):
-    """A pinned file could not be fetched, or is not the one that was pinned."""
+    """A pinned file could not be downloaded, or has another size or checksum."""
 
     retryable = True
 
@@ -215,23 +215,23 @@ class ServiceFailed(StackError):
 
 
 class ServiceKilled(ServiceFailed):
-    """A service was ended by a signal while it was starting."""
+    """A signal ended a service while it was starting."""
 
     retryable = True
 
 
 class DriverLost(StackError):
-    """The JVM of Spark's driver has ended, or was stopped, while the engine was using it."""
+    """The JVM of Spark's driver ended or was stopped while the engine used it."""
 
     retryable = True
 
 
 class LogError(CdcViewsError):
-    """Kafka or Connect."""
+    """A problem with Kafka or Kafka Connect."""
 
 
 class BadEvent(LogError):
-    """An event that is not what Debezium writes; names topic, partition and offset."""
+    """An event that Debezium would not write. The message has topic, partition and offset."""
 
 
 class ConnectorFailed(LogError):
@@ -249,19 +249,19 @@ class MarkerTimeout(LogError):
 
 
 class SequenceRegressed(LogError):
-    """An order below its partition's maximum: the log was written twice or by two connectors."""
+    """An order below the maximum of its partition: the log was written twice, or by two connectors."""
 
 
 class LogDiscontinuity(LogError):
-    """The source, or the log, does not go on from what is published: an earlier state of it, or another one."""
+    """The source or the log does not continue what is published: it is another one, or an earlier state."""
 
 
 class CutTooLarge(LogError):
-    """A cut has more events than the driver may hold, and none that is smaller is possible."""
+    """A cut has more events than the driver may hold, and no smaller cut is possible."""
 
 
 class LogGap(LogError):
-    """We were behind for so long that needed records may be compacted away."""
+    """The engine was behind for so long that needed records may be compacted away."""
 
 
 class OffsetCompacted(LogError):
@@ -269,7 +269,7 @@ class OffsetCompacted(LogError):
 
 
 class TopicChanged(LogError):
-    """A topic has another id, partition count or setting than when its mirror was made."""
+    """A topic has another id, partition count or setting than when its mirror was created."""
 
 
 class SlotChanged(LogError):
@@ -281,19 +281,19 @@ class PrintedOtherwise(LogError):
 
 
 class RowsLost(LogError):
-    """The source has rows whose events the connector has left out where it began again."""
+    """The source has rows whose events the connector skipped when it was restarted."""
 
 
 class SchemaChanged(CdcViewsError):
-    """DDL on a captured table; the epoch before it is the last one."""
+    """DDL on a captured table. The last epoch is the one before it."""
 
 
 class TableTruncated(CdcViewsError):
-    """TRUNCATE of a captured table; the epoch before it is the last one."""
+    """TRUNCATE of a captured table. The last epoch is the one before it."""
 
 
 class UnresolvedToast(CdcViewsError):
-    """An unchanged TOAST value that neither the log nor the mirror holds, or must not be taken from there.
+    """An unchanged TOAST value that neither the log nor the mirror holds, or that must not be taken from there.
 
     `table` and `column` are its place; None of an error that a task of Spark has raised.
     """
@@ -307,11 +307,11 @@ class UnresolvedToast(CdcViewsError):
 
 
 class WrongReplicaIdentity(UnresolvedToast):
-    """An event that a table of REPLICA IDENTITY FULL, as this one was at the start, does not write."""
+    """An event shows that the REPLICA IDENTITY of its table is no longer FULL."""
 
 
 class StoreError(CdcViewsError):
-    """Delta tables and the control log."""
+    """A problem with the Delta tables or the control log."""
 
 
 class Fenced(StoreError):
@@ -325,25 +325,25 @@ class WarehouseLocked(StoreError):
 
 
 class RebuildRunning(StoreError):
-    """Another process makes the same tables anew."""
+    """Another process is rebuilding the same tables."""
 
     retryable = True
 
 
 class ResetUnfinished(StoreError):
-    """A reset was begun, and nothing of the new generation is published yet."""
+    """A reset has started, and nothing of the new generation is published yet."""
 
 
 class ForeignCommit(StoreError):
-    """Somebody else wrote to a table of ours."""
+    """Another program has written to a table of the warehouse."""
 
 
 class WrongFeatures(StoreError):
-    """A table has a protocol feature that it must not have."""
+    """A Delta table has a protocol feature that it must not have."""
 
 
 class WarehouseUnusable(StoreError):
-    """The operating system refuses a file or folder of the warehouse at `path`, with the number `errno`."""
+    """The operating system refuses a file or folder of the warehouse at `path`, with error number `errno`."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, path: str | None = None, errno: int | None = None
@@ -358,11 +358,11 @@ class DiskFull(WarehouseUnusable):
 
 
 class MirrorFailed(CdcViewsError):
-    """An unexpected error while the changes of one table were decoded or committed; names the table."""
+    """An unexpected error while the changes of one table were decoded or committed."""
 
 
 class RequestFailed(CdcViewsError):
-    """An unexpected error while the engine served a request: the engine must start again, and can."""
+    """An unexpected error while the engine served a request. The engine starts again."""
 
 
 class NothingPublished(CdcViewsError):
@@ -372,15 +372,15 @@ class NothingPublished(CdcViewsError):
 
 
 class UnknownView(BadInput):
-    """A name that the published epoch does not have."""
+    """A table or view that the published epoch does not have."""
 
 
 class ViewFailed(CdcViewsError):
-    """A view whose query failed; the error says since when."""
+    """A view whose query failed. The message says since when."""
 
 
 class KeyNotUnique(ViewFailed):
-    """Two rows of a view have the same values in `key`, the columns that were proven to identify a row."""
+    """Two rows of a view have the same values in `key`, the columns that should identify a row."""
 
     def __init__(self, message: str, *, hint: str | None = None, key: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
