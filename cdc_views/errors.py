@@ -231,7 +231,7 @@ class LogError(CdcViewsError):
 
 
 class BadEvent(LogError):
-    """An event that Debezium would not write. The message has topic, partition and offset."""
+    """An event that is not what Debezium writes; names topic, partition and offset."""
 
 
 class ConnectorFailed(LogError):
@@ -293,7 +293,7 @@ class TableTruncated(CdcViewsError):
 
 
 class UnresolvedToast(CdcViewsError):
-    """An unchanged TOAST value that neither the log nor the mirror holds, or that must not be taken from there.
+    """An unchanged TOAST value that neither the log nor the mirror holds, or must not be taken from there.
 
     `table` and `column` are its place; None of an error that a task of Spark has raised.
     """
