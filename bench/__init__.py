@@ -1,1 +1,1 @@
-"""Measured figures, each by `python -m bench.NAME` from the repository's root; README.md has them."""
+"""Benchmarks. Run one with `python -m bench.NAME` from the root of the repository; README.md has the figures."""

@@ -1,7 +1,7 @@
-"""What both baselines start from: the topics and tables of a project, and Delta tables with the same columns.
+"""What both baselines share: the topics and tables of a project, and Delta tables with the same columns.
 
-The baselines are the two jobs that a team would write by itself. They mirror the same topics into tables of the same
-names; neither gives whole transactions, nor one position for all tables.
+The baselines are the two jobs that a team would write itself. They mirror the same topics into tables of the same
+names. Neither keeps transactions whole or gives one position for all tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cdc_views.store.delta_log import TableSpec
 
 @dataclass(frozen=True)
 class Baseline:
-    """A project's tables by their topics, and the folder of the baseline's own Delta tables."""
+    """The tables of a project by topic, and the folder of the baseline's own Delta tables."""
 
     settings: Settings
     tables: Mapping[str, SourceTable]
@@ -31,7 +31,7 @@ class Baseline:
 
     @classmethod
     def of(cls, project: Path, folder: Path) -> Baseline:
-        """Read the project's settings and the source's catalog."""
+        """Read the settings of the project and the catalog of the source."""
         settings = load_settings(project)
         with connect(settings.source.dsn.get_secret_value()) as source:
             found = read_tables(source, settings.source.tables, settings.source.columns)
@@ -39,7 +39,7 @@ class Baseline:
         return cls(settings, {topic_name(prefix, name): table for name, table in found.items()}, folder)
 
     def spec(self, table: SourceTable) -> TableSpec:
-        """The Delta table of a source table, as cdc_views would make it."""
+        """The Delta table of a source table, as cdc_views would create it."""
         return TableSpec(str(table.name), str(table.name), arrow_schema(table), table.key)
 
     def begin(self) -> Offsets:

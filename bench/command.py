@@ -1,4 +1,4 @@
-"""What the programs share on the command line: options, and the last line of the output."""
+"""Command line parts that all benchmarks share: options, and the last line of the output."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ INTERRUPTED: Final = 130
 
 
 def stack_options(command: Command) -> Command:
-    """Add `--state` and `--memory`, given as `state` and `memory`."""
+    """Add `--state` and `--memory`; the command receives `state` and `memory`."""
     command = click.option(
-        "--state", type=click.Path(path_type=Path), help="State folder of a stack to use; by default one of its own."
+        "--state", type=click.Path(path_type=Path), help="State folder of a stack to use. Default: start a new one."
     )(command)
     return click.option("--memory", default="2g", show_default=True, help="Heap of each Spark driver.")(command)
 
 
 def baseline_option(default: str) -> Callable[[Command], Command]:
-    """Add `--baselines`, given as a list of names."""
+    """Add `--baselines`; the command receives a list of names."""
     return click.option(
         "--baselines", default=default, show_default=True, callback=_names,
-        help=f"Which of {','.join(BASELINES)} to measure beside, comma-separated; may be empty.",
+        help=f"Which of {','.join(BASELINES)} to measure as well, comma-separated; may be empty.",
     )  # fmt: skip
 
 
@@ -44,14 +44,14 @@ def _names(context: click.Context, parameter: click.Parameter, value: str) -> li
 
 
 def tell(text: str) -> None:
-    """A line on what is going on, on stderr."""
+    """Print a line about the progress to stderr."""
     click.echo(f"bench: {text}", err=True)
 
 
 def run(name: str, options: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> None:
-    """Measure, and print the machine and then, as the last line, everything as one JSON object.
+    """Measure, print the machine, and print everything as one JSON object in the last line.
 
-    Exits with 1 if something is not equal, and with the status of an error of ours.
+    Exits with 1 if a table is not equal, and with the status of the error if one of ours is raised.
     """
     machine = describe()
     try:

@@ -1,4 +1,4 @@
-"""The benchmark's database: the schema of the demo, as many rows as asked for, and the functions of the load."""
+"""The database of the benchmarks: the demo's schema, the wanted number of rows, and the functions of the load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdc_views.demo import data
 
 LOAD_FILE: Final = Path(__file__).with_name("load.sql")
 
-# What the load changes, and what is mirrored where there are no views.
+# The tables that the load changes. Without views, these are the mirrored tables.
 CHANGED: Final = ("posts", "follows", "orders", "accounts", "savings")
 
 _ROWS: Final = {
@@ -37,14 +37,14 @@ _FOLLOWS_PER_USER: Final = 10
 
 @dataclass(frozen=True)
 class Contents:
-    """What was made: the tables to mirror, and all rows in them."""
+    """What was created: the tables to mirror, and the number of rows in all of them."""
 
     tables: tuple[str, ...]
     rows: int
 
 
 def create(dsn: str, rows: int) -> Contents:
-    """Make the tables that the load changes: so many rows each in posts, follows and orders, fewer in the bank."""
+    """Create the tables that the load changes: `rows` rows each in posts, follows and orders, fewer in the bank."""
     sizes = {
         "posts": rows,
         "orders": rows,
@@ -66,7 +66,7 @@ def create(dsn: str, rows: int) -> Contents:
 
 
 def create_demo(dsn: str, seed: int = 1) -> Contents:
-    """Make the demo's eight tables with the demo's rows, for the demo's views."""
+    """Create the eight tables of the demo with its rows, for its views."""
     made = data.create(dsn, seed)
     tables = tuple(data.SIZES)
     _prepare(dsn, tables, data.SIZES)
@@ -74,7 +74,7 @@ def create_demo(dsn: str, seed: int = 1) -> Contents:
 
 
 def _prepare(dsn: str, tables: tuple[str, ...], sizes: Mapping[str, int]) -> None:
-    """Functions of the load; the whole old row in the WAL, as `check` asks for; statistics for the planner."""
+    """Create the functions of the load, set REPLICA IDENTITY FULL as `check` requires, and analyze the tables."""
     literals = {name: sql.Literal(size) for name, size in sizes.items()}
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(sql.SQL(LOAD_FILE.read_text()).format(**literals))

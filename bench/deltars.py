@@ -1,8 +1,8 @@
-"""The delta-rs loop: consume for a while, keep the last event of each key, MERGE table by table; without Spark.
+"""The delta-rs loop: consume for a while, keep the last event of each key, merge table by table. No Spark.
 
     python -m bench.deltars --project FOLDER --out FOLDER [--until-end]
 
-delta-rs writes no deletion vectors, so its tables lack that one setting; everything else is as ours are.
+delta-rs writes no deletion vectors, so its tables lack that setting. Everything else is as in our tables.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ INTERVAL_S: Final = 0.2
 _DELETED: Final = "_deleted"
 _NOT_WRITTEN: Final = ("delta.enableDeletionVectors",)
 
-Last = dict[bytes, bytes | None]  # the last event of each key; None for a tombstone
+Last = dict[bytes, bytes | None]  # the last event of each key; None is a tombstone
 
 
 class DeltaRsLoop:
-    """Reads all topics of a baseline from their beginning and merges turn by turn."""
+    """Reads all topics of a baseline from the beginning, and merges batch by batch."""
 
     def __init__(self, baseline: Baseline) -> None:
         self._baseline = baseline
         self._stores = {topic: self._create(table) for topic, table in baseline.tables.items()}
 
     def run(self, *, until_end: bool) -> float:
-        """Merge for ever, or up to what is in the topics now; returns the seconds that took."""
+        """Merge for ever, or up to the current end of the topics. Returns the elapsed seconds."""
         ends = self._baseline.end() if until_end else None
         began = time.monotonic()
         with closing(Reader(self._baseline.settings.log)) as reader:
@@ -51,7 +51,7 @@ class DeltaRsLoop:
         return time.monotonic() - began
 
     def _consume(self, reader: Reader) -> dict[str, Last]:
-        """The last event of each key of what arrives within the interval, by topic."""
+        """The last event of each key that arrives within the interval, by topic."""
         found: dict[str, Last] = {}
         deadline = time.monotonic() + INTERVAL_S
         while (left := deadline - time.monotonic()) > 0:
@@ -79,7 +79,7 @@ class DeltaRsLoop:
 
 
 def rows_of(table: SourceTable, last: Mapping[bytes, bytes | None]) -> pa.Table:
-    """The rows after the last events, those that are gone by their key alone, marked."""
+    """The rows after the last events. A deleted row has its key only, and a mark."""
     types = column_types(table)
     rows = [_row(types, key, value) for key, value in last.items()]
     arrays = [kind.array(kind.values([row.get(name) for row, _ in rows])) for name, kind in types.items()]
@@ -95,11 +95,11 @@ def _row(types: Iterable[str], key: bytes, value: bytes | None) -> tuple[dict[st
 
 
 @click.command()
-@click.option("--project", required=True, type=click.Path(path_type=Path), help="Says where the topics are.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of its Delta tables.")
-@click.option("--until-end", is_flag=True, help="Stop at what is in the topics now.")
+@click.option("--project", required=True, type=click.Path(path_type=Path), help="Project that names the topics.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the Delta tables.")
+@click.option("--until-end", is_flag=True, help="Stop at the current end of the topics.")
 def main(project: Path, out: Path, until_end: bool) -> None:
-    """Mirror the topics of a project by MERGEs of delta-rs."""
+    """Mirror the topics of a project with delta-rs's merge."""
     loop = DeltaRsLoop(Baseline.of(project, out))
     click.echo(result(reading_s=round(loop.run(until_end=until_end), 3)))
 

@@ -1,6 +1,6 @@
-"""Whether tables hold what Postgres holds now: every column of every row, compared by the oracle's own rules.
+"""Compares tables with Postgres as it is now: every column of every row, by the rules of the oracle.
 
-Views are compared with answers of Postgres: those to the demo's SQL.
+Views are compared with what Postgres answers to the demo's SQL.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def published_mirrors(warehouse: Path) -> dict[str, StoredTable]:
 
 
 def demo_differences(dsn: str, warehouse: Path) -> list[Difference]:
-    """By which rows the newest epoch, mirrors and views, is not what Postgres answers to the demo's hand-written SQL.
+    """The rows in which the newest epoch (mirrors and views) differs from Postgres's answers to the demo's SQL.
 
-    A view that is missing or failed, and one that Postgres is not asked about, differ too. Raises NothingPublished.
+    A view that is missing, failed, or without an SQL text for Postgres counts as different. Raises NothingPublished.
     """
     return check(dsn, warehouse, last_published(warehouse).tables)
 
 
 def differences(dsn: str, tables: Mapping[str, StoredTable]) -> list[Difference]:
-    """The rows by which the tables differ from Postgres, to which nobody may write meanwhile."""
+    """The rows in which the tables differ from Postgres. Nobody may write to Postgres meanwhile."""
     with connect_to_source(dsn) as source:
         sources = read_tables(source, map(TableName.parse, tables))
     found: list[Difference] = []

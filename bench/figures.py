@@ -1,4 +1,4 @@
-"""Quantiles and slopes of what was measured."""
+"""Quantiles and slopes of measured values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ QUANTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "
 
 @dataclass(frozen=True)
 class Sample:
-    """A transaction of the load: when it was to be committed, in seconds of the clock, and how long until it was seen.
+    """A transaction of the load: when its commit was due, in seconds of the clock, and how long until it was seen.
 
-    `latency_s` counts from the moment that was set beforehand, so that a stall cannot hide in a late start.
+    `latency_s` counts from the scheduled time, so a stall cannot hide in a late start.
     """
 
     due_s: float
@@ -22,7 +22,7 @@ class Sample:
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """The least value that at least this part of all values do not exceed. Raises ValueError if there is none."""
+    """The smallest value that at least `part` of all values do not exceed. Raises ValueError if there are none."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -30,15 +30,15 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 def latency_figures(prefix: str, samples: Sequence[Sample]) -> dict[str, Any]:
-    """p50, p95, p99 and the largest latency in seconds, by name: `<prefix>p50_s` ..."""
+    """p50, p95, p99 and maximum of the latency in seconds, by name: `<prefix>p50_s` ..."""
     latencies = [sample.latency_s for sample in samples]
     return {f"{prefix}{name}_s": round(quantile(latencies, part), 3) for name, part in QUANTILES.items()}
 
 
 def backlog_slope(samples: Sequence[Sample]) -> float:
-    """Seconds of latency gained in a second of load, by least squares: about 0 where what comes in is kept up with.
+    """Seconds of latency gained per second of load, by least squares: about 0 if the system keeps up.
 
-    0 if there are fewer than two moments.
+    0 if there are fewer than two points in time.
     """
     count = len(samples)
     mean_due = sum(sample.due_s for sample in samples) / max(1, count)

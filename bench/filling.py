@@ -1,4 +1,4 @@
-"""Systems that take what is in the topics from their beginning to their end: how long, and is it right."""
+"""Systems that read the topics from beginning to end: how long it takes, and whether the result is right."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bench.systems import CdcViews, System
 
 @dataclass(frozen=True)
 class Filling:
-    """One system's way through the topics.
+    """One system's pass through the topics.
 
-    `total_s` is from the start of its process to its end if not said otherwise, `reading_s` what of that it read and
-    wrote, its start not counted; `equal` whether every row of every mirror equals Postgres.
+    `total_s` is the time from the start of its process to its end, unless the caller says otherwise. `reading_s` is the
+    part in which it read and wrote, without its start. `equal`: every row of every mirror equals Postgres.
     """
 
     system: System
@@ -26,7 +26,7 @@ class Filling:
     equal: bool
 
     def figures(self, word: str, count: int) -> dict[str, Any]:
-        """Rates of `count` things; `word` says what, as in rows or changes."""
+        """Rates for `count` items; `word` names them, as in "rows" or "changes"."""
         prefix = self.system.prefix
         return {
             f"{prefix}{word}_per_s": round(count / self.reading_s),
@@ -38,7 +38,7 @@ class Filling:
 
 
 def fill(system: System) -> Filling:
-    """Let a system fill tables of its own from the topics; Postgres is idle."""
+    """Let a system fill its own tables from the topics, while Postgres is idle."""
     command.tell(f"{system.name}: from nothing to the end of the topics")
     began = time.monotonic()
     with system.running(until_end=True):
@@ -47,10 +47,10 @@ def fill(system: System) -> Filling:
 
 
 def fill_with_capture(rig: Rig) -> tuple[float, Filling]:
-    """Let cdc_views begin the capture itself, as its users do.
+    """Let cdc_views start the capture itself, as its users do.
 
-    Returns the seconds that Debezium took for the snapshot, and the filling; its total begins with full topics and
-    ends with the publishing of complete mirrors.
+    Returns Debezium's seconds for the snapshot, and the filling. The total of the filling starts when the topics are
+    full and ends when complete mirrors are published.
     """
     rig.prepare()
     system = CdcViews(rig)

@@ -1,4 +1,4 @@
-"""What an epoch of 1,000 changes costs against the size of the table, and against the number of epochs before it."""
+"""The cost of an epoch of 1,000 changes, by the size of the table and by the number of earlier epochs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ROW: Final = (
 
 
 def base_rows(size: int) -> Iterator[pa.Table]:
-    """The rows that a table begins with, in pieces."""
+    """The initial rows of a table, in batches."""
     with duckdb.connect() as maker:
         for first in range(0, size, _PIECE_ROWS):
             rows = _ROW.format(first=first, last=min(size, first + _PIECE_ROWS))
@@ -76,7 +76,7 @@ def base_rows(size: int) -> Iterator[pa.Table]:
 
 @dataclass
 class Growing:
-    """A table that epochs change, and what it is to hold: rows by their ids, and of those touched the new balance."""
+    """A table that epochs change, and its expected content: row ids, and the new balance of changed rows."""
 
     size: int
     random: Random
@@ -84,7 +84,7 @@ class Growing:
     _next: int = 0
 
     def changes(self, count: int) -> Iterator[tuple[int, Decimal | None, Decimal | None]]:
-        """Ids scattered over the table, each once, with the old and the new balance: 7 updates, 2 inserts, a delete."""
+        """Distinct ids scattered over the table, with old and new balance: 7 updates, 2 inserts, 1 delete in ten."""
         for number, key in enumerate(self._keys(count)):
             old = self.touched.get(key, Decimal(key % 10_000)) if key < self.size else None
             is_insert = number % 10 in (7, 8)
@@ -100,7 +100,7 @@ class Growing:
 
 
 class Stage:
-    """One table in a warehouse of its own, with everything of an engine but Postgres, Kafka and Debezium."""
+    """One table in its own warehouse, with all of an engine except Postgres, Kafka and Debezium."""
 
     def __init__(self, root: Path, size: int, seed: int) -> None:
         self.growing = Growing(size, Random(seed))
@@ -108,7 +108,7 @@ class Stage:
         [declared] = read_tables([TABLE, "ALTER TABLE t REPLICA IDENTITY FULL"])
         self._source = declared.source
         self._log = MemoryLog([self._source], SYSTEM_CLOCK, partitions=PARTITIONS, validity_s=_DAY_S)
-        # Nothing here is Spark's: neither views, nor changes too large for the driver. Asked for it, None would fail.
+        # Nothing here needs Spark: there are no views, and the driver can hold all changes. None would fail if used.
         no_spark = cast(SparkSession, None)
         self._tables = Tables(Warehouse(root, no_spark), "bench", [self._source])
         self._views = _MirrorsAlone(no_spark, [])
@@ -123,7 +123,7 @@ class Stage:
         self._maintenance.run()
 
     def epoch(self, changes: int) -> dict[str, float]:
-        """Commit so many changes at the source, and do what the engine's loop does of them; milliseconds by stage."""
+        """Commit changes at the source and run one turn of the engine's loop. Returns milliseconds by stage."""
         self._clock.sleep(EPOCH_S)
         self._log.write([self._row_change(*change) for change in self.growing.changes(changes)])
         began = time.monotonic()
@@ -136,7 +136,7 @@ class Stage:
         return {**stages, "epoch": (published - began) * 1000, "upkeep": (ended - published) * 1000}
 
     def is_equal(self) -> bool:
-        """Whether the published table holds what it is to hold, every row."""
+        """Whether every row of the published table is as expected."""
         ids = list(self.growing.touched)
         balances = pa.array(self.growing.touched.values(), pa.decimal128(12, 2))
         with duckdb.connect() as judge:
@@ -160,7 +160,7 @@ class Stage:
         return DeltaTable(str(self._root / path), version=version)
 
     def compacted(self, root: Path) -> DeltaTable:
-        """A copy, all rows of which the compaction of upkeep has put together."""
+        """A copy of the table that upkeep has compacted completely."""
         path, _ = self._published()
         table, state = Path(shutil.copytree(self._root / path, root / path)), TableState()
         state.catch_up(table)
@@ -168,7 +168,7 @@ class Stage:
         return DeltaTable(str(table), version=state.version)
 
     def on_disk(self) -> dict[str, int]:
-        """How many files lie in the folders of table and control log, and how large their logs are in bytes."""
+        """The number of files in the folders of the table and the control log, and the bytes of their logs."""
         folders = {"table": self._root / self._tables.specs[NAME].path, "control": self._root / FOLDER}
         found: dict[str, int] = {}
         for name, folder in folders.items():
@@ -206,7 +206,7 @@ class Stage:
 
 
 class _MirrorsAlone(ViewRunner):
-    """No views: not even a session of Spark's to compute none in."""
+    """A view runner without views, and without a Spark session."""
 
     def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
         """See ViewRunner."""
@@ -216,37 +216,37 @@ class _MirrorsAlone(ViewRunner):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--sizes", default="100000,1000000,10000000", show_default=True, help="Rows of the tables.")
 @click.option("--ages", default="0,100,300,1000,3000,10000", show_default=True, help="Earlier epochs; may be empty.")
-@click.option("--aged-rows", default=100_000, show_default=True, help="Rows of the table with epochs before.")
-@click.option("--changes", default=1_000, show_default=True, help="Of each measured epoch, scattered over the table.")
-@click.option("--aging-changes", default=50, show_default=True, help="Of each epoch between two ages.")
+@click.option("--aged-rows", default=100_000, show_default=True, help="Rows of the table with earlier epochs.")
+@click.option("--changes", default=1_000, show_default=True, help="Changes in each measured epoch, scattered.")
+@click.option("--aging-changes", default=50, show_default=True, help="Changes in each epoch between two ages.")
 @click.option("--samples", default=15, show_default=True, help="Epochs for each median.")
 @click.option("--pictures", type=click.Path(path_type=Path), help="Folder for the two SVG files.")
 def main(sizes: str, ages: str, aged_rows: int, changes: int, aging_changes: int, samples: int,
          pictures: Path | None) -> None:  # fmt: skip
     """Measure flatness: the cost of an epoch of 1,000 scattered changes to one table.
 
-    Without Postgres, Kafka, Debezium and a JVM: the table is made directly (Parquet and Delta, no snapshot), and the
-    changes (70 % updates, 20 % inserts, 10 % deletes) are written, as Debezium's JSON, into a log in memory, which the
-    engine's own epoch reads, decodes, commits and publishes; upkeep has its slot after each. So what is measured is
-    all of the engine's part but the client of Kafka, and the way that small changes take.
+    Runs without Postgres, Kafka, Debezium and a JVM. The table is created directly (Parquet and Delta, no snapshot).
+    The changes (70 % updates, 20 % inserts, 10 % deletes) are written as Debezium's JSON into a log in memory; the
+    engine's own epoch reads, decodes, commits and publishes them, and upkeep has its slot after each epoch. So this
+    measures everything the engine does for small changes, except the Kafka client.
 
     \b
-    size_<rows>_ms     median of an epoch's wall time on a table of so many rows, five epochs before not counted
-    age_<epochs>_ms    the same on a table of --aged-rows after so many epochs of --aging-changes each, and
-                       beside_age_<epochs>_ms on a new one, whose epochs take turns with those of the old one
-    flat_sizes_ratio   the dearest size by the cheapest
-    flat_ages_ratio    the largest of the old table's by the new one's
+    size_<rows>_ms     median elapsed time of an epoch on a table of this size, after five epochs that do not count
+    age_<epochs>_ms    the same on a table of --aged-rows after this many epochs of --aging-changes each;
+                       beside_age_<epochs>_ms: on a new table, whose epochs alternate with those of the old one
+    flat_sizes_ratio   the most expensive size divided by the cheapest
+    flat_ages_ratio    the largest ratio of the old table to the new one
     scan_age_<epochs>_ms, beside_scan_age_<epochs>_ms
-                       median of a full read by delta-rs, in turns: the old table, and its rows put together by
-                       compaction; scan_cpu_age_... and beside_scan_cpu_age_... are the work of the processor, and
-                       polars_scan_... the same by Polars
+                       median elapsed time of a full read by delta-rs, alternating between the old table and
+                       its compacted copy; scan_cpu_age_... and beside_scan_cpu_age_... are CPU time, and
+                       polars_scan_... is the same by Polars
     scan_ratio, scan_cpu_ratio, polars_scan_ratio, polars_scan_cpu_ratio
-                       the largest of the old table's by the other's
-    stages             median milliseconds of each stage, the mean of upkeep after an epoch, and of table and control
-                       log (100 epochs are kept, none for its age) the files in their folders and the bytes of their
-                       logs (table_log_entry_bytes: all entries; table_log_checkpoint_bytes: the newest checkpoint;
-                       control_log_... likewise), by size and by age
-    equal              every table holds every row that it is to hold, at the end
+                       the largest ratio of the old table to its compacted copy
+    stages             median milliseconds of each stage, mean of upkeep after an epoch, and for the table and the
+                       control log (100 epochs are kept, whatever their age) the files in their folders and the bytes
+                       of their logs (table_log_entry_bytes: all entries; table_log_checkpoint_bytes: the newest
+                       checkpoint; control_log_... likewise), by size and by age
+    equal              every row of every table is as expected at the end
 
     Example: python -m bench.flatness --pictures bench/pictures
     """
@@ -288,7 +288,7 @@ def _measure(
 
 
 def _young(tables: ExitStack, size: int, changes: int) -> Stage:
-    """A new table, a few epochs old; gone with `tables`."""
+    """A new table after a few epochs; removed together with `tables`."""
     command.tell(f"a table of {size:,} rows")
     stage = Stage(Path(tables.enter_context(tempfile.TemporaryDirectory(prefix="cdc-views-bench-"))), size, seed=1)
     _run(stage, WARM_UP_EPOCHS, changes)
@@ -298,7 +298,7 @@ def _young(tables: ExitStack, size: int, changes: int) -> Stage:
 def _age(
     figures: dict[str, Any], size: int, ages: Sequence[int], changes: int, aging: int, samples: int
 ) -> Iterator[tuple[int, float]]:
-    """What an epoch costs after so many others, as a multiple of what it costs on a new table at the same time."""
+    """The cost of an epoch after `ages` epochs, as a multiple of its cost on a new table at the same time."""
     with ExitStack() as tables:
         stage, epochs = _young(tables, size, changes), WARM_UP_EPOCHS
         for age in ages:
@@ -319,15 +319,15 @@ def _run(stage: Stage, epochs: int, changes: int) -> list[dict[str, float]]:
 
 
 def _take(figures: dict[str, Any], stages: Mapping[str, Stage], samples: int, changes: int) -> dict[str, float]:
-    """Measure some epochs of each, in turns, since a machine is not always equally fast.
+    """Measure some epochs of each stage, alternating, since the speed of the machine changes.
 
-    Puts the medians into the figures and returns those of whole epochs, all in the order of `stages`.
+    Adds the medians to the figures. Returns the medians of whole epochs in the order of `stages`.
     """
     turns = [{name: stage.epoch(changes) for name, stage in stages.items()} for _ in range(samples)]
     for name, stage in stages.items():
         spent = [turn[name] for turn in turns]
         middle = {part: round(median(each[part] for each in spent), 1) for part in spent[0] if part != "upkeep"}
-        # Most epochs have no upkeep after them; a median would never see it.
+        # Most epochs are not followed by upkeep, so a median would always be 0.
         upkeep_ms = round(fmean(each["upkeep"] for each in spent), 1)
         figures["stages"][name] = {**middle, "upkeep_mean": upkeep_ms, **stage.on_disk()}
         figures[f"{name}_ms"] = middle["epoch"]
@@ -336,7 +336,7 @@ def _take(figures: dict[str, Any], stages: Mapping[str, Stage], samples: int, ch
 
 
 def _scan(figures: dict[str, Any], age: int, old: DeltaTable, compacted: DeltaTable, samples: int) -> None:
-    """Read both in full, in turns, and put the medians into the figures: time, and work of the processor."""
+    """Read both in full, alternating, and add the medians of elapsed time and CPU time to the figures."""
     took_ms: defaultdict[str, list[float]] = defaultdict(list)
     for _ in range(samples):
         for kind, read in _SCANS.items():

@@ -1,4 +1,4 @@
-"""How long a commit takes from Postgres to a reader of Delta, under a load that does not wait."""
+"""The time from a commit in Postgres to a reader of Delta, under an open load."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from cdc_views.store.control import ControlRecord
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rate", default=1000.0, show_default=True, type=click.FloatRange(min=1), help="Row changes a second.")
-@click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(min=1), help="Of the window.")
+@click.option("--rate", default=1000.0, show_default=True, type=click.FloatRange(min=1), help="Row changes per second.")
+@click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(min=1), help="Measured window.")
 @click.option("--warm-up", default=30.0, show_default=True, help="Seconds of the same load before the window.")
-@click.option("--rows", default=200_000, show_default=True, help="Of each of the three large tables, without views.")
+@click.option("--rows", default=200_000, show_default=True, help="Rows of each large table, without views.")
 @click.option("--views", type=click.Choice(["none", "demo"]), default="none", show_default=True,
-              help="With the demo's views the data are the demo's.")  # fmt: skip
+              help="With the demo's views, the data are the demo's, too.")  # fmt: skip
 @click.option("--profile", type=click.Path(path_type=Path), help="Run the engine under cProfile, into this file.")
 @command.baseline_option("textbook,deltars")
 @command.stack_options
 def main(rate: float, seconds: float, warm_up: float, rows: int, views: str, profile: Path | None,
          baselines: list[str], state: Path | None, memory: str) -> None:  # fmt: skip
-    """Measure freshness: real Postgres to Delta, as a reader in another process sees it.
+    """Measure freshness: the time from real Postgres to Delta, as seen by a reader in another process.
 
-    The load is open: transactions of five row changes in one to five tables, at times drawn beforehand (Poisson).
-    Twenty times a second one of them is a probe, which writes its number into a row of each of the five tables. A
-    latency is the time from the moment that was set for a probe's commit to the moment when a reader, a process with
-    delta-rs that keeps the tables open, has read that number or a later one in all five tables. Probes of the warm-up
-    are not counted; those of the window are waited for, however long they take. Upkeep runs as it runs anyway.
+    The load is open: transactions of five row changes in one to five tables, at times drawn in advance (Poisson).
+    Twenty times a second a transaction is a probe, which writes its number into a row of each of the five tables. The
+    latency of a probe is the time from its scheduled commit until a reader (a process that keeps the tables open with
+    delta-rs) has read that number, or a later one, in all five tables. Probes of the warm-up do not count. Probes of
+    the window are waited for, however long they take. Upkeep runs as usual.
 
     \b
-    mirror_p50_s, _p95_s, _p99_s, _max_s   with views the names begin with epoch_
-    stage_*_p50_s, _p99_s   to the commit, to the cut that has it, to publication, to the end of reading
+    mirror_p50_s, _p95_s, _p99_s, _max_s   with views the names start with epoch_
+    stage_*_p50_s, _p99_s   until the commit, the cut that contains it, publication, and the end of reading
     epoch_*_p50_ms     the stages of the engine's epochs
-    upkeep_ms_total    of the engine's slots of upkeep in the window
-    compactions, checkpoints, sweeps   that it did in them, for the tables and for the control log
-    backlog_slope      seconds of latency gained per second of load; about 0 if the load is kept up with
+    upkeep_ms_total    time of the engine's upkeep in the window
+    compactions, checkpoints, sweeps   steps of that upkeep, for the tables and for the control log
+    backlog_slope      seconds of latency gained per second of load; about 0 if the system keeps up
     system_cores, capture_cores, load_cores, reader_cores, foreign_cores   CPU seconds per second in the window
-    states_torn        of states_seen by the reader, those that showed half of a transaction
-    equal              every row of every mirror equals Postgres, and of every view Postgres' answer, after the window
+    states_torn        how many of states_seen by the reader had half of a transaction
+    equal              after the window, every mirror equals Postgres and every view equals Postgres's answer
 
-    The baselines run after it on the same topics, one at a time, under the same load, with the same cores, heap and
-    table settings: baseline_* is the text-book Structured Streaming job (foreachBatch, MERGE per table), deltars_*
-    the delta-rs loop (consume for 0.2 s, last row per key, MERGE per table; no deletion vectors, as it writes none).
+    The baselines then run on the same topics, one at a time, under the same load, with the same cores, heap and table
+    settings. baseline_* is the textbook Structured Streaming job (foreachBatch, MERGE per table). deltars_* is the
+    delta-rs loop (consume for 0.2 s, last row per key, merge per table; delta-rs writes no deletion vectors).
 
     Example: python -m bench.freshness --rate 1000 --seconds 60 --views none
     """
@@ -84,7 +84,7 @@ def _measure(
 def _observe(
     rig: Rig, system: System, rate: float, warm_up_s: float, seconds: float, number: int
 ) -> tuple[dict[str, Any], Observation, int]:
-    """Figures of a system from its first start, what was observed, and the next number of a probe."""
+    """Start a system and observe it. Returns its figures, the observation, and the next probe number."""
     command.tell(f"{system.name}: from nothing to the end of the topics")
     with system.running():
         with observer(rig, system, number) as watching:
@@ -99,13 +99,13 @@ def _observe(
 
 
 def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> dict[str, Any]:
-    """Where the time of a commit went: medians over the probes, and over the epochs that held them."""
+    """Where the time of a commit went: quantiles over the probes, and medians over the epochs that contain them."""
     epochs = {record.epoch: record for record in published}
     parts: dict[str, list[float]] = {"commit": [], "wait": [], "engine": [], "read": []}
     for seen in observed.seen:
         record = epochs.get(seen.sighting.epoch or 0)
         if record is None:
-            continue  # so long ago that upkeep has dropped it
+            continue  # so old that upkeep has dropped its record
         assert record.committed_at is not None
         assert record.published_at is not None
         cut_at, published_at = record.committed_at.timestamp(), record.published_at.timestamp()
@@ -129,7 +129,7 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
 
 
 def upkeep_figures(observed: Observation, published: Sequence[ControlRecord]) -> dict[str, Any]:
-    """What upkeep did between the epochs of the window: its time, and its steps for tables and control log."""
+    """Upkeep between the epochs of the window: its time, and its steps for tables and control log."""
     first, last = observed.window
     told = [
         record.detail.get("upkeep", {})

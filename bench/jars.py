@@ -1,7 +1,7 @@
-"""The jars of Spark's Kafka source, which only the text-book baseline needs: fetched once and checked.
+"""The jars of Spark's Kafka source, which only the textbook baseline needs. They are fetched once and checked.
 
-Spark 4.2.0 asks for spark-token-provider-kafka-0-10 4.2.0, which is not in the public repository (2026-11-21); the
-source loads and reads with the one of 4.1.0-preview1.
+Spark 4.2.0 asks for spark-token-provider-kafka-0-10 4.2.0, which is not in the public repository (2026-11-21). The
+source loads and reads with version 4.1.0-preview1.
 """
 
 from __future__ import annotations
@@ -65,6 +65,6 @@ def _keep(file: Path, target: Path, sha256: str) -> None:
     if found != sha256:
         raise DownloadFailed(f'"{file.name}" is not the pinned file: found SHA-256 {found}, wanted {sha256}')
     make_shared(target.parent)
-    # Renamed into place: another process may be looking.
+    # Renamed when complete: another process may read it at any moment.
     shutil.copyfile(file, target.with_suffix(".part"))
     target.with_suffix(".part").replace(target)

@@ -1,12 +1,12 @@
-"""The open loop: transactions whose times are drawn beforehand, whether or not anything keeps up with them.
+"""The open load: transactions at times drawn in advance, whether or not anything keeps up with them.
 
     python -m bench.load --rate 1000 --seconds 60 --out FILE
 
-A process of its own. Times are those of a Poisson process; a transaction whose connection is still busy with the one
-before is late, and its latency counts from the time that was drawn. Some transactions are probes: they write their
-number into one row of each table, by one connection, so that the numbers only grow; a reader looks for them. What was
-committed goes to FILE as lines of JSON: {"began": ...}, then {"probe", "due", "committed"} each, and at the end a
-summary. Times are seconds since 1970.
+This is a separate process. The times are those of a Poisson process. If the connection is still busy with the previous
+transaction, the next one is late, and its latency counts from its scheduled time. Some transactions are probes: they
+write their number into one row of each table. One connection writes all probes, so the numbers only grow. A reader
+looks for them. FILE gets lines of JSON: {"began": ...}, then {"probe", "due", "committed"} for each probe, and a
+summary at the end. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ PROBE_CHANGES: Final = 5
 PROBES_PER_S: Final = 20.0
 
 _CONNECTIONS: Final = 4
-_LEAD_S: Final = 0.5  # from the beginning of the process to the first transaction, so that none is late by its start
+_LEAD_S: Final = 0.5  # from the start of the process to the first transaction, so that none is late from the start
 _LINGER_S: Final = 1.0
 _RETRY: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 
 
 @dataclass(frozen=True)
 class Due:
-    """A transaction: its number, and when it is to be committed, in seconds after the beginning."""
+    """A transaction: its number, and its scheduled time in seconds after the beginning."""
 
     number: int
     due_s: float
@@ -57,10 +57,10 @@ def poisson(rate: float, seconds: float, seed: int, first: int = 1) -> Iterator[
 
 
 class Load:
-    """Commits what is due, each in its time, and writes down when the probes were committed."""
+    """Commits each transaction at its time, and records when the probes were committed."""
 
     def __init__(self, dsn: str, size: int, out: IO[str]) -> None:
-        """`size` is how many rows an ordinary transaction changes."""
+        """`size` is the number of rows that an ordinary transaction changes."""
         self._dsn = dsn
         self._size = size
         self._out = out
@@ -70,7 +70,7 @@ class Load:
         self._failure: BaseException | None = None
 
     def run(self, changes: Iterator[Due], probes: Iterator[Due]) -> dict[str, Any]:
-        """Do all of it; returns the summary."""
+        """Run all transactions. Returns the summary."""
         began_at = time.time() + _LEAD_S
         self._tell({"began": began_at})
         workers = [
@@ -97,7 +97,7 @@ class Load:
                     time.sleep(max(0.0, began_at + job.due_s - time.time()))
                     changes = self._commit(connection, job.number, is_probe)
                     self._committed(began_at + job.due_s, job.number if is_probe else None, changes)
-        except BaseException as error:  # told by run, in the main thread
+        except BaseException as error:  # raised again by run, in the main thread
             self._failure = error
 
     def _next(self, due: Iterator[Due]) -> Due | None:
@@ -140,19 +140,19 @@ class Probe:
 
 
 def read_began(out: Path) -> float | None:
-    """When the load in this file began; None if it has not."""
+    """When the load of this file began, or None if it has not begun."""
     lines = _lines(out)
     return float(lines[0]["began"]) if lines else None
 
 
 def read_probes(out: Path) -> list[Probe]:
-    """The probes in a file of a load, in their order."""
+    """The probes in the file of a load, in order."""
     found = [line for line in _lines(out) if "probe" in line]
     return [Probe(line["probe"], line["due"], line["committed"]) for line in found]
 
 
 def read_summary(out: Path) -> dict[str, Any] | None:
-    """The last line of a load that has ended; None before."""
+    """The summary of a load that has ended, otherwise None."""
     lines = _lines(out)
     return lines[-1] if lines and "changes" in lines[-1] else None
 
@@ -160,28 +160,28 @@ def read_summary(out: Path) -> dict[str, Any] | None:
 def _lines(out: Path) -> Sequence[dict[str, Any]]:
     if not out.exists():
         return []
-    whole = out.read_text().split("\n")[:-1]  # the last piece is empty, or being written
+    whole = out.read_text().split("\n")[:-1]  # the last piece is empty, or is being written
     return [json.loads(line) for line in whole]
 
 
 @click.command()
-@click.option("--rate", required=True, type=click.FloatRange(min=0.1), help="Row changes a second, probes included.")
-@click.option("--seconds", required=True, type=click.FloatRange(min=0.1), help="For how long.")
+@click.option("--rate", required=True, type=click.FloatRange(min=0.1), help="Row changes per second, probes included.")
+@click.option("--seconds", required=True, type=click.FloatRange(min=0.1), help="Length of the load.")
 @click.option("--size", default=5, show_default=True, help="Rows that an ordinary transaction changes.")
-@click.option("--first-number", default=1, show_default=True, help="Of the probes, which only grow.")
-@click.option("--seed", default=1, show_default=True, help="Of the times and the changes.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Where to write what was committed.")
+@click.option("--first-number", default=1, show_default=True, help="Number of the first probe; the numbers only grow.")
+@click.option("--seed", default=1, show_default=True, help="Seed for the times and the changes.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="File for the committed transactions.")
 def main(rate: float, seconds: float, size: int, first_number: int, seed: int, out: Path) -> None:
-    """Commit transactions at times that were drawn beforehand; the DSN is in CDC_VIEWS_BENCH_DSN."""
+    """Commit transactions at times drawn in advance. The DSN is in CDC_VIEWS_BENCH_DSN."""
     # At a low rate one transaction in two is a probe.
     probes_per_s = min(PROBES_PER_S, rate / 2 / PROBE_CHANGES)
     changes_per_s = (rate - probes_per_s * PROBE_CHANGES) / size
     with out.open("w") as file:
         load = Load(os.environ[DSN_VARIABLE], size, file)
-        # Each seed draws other rows than the one before.
+        # Each seed draws other rows.
         changes = poisson(changes_per_s, seconds, seed, first=seed * 10**9)
         summary = load.run(changes, poisson(probes_per_s, seconds, -seed, first=first_number))
-        # Whoever measures the CPU of this process at the end of the window must still find it.
+        # The CPU of this process is measured at the end of the window, so it must still run then.
         time.sleep(max(0.0, seconds + _LINGER_S - summary["seconds"]))
         file.write(json.dumps(summary) + "\n")
 

@@ -1,4 +1,4 @@
-"""What the figures were measured on: the machine, the versions, and how much of its cores others took."""
+"""What the figures were measured on: the machine, the versions, and the CPU that other processes used."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def busy_s() -> float:
 
 
 def cpu_s(pids: Iterable[int | None]) -> dict[int, float]:
-    """Seconds of CPU that each of these processes and their descendants has spent, with children that it waited for."""
+    """CPU seconds of each of these processes and their descendants, including children that they waited for."""
     families = {member for pid in pids if pid is not None for member in process.family(pid)}
     return {pid: _spent_s(pid) for pid in families}
 
 
 def spent_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
-    """Seconds of CPU between two answers of `cpu_s`.
+    """CPU seconds between two results of `cpu_s`.
 
-    What a process had spent that has ended since is not taken off: nobody waits for Spark's Python workers, so it is in
-    no other's account.
+    The time of a process that has ended since is not subtracted: nobody waits for Spark's Python workers, so no other
+    process has that time in its account.
     """
     return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 

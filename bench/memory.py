@@ -1,4 +1,4 @@
-"""What one transaction of many rows costs the engine in memory."""
+"""The memory that one transaction with many rows costs the engine."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from cdc_views.testing.compare import describe
 from cdc_views.waiting import wait_until
 
 LIMIT_S: Final = 1800.0
-HELD: Final = 1 << 40  # offsets; more than there are
+HELD: Final = 1 << 40  # offsets; more than there ever are
 _SAMPLE_S: Final = 0.2
 
 
 class Peaks:
-    """The most memory, in MB, that an engine's Python, its JVM, and the Pythons of its tasks together had."""
+    """Peak memory in MB: an engine's Python process, its JVM, and the Python processes of its tasks together."""
 
     def __init__(self, pid: int) -> None:
         self.of = {"driver": 0.0, "jvm": 0.0, "tasks": 0.0}
@@ -41,7 +41,7 @@ class Peaks:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """While the block runs."""
+        """Watch while the block runs."""
         self._thread.start()
         try:
             yield
@@ -65,7 +65,7 @@ def _memory_mb(pid: int) -> float:
 
 
 def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:
-    """An engine that has published once, and a transaction that changes every row of one table."""
+    """Measure an engine that has published once, and then a transaction that changes every row of one table."""
     project = ready.project(label)
     first = engine(project)
     first.start()
@@ -95,7 +95,7 @@ def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:
 
 
 def _times_running(program: Program) -> int:
-    """How many engines have said so in this log, which all of a project's share."""
+    """How many engines have reported that they run, in the log that all engines of a project share."""
     return program.log_file.read_text().count("engine: running")
 
 
@@ -120,21 +120,21 @@ def _holds(record: ControlRecord | None, end: Lsn) -> bool:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", default=1_000_000, show_default=True, help="Of the table, all of them changed.")
-@click.option("--held/--no-held", default=True, show_default=True, help="Also with all of it held by the driver.")
+@click.option("--rows", default=1_000_000, show_default=True, help="Rows of the table; all of them are changed.")
+@click.option("--held/--no-held", default=True, show_default=True, help="Also with all changes held by the driver.")
 @command.stack_options
 def main(rows: int, held: bool, state: Path | None, memory: str) -> None:
-    """Measure the memory of an engine that meets one transaction which changes every row of a table.
+    """Measure the memory of an engine for one transaction that changes every row of a table.
 
     \b
     driver_before_mb   the engine's Python before the transaction
-    driver_peak_mb     the same at most until its publication
+    driver_peak_mb     the peak of the same until publication
     jvm_peak_mb        Spark's JVM; its heap is limited by --memory
-    tasks_peak_mb      the Pythons of Spark's tasks together
-    published_after_s  from the transaction's commit to the published epoch that has it
+    tasks_peak_mb      the Python processes of Spark's tasks together
+    published_after_s  from the commit of the transaction to the published epoch that contains it
     equal              every row of every mirror equals Postgres
 
-    held_* is the same with log.bulk_offsets so high that the driver holds everything, as it did before.
+    held_* is the same with log.bulk_offsets so high that the driver holds everything.
 
     Example: python -m bench.memory --rows 1000000
     """

@@ -1,4 +1,4 @@
-"""One load observed: what was committed when, what a reader saw when, and the CPU that it took."""
+"""An observed load: what was committed when, what a reader saw when, and the CPU that was used."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _START_LIMIT_S: Final = 60.0
 
 @dataclass(frozen=True)
 class Seen:
-    """A probe of the measured window, and the first sighting that had it in every table."""
+    """A probe of the measured window, and the first sighting that has it in every table."""
 
     probe: Probe
     sighting: Sighting
 
     @property
     def sample(self) -> Sample:
-        """Latency from the moment that was set for the commit to the end of the reader's reading."""
+        """Latency from the scheduled commit to the end of the reader's read."""
         return Sample(self.probe.due_at, self.sighting.at - self.probe.due_at)
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A window of load: its probes as they were seen, all sightings in it, cores used in it by name, the load's end.
+    """A window of load: its probes with their sightings, all sightings in it, cores used by name, the load's summary.
 
-    `window` is when it began and ended, in seconds since 1970.
+    `window` is its beginning and end, in seconds since 1970.
     """
 
     seen: Sequence[Seen]
@@ -53,16 +53,16 @@ class Observation:
 
     @property
     def samples(self) -> list[Sample]:
-        """Latencies by the moment when they began."""
+        """The latency of each probe, with its scheduled time."""
         return [seen.sample for seen in self.seen]
 
     @property
     def load_changes_per_s(self) -> int:
-        """Row changes that were really committed, warm-up included, by the seconds that took."""
+        """Row changes per second that were really committed, warm-up included."""
         return round(float(self.load["changes"] / self.load["seconds"]))
 
     def figures(self, prefix: str, word: str) -> dict[str, Any]:
-        """What is told of every system; `word` is what its latencies are of."""
+        """The figures of every system; `word` says what its latencies measure."""
         return {
             **latency_figures(f"{prefix}{word}_", self.samples),
             f"{prefix}backlog_slope": backlog_slope(self.samples),
@@ -75,7 +75,7 @@ class Observation:
 
 
 class Observer:
-    """The reader of one system, and the loads that are put on it, one after the other."""
+    """The reader of one system, and its loads, one after the other."""
 
     def __init__(self, rig: Rig, system: System, reader: Program, sightings: Path, first_number: int) -> None:
         self._rig = rig
@@ -86,11 +86,11 @@ class Observer:
         self._loads = 0
 
     def wait_ready(self) -> None:
-        """Wait until the system has everything that was there before, shown by a probe. Raises NotRunning."""
+        """Wait until the system shows a probe, and so everything committed earlier. Raises NotRunning."""
         self._load(rate=2 * PROBE_CHANGES, seconds=3, size=5, limit_s=READY_LIMIT_S)
 
     def observe(self, rate: float, warm_up_s: float, seconds: float, size: int = 5) -> Observation:
-        """Put the load on for `warm_up_s` and `seconds`, and observe the latter until all of it was seen."""
+        """Run the load for `warm_up_s` and `seconds`. Observe the latter window until all its probes were seen."""
         out, load = self._begin(rate, warm_up_s + seconds, size)
         began_at = _began(out)
         time.sleep(max(0.0, began_at + warm_up_s - time.time()))
@@ -118,7 +118,7 @@ class Observer:
         return out, load
 
     def _end(self, out: Path, load: Program, limit_s: float) -> tuple[dict[str, Any], list[Probe]]:
-        """Wait until the load has ended and its last probe was seen. Raises NotRunning."""
+        """Wait until the load has ended and its last probe is seen. Raises NotRunning."""
         if not wait_until(lambda: load.pid is None, DRAIN_LIMIT_S):
             raise NotRunning(f"the load did not end within {DRAIN_LIMIT_S:.0f} s")
         summary, probes = read_summary(out), read_probes(out)
@@ -152,7 +152,7 @@ class Observer:
 
 @contextmanager
 def observer(rig: Rig, system: System, first_number: int) -> Iterator[Observer]:
-    """A reader beside a system that runs; ended afterwards."""
+    """Run a reader beside a running system; stop it afterwards."""
     sightings = rig.folder / f"seen-{system.name}.jsonl"
     arguments = [*system.reader_options(), "--out", str(sightings)]
     reader = rig.program(f"reader-{system.name}", rig.folder, "bench.reader", *arguments)
@@ -165,7 +165,7 @@ def observer(rig: Rig, system: System, first_number: int) -> Iterator[Observer]:
 
 @contextmanager
 def _cores(groups: Mapping[str, list[int | None]]) -> Iterator[dict[str, float]]:
-    """Fills in how many cores each group of processes used in the block, and all others on the machine ("foreign")."""
+    """Fill in the cores that each group of processes used in the block, and all other processes ("foreign")."""
     used: dict[str, float] = {}
     before = {name: machine.cpu_s(pids) for name, pids in groups.items()}
     busy, began = machine.busy_s(), time.monotonic()
@@ -195,7 +195,7 @@ def _first(sightings: list[Sighting], probe: Probe) -> Sighting:
 
 
 def _last_line(file: Path, size: int = 4096) -> dict[str, Any] | None:
-    """The last whole line of a file that grows."""
+    """The last complete line of a growing file."""
     if not file.exists():
         return None
     with file.open("rb") as lines:

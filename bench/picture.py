@@ -1,4 +1,4 @@
-"""A chart as SVG: lines over a logarithmic or linear axis, as plain text that can be read and compared."""
+"""A line chart as SVG, with a logarithmic or linear x axis. The text is readable and comparable."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TICKS: Final = 5
 
 
 def line_chart(title: str, x_label: str, y_label: str, lines: Mapping[str, Points], *, log_x: bool = False) -> str:
-    """The text of an SVG file with one line for each named series; y begins at 0.
+    """The text of an SVG file with one line for each named series; y starts at 0.
 
-    With `log_x` every decade has the same width, and a point at 0 is drawn at the left edge as if it were at 1.
+    With `log_x` every decade has the same width, and a point at 0 is drawn at the left edge, as if it were at 1.
     """
     points = [point for line in lines.values() for point in line]
     place_x, ticks_x = _logarithmic([x for x, _ in points]) if log_x else _linear([0, *(x for x, _ in points)])
@@ -72,6 +72,6 @@ def _logarithmic(values: Sequence[float]) -> tuple[Callable[[float], float], lis
 
 
 def _round_step(least: float) -> float:
-    """The first of 1, 2, 5, 10, ... times a power of ten that is at least so large."""
+    """The first of 1, 2, 5, 10, ... times a power of ten that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least)

@@ -1,8 +1,8 @@
-"""`cdc-views` under cProfile, all threads of it: where the Python of an epoch spends its time.
+"""Runs `cdc-views` under cProfile, with all threads: where an epoch spends its time in Python.
 
     python -m bench.profiled FILE -C PROJECT run
 
-When it ends, by a signal too, the profile is in FILE, for `python -m pstats FILE`.
+At the end, also after a signal, the profile is in FILE. Read it with `python -m pstats FILE`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def profiled(file: str, arguments: list[str]) -> None:
     profiles: list[cProfile.Profile] = []
 
     def profile_thread(*_: Any) -> None:
-        # Called at a new thread's first step; from here on the profiler itself takes the calls.
+        # Called at the first step of a new thread. From then on the profiler itself receives the calls.
         profiles.append(cProfile.Profile())
         profiles[-1].enable()
 

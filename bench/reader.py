@@ -1,11 +1,11 @@
-"""The reader: a process that looks for the probes in the tables whenever there is something new.
+"""The reader: a process that looks for the probes whenever the tables have a new version.
 
     python -m bench.reader --warehouse FOLDER --out FILE        a warehouse of cdc_views, by its control log
     python -m bench.reader --tables FOLDER --out FILE           tables by themselves, each at its newest version
 
-It shares nothing with the writers but the files. That there is something new shows in the name of the next log entry;
-then delta-rs reads on in the logs of the tables, as a program does that stays, and scans them for the rows. What was
-seen goes to FILE as lines of JSON: the time when the last row had been read, the number in each table, and the epoch.
+It shares only the files with the writers. A new version shows in the name of the next log entry. delta-rs then reads on
+in the logs of the open tables, as a long-running program does, and scans the tables for the rows. FILE gets lines of
+JSON: the time when the last row was read, the number in each table, and the epoch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _POLL_S: Final = 0.01
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table holds the number of the last probe."""
+    """Where a table has the number of the last probe."""
 
     row: str
     column: str
@@ -56,10 +56,10 @@ PLACES: Final[Mapping[str, Place]] = {
 
 
 class Source(Protocol):
-    """Something whose newest state can be read."""
+    """Tables whose newest state can be read."""
 
     def look(self) -> tuple[dict[str, int], int | None] | None:
-        """The number in each table and the epoch; None if nothing is new since the last look."""
+        """The number in each table, and the epoch. None if nothing has changed since the last look."""
 
 
 class PublishedTables:
@@ -95,7 +95,7 @@ class PublishedTables:
 
 
 class LatestTables:
-    """Tables that nobody publishes together: each at its newest version."""
+    """Tables that are not published together: each at its newest version."""
 
     def __init__(self, folder: Path) -> None:
         self._entries = {name: _Entries(folder / name) for name in PLACES}
@@ -114,7 +114,7 @@ class LatestTables:
 
 
 class _Entries:
-    """Whether a table has a version that was not there before."""
+    """Finds out whether a table has a new version."""
 
     def __init__(self, table: Path) -> None:
         self._table = table
@@ -131,7 +131,7 @@ class _Entries:
 
 
 class OpenTable:
-    """A table that stays open; `wanted` is the version to read, None the newest."""
+    """A table that stays open. `wanted` is the version to read; None is the newest."""
 
     def __init__(self, folder: Path) -> None:
         self.wanted: int | None = None
@@ -139,7 +139,7 @@ class OpenTable:
         self._table: DeltaTable | None = None
 
     def now(self) -> DeltaTable:
-        """The table at the version that is wanted."""
+        """The table at the wanted version."""
         if self._table is not None and (self.wanted is None or self._table.version() < self.wanted):
             self._table.update_incremental()
         if self._table is None or self.wanted not in (None, self._table.version()):
@@ -148,13 +148,13 @@ class OpenTable:
 
 
 def read_numbers(tables: Mapping[str, OpenTable]) -> dict[str, int]:
-    """The numbers in several tables, read at the same time: a reader that waits should not queue too."""
+    """The numbers in several tables, read in parallel: a waiting reader should not queue, too."""
     found = in_parallel(lambda name: read_number(tables[name].now(), name), tables, len(PLACES))
     return dict(zip(tables, found, strict=True))
 
 
 def read_number(table: DeltaTable, name: str) -> int:
-    """The number of the last probe in a table; 0 if there is none yet."""
+    """The number of the last probe in a table; 0 before the first one."""
     place = PLACES[name]
     rows = pa.table(table.scan(columns=[place.column], predicate=place.row))[place.column].to_pylist()
     return place.number(rows[0]) if rows else 0
@@ -162,7 +162,7 @@ def read_number(table: DeltaTable, name: str) -> int:
 
 @dataclass(frozen=True)
 class Sighting:
-    """What a reader saw: when, in seconds since 1970, the number in each table, and the epoch if there is one."""
+    """What a reader saw: the time in seconds since 1970, the number in each table, and the epoch, if any."""
 
     at: float
     numbers: Mapping[str, int]
@@ -170,17 +170,17 @@ class Sighting:
 
     @property
     def in_all(self) -> int:
-        """Up to this number every table had every probe."""
+        """The number up to which every table had every probe."""
         return min(self.numbers.values())
 
     @property
     def is_torn(self) -> bool:
-        """Whether half of a transaction was to be seen."""
+        """Whether only part of a transaction was visible."""
         return len(set(self.numbers.values())) > 1
 
 
 def read_sightings(out: Path) -> list[Sighting]:
-    """What a reader has written, oldest first."""
+    """The sightings that a reader has written, oldest first."""
     if not out.exists():
         return []
     lines = [json.loads(line) for line in out.read_text().split("\n")[:-1]]
@@ -188,13 +188,13 @@ def read_sightings(out: Path) -> list[Sighting]:
 
 
 def first_with(sightings: list[Sighting], number: int) -> Sighting | None:
-    """The first sighting that had this probe in every table; None if there is none yet."""
+    """The first sighting that has this probe in every table; None if there is none yet."""
     place = bisect_left(sightings, number, key=lambda sighting: sighting.in_all)
     return sightings[place] if place < len(sightings) else None
 
 
 def watch(source: Source) -> Iterator[Sighting]:
-    """Look for ever; what is gone or half there at one look is read at the next."""
+    """Look for ever. What is missing or incomplete at one look is read at the next one."""
     while True:
         with suppress(NothingPublished, DeltaError, OSError, pa.ArrowInvalid):
             found = source.look()
@@ -204,11 +204,11 @@ def watch(source: Source) -> Iterator[Sighting]:
 
 
 @click.command()
-@click.option("--warehouse", type=click.Path(path_type=Path), help="Of cdc_views.")
-@click.option("--tables", type=click.Path(path_type=Path), help="A folder of tables by their names.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Where to write what is seen.")
+@click.option("--warehouse", type=click.Path(path_type=Path), help="Warehouse of cdc_views.")
+@click.option("--tables", type=click.Path(path_type=Path), help="Folder with a table in each sub-folder.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="File for the sightings.")
 def main(warehouse: Path | None, tables: Path | None, out: Path) -> None:
-    """Look for new versions until it is ended."""
+    """Look for new versions until the process is stopped."""
     if (warehouse is None) == (tables is None):
         raise click.UsageError("give one of --warehouse and --tables")
     source: Source = PublishedTables(warehouse) if warehouse else LatestTables(tables or Path())

@@ -1,4 +1,4 @@
-"""How fast tables are made anew from their history in the log."""
+"""How fast tables are rebuilt from their history in the log."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ TRANSACTION_CHANGES: Final = 500
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", default=100_000, show_default=True, help="Of each of the three large tables, to begin with.")
-@click.option("--changes", default=1_000_000, show_default=True, help="Row changes after that.")
+@click.option("--rows", default=100_000, show_default=True, help="Initial rows of each of the three large tables.")
+@click.option("--changes", default=1_000_000, show_default=True, help="Row changes after the snapshot.")
 @command.baseline_option("textbook,deltars")
 @command.stack_options
 def main(rows: int, changes: int, baselines: list[str], state: Path | None, memory: str) -> None:
-    """Measure a replay: everything that a log holds, from its first offset to its last, into empty tables.
+    """Measure a replay: everything a log holds, from its first offset to its last, into empty tables.
 
-    The topics hold the snapshot of the rows and then the changes (60 % updates, 30 % inserts, 10 % deletes, some
-    transfers), all captured before anything is measured. Then each system starts from nothing, alone on the machine
-    but for the idle services: cdc_views by `run --until-caught-up` with an empty warehouse, the text-book job
-    (available now), the delta-rs loop.
+    The topics contain the snapshot and then the changes (60 % updates, 30 % inserts, 10 % deletes, some transfers). All
+    are captured before anything is measured. Then each system starts with empty tables, alone on the machine except
+    for the idle services: cdc_views with `run --until-caught-up`, the textbook job (trigger availableNow), the delta-rs
+    loop.
 
     \b
-    replay_changes_per_s             rows and changes by the seconds of reading and writing, starts not counted
-    replay_changes_with_start_per_s  the same with the start of process and JVM
+    replay_changes_per_s             rows and changes per second of reading and writing, without the start
+    replay_changes_with_start_per_s  the same with the start of the process and the JVM
     equal                            every row of every mirror equals Postgres
 
-    baseline_* is the text-book job, deltars_* the delta-rs loop.
+    baseline_* is the textbook job, deltars_* the delta-rs loop.
 
     Example: python -m bench.replay --changes 1000000
     """
@@ -54,7 +54,7 @@ def main(rows: int, changes: int, baselines: list[str], state: Path | None, memo
 
 
 def _change(rig: Rig, changes: int) -> int:
-    """Make about so many row changes, in large transactions; returns how many it made."""
+    """Make about `changes` row changes in large transactions. Returns the exact number."""
     made, number = 0, 0
     with psycopg.connect(rig.dsn, autocommit=True) as connection:
         while made < changes:

@@ -1,4 +1,4 @@
-"""What every run stands on: Postgres, Kafka and Connect, a database of its own, its topics, and a scratch folder."""
+"""The base of every run: Postgres, Kafka and Connect, a new database, its topics, and a scratch folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CAPTURED_LIMIT_S: Final = 3600.0
 
 @dataclass(frozen=True)
 class Rig:
-    """A database and its topics on a running stack; `folder` is the run's own, and gone afterwards."""
+    """A database and its topics on a running stack. `folder` belongs to the run and is removed afterwards."""
 
     stack: LocalStack
     folder: Path
@@ -57,7 +57,7 @@ class Rig:
     with_views: bool
 
     def project(self, label: str) -> Path:
-        """A new project folder over the same database and topics, with an empty warehouse of its own."""
+        """A new project folder for the same database and topics, with its own empty warehouse."""
         folder = self.folder / label
         folder.mkdir()
         if self.with_views:
@@ -67,11 +67,11 @@ class Rig:
         return folder
 
     def settings(self, project: Path) -> Settings:
-        """As every command reads them."""
+        """The settings of a project, as every command reads them."""
         return load_settings(project)
 
     def capture(self) -> float:
-        """Fill the topics with the initial snapshot; returns the seconds from registering the connector to its end."""
+        """Fill the topics with the initial snapshot. Returns the seconds from the registration to the end."""
         settings = self.prepare()
         began = time.monotonic()
         start_capture(settings, lambda progress: None)
@@ -85,7 +85,7 @@ class Rig:
         return settings
 
     def watch_capture(self) -> float:
-        """Wait for the end of a snapshot that another process begins; returns the seconds from its registering."""
+        """Wait for the end of a snapshot that another process starts. Returns the seconds from the registration."""
         log = self.settings(self.folder / "capture").log
         worker = ConnectClient(log.connect_url)
         if not wait_until(lambda: worker.exists(log.connector), CAPTURED_LIMIT_S):
@@ -95,7 +95,7 @@ class Rig:
         return time.monotonic() - began
 
     def wait_captured(self) -> None:
-        """Wait until everything that is committed now can be read from the topics. Raises NotRunning."""
+        """Wait until everything committed so far is readable from the topics. Raises NotRunning."""
         log = self.settings(self.folder / "capture").log
         heartbeat = TopicPartition(topic_name(log.topic_prefix, HEARTBEAT), 0)
         with connect(self.dsn) as source, closing(Reader(log)) as reader:
@@ -110,16 +110,16 @@ class Rig:
         raise NotRunning(f"a marker did not come through the log within {CAPTURED_LIMIT_S:.0f} s")
 
     def capture_pids(self) -> list[int | None]:
-        """Of Postgres, Kafka and Connect."""
+        """The processes of Postgres, Kafka and Connect."""
         return [service.pid for service in self.stack.services]
 
     def program(self, name: str, folder: Path, *arguments: str) -> Program:
-        """A module of this package as a process of its own; the DSN is in its environment."""
+        """A module of this package as a process, with the DSN in its environment."""
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         return Program(name, folder, ["-m", *arguments], {"PYTHONPATH": path, DSN_VARIABLE: self.dsn})
 
     def forget(self) -> None:
-        """Free connector, slot, topics and database."""
+        """Remove the connector, slot, topics and database."""
         if (self.folder / "capture").exists():
             forget_capture(self.settings(self.folder / "capture"))
         drop_database(self.stack, self.name)
@@ -130,7 +130,7 @@ def write_project(
 ) -> None:
     """Write the settings of a project whose slot, publication, connector and topics have this name.
 
-    `further` are settings by their section; the DSN goes into a file that nobody else can read.
+    `further` contains settings by section. The DSN goes into a file that only this user can read.
     """
     with open(folder / "dsn", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as secret:
         secret.write(dsn)
@@ -145,24 +145,24 @@ def write_project(
 
 
 def create_database(stack: LocalStack, name: str) -> str:
-    """Make an empty database; returns its DSN."""
+    """Create an empty database. Returns its DSN."""
     with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     return make_conninfo(stack.addresses.dsn, dbname=name)
 
 
 def drop_database(stack: LocalStack, name: str) -> None:
-    """Drop it, whoever is connected."""
+    """Drop the database, even if somebody is connected."""
     with psycopg.connect(stack.addresses.dsn, autocommit=True) as server:
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @contextmanager
 def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool = False) -> Iterator[Rig]:
-    """Start the stack of a state folder (None: one that is gone afterwards), and make a database on it.
+    """Start the stack of a state folder (None: a temporary one), and create a database on it.
 
-    `rows` are those of each large table; with the demo's views the database is the demo's. A stack that was running
-    before is left running.
+    `rows` is the number of rows of each large table. With the demo's views, the database is the demo's. A stack that
+    was already running keeps running.
     """
     with scratch() as folder, LocalStack(state or folder / "stack") as stack:
         name = f"bench_{uuid4().hex[:10]}"
@@ -177,7 +177,7 @@ def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool =
 
 @contextmanager
 def leftovers(*, keep: bool) -> Iterator[ExitStack]:
-    """Clears away at its end what it is given; with `keep` not after an error."""
+    """Clean up at the end what was registered; with `keep`, not after an error."""
     with ExitStack() as made:
         try:
             yield made
@@ -189,7 +189,7 @@ def leftovers(*, keep: bool) -> Iterator[ExitStack]:
 
 @contextmanager
 def scratch(*, keep: bool = False) -> Iterator[Path]:
-    """A temporary folder that Postgres' user can enter; `TMPDIR` says where. With `keep` it stays after an error."""
+    """A temporary folder below `TMPDIR` that Postgres's user can enter. With `keep` it stays after an error."""
     folder = Path(tempfile.mkdtemp(prefix="cdc-views-bench-"))
     folder.chmod(0o755)
     make_shared(folder)

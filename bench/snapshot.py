@@ -1,4 +1,4 @@
-"""How fast mirrors come out of the initial snapshot."""
+"""How fast the initial snapshot becomes mirrors."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from bench.systems import BASELINES
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", default=200_000, show_default=True, help="Of each of the three large tables.")
+@click.option("--rows", default=200_000, show_default=True, help="Rows of each of the three large tables.")
 @command.baseline_option("textbook,deltars")
 @command.stack_options
 def main(rows: int, baselines: list[str], state: Path | None, memory: str) -> None:
     """Measure the initial snapshot: rows of Postgres to rows of mirrors.
 
-    cdc_views starts from nothing by `run --until-caught-up`, which registers the connector: Debezium fills the topics,
-    of which much is read meanwhile, then the mirrors are made. After that the baselines make tables of their own from
-    the full topics, alone on the machine but for the idle services: the text-book job (available now) and the delta-rs
+    cdc_views starts with `run --until-caught-up`, which registers the connector. Debezium fills the topics; much of
+    them is read meanwhile; then the mirrors are completed. Afterwards the baselines fill their own tables from the full
+    topics, alone on the machine except for the idle services: the textbook job (trigger availableNow) and the delta-rs
     loop.
 
     \b
-    debezium_rows_per_s         rows by the seconds from registering the connector to its notification of the end
-    mirror_rows_per_s           rows by the seconds of the epochs, the engine's start not counted, nor what was read
+    debezium_rows_per_s         rows per second, from the connector's registration to its notification of the end
+    mirror_rows_per_s           rows per second of the epochs, without the engine's start and without what was read
                                 before them
-    mirror_rows_with_start_per_s   rows by the seconds from full topics to complete mirrors; of the baselines from
-                                   the start of their process to its end
-    mirrors_after_topics_share  seconds from full topics to complete mirrors by Debezium's seconds
+    mirror_rows_with_start_per_s   rows per second, from full topics to complete mirrors; for a baseline, from the
+                                   start of its process to its end
+    mirrors_after_topics_share  seconds from full topics to complete mirrors, divided by Debezium's seconds
     equal                       every row of every mirror equals Postgres
 
-    baseline_* is the text-book job, deltars_* the delta-rs loop.
+    baseline_* is the textbook job, deltars_* the delta-rs loop.
 
     Example: python -m bench.snapshot --rows 1000000
     """

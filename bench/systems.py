@@ -1,4 +1,4 @@
-"""What is measured, each as a process of its own on the same topics: cdc_views, and the two baselines."""
+"""The measured systems: cdc_views and the two baselines, each a separate process on the same topics."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _EQUAL_LIMIT_S: Final = 120.0
 
 
 class System(ABC):
-    """One way to mirror the topics; `prefix` begins the names of its figures."""
+    """One way to mirror the topics. The names of its figures start with `prefix`."""
 
     name: ClassVar[str]
     prefix: ClassVar[str]
 
     def __init__(self, rig: Rig, label: str = "") -> None:
-        """With a `label` it is another run, from nothing."""
+        """A `label` makes it another run, with empty tables."""
         self._rig = rig
         self._project = rig.project(f"{self.name}{label}")
 
     @property
     def word(self) -> str:
-        """What its latencies are of: mirrors, or whole epochs with their views."""
+        """What its latencies measure: mirrors, or whole epochs with views."""
         return "mirror"
 
     @abstractmethod
@@ -45,19 +45,19 @@ class System(ABC):
 
     @abstractmethod
     def reader_options(self) -> list[str]:
-        """What the reader is to be told of its tables."""
+        """The options that tell the reader where its tables are."""
 
     @abstractmethod
     def reading_s(self) -> float:
-        """How long one that has ended by itself was reading and writing, its start not counted."""
+        """Seconds of reading and writing, without the start, of a process that has ended by itself."""
 
     @abstractmethod
     def _stored(self) -> dict[str, StoredTable]:
-        """The tables as readers see them now."""
+        """The tables as readers currently see them."""
 
     @contextmanager
     def running(self, *, until_end: bool = False) -> Iterator[None]:
-        """Start it, and end it with the block; with `until_end` it ends by itself when it has what is in the topics."""
+        """Start it, and stop it after the block. With `until_end` it ends by itself at the end of the topics."""
         self.program = self._program(until_end)
         self.program.start()
         try:
@@ -66,7 +66,7 @@ class System(ABC):
             self.program.stop()
 
     def wait_end(self) -> None:
-        """Wait for a process that ends by itself. Raises NotRunning if it failed."""
+        """Wait for a process that ends by itself. Raises NotRunning if it fails."""
         pid = self.program.pid
         if not wait_until(lambda: self.program.pid is None, END_LIMIT_S):
             raise NotRunning(f"{self.name} did not end within {END_LIMIT_S:.0f} s")
@@ -74,11 +74,11 @@ class System(ABC):
             raise self._failed("has failed")
 
     def is_equal(self) -> bool:
-        """Whether its tables come to hold what Postgres holds; Postgres is idle, but the system may still be busy."""
+        """Whether its tables become equal to Postgres. Postgres is idle, but the system may still be busy."""
         return wait_until(self._is_equal_now, _EQUAL_LIMIT_S)
 
     def require_running(self) -> None:
-        """Raises NotRunning with the end of its log if it has ended."""
+        """Raise NotRunning with the end of its log if it has ended."""
         if self.program.pid is None:
             raise self._failed("has ended")
 
@@ -90,11 +90,11 @@ class System(ABC):
         return not self._last_differences
 
     def describe_differences(self) -> CheckFailed:
-        """The error that names what was not equal at the last look."""
+        """The error that names the differences found last."""
         return CheckFailed(f"{self.name}: {describe(self._last_differences)}")
 
     def _differences(self) -> list[Difference]:
-        """The rows by which its tables differ from Postgres now. Raises NothingPublished."""
+        """The rows in which its tables differ from Postgres now. Raises NothingPublished."""
         return differences(self._rig.dsn, self._stored())
 
     def _failed(self, what: str) -> NotRunning:
@@ -183,7 +183,7 @@ class Textbook(_Baseline):
 
 
 class DeltaRs(_Baseline):
-    """The loop of delta-rs."""
+    """The delta-rs loop."""
 
     name = "deltars"
     prefix = "deltars_"
@@ -194,7 +194,7 @@ BASELINES: Final[dict[str, type[System]]] = {"textbook": Textbook, "deltars": De
 
 
 def systems(rig: Rig, baselines: Iterable[str], profile: Path | None = None) -> Iterator[System]:
-    """cdc_views, its engine profiled if asked to, and then the named baselines; each is made when its turn comes."""
+    """cdc_views (profiled if wanted), then the named baselines; each is created when its turn comes."""
     yield CdcViews(rig, profile=profile)
     for name in baselines:
         yield BASELINES[name](rig)

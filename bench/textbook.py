@@ -1,9 +1,9 @@
-"""The text-book job: Spark's Structured Streaming over all topics, foreachBatch, one MERGE per table and batch.
+"""The textbook job: Spark Structured Streaming over all topics, foreachBatch, one MERGE per table and batch.
 
     python -m bench.textbook --project FOLDER --out FOLDER [--until-end]
 
-Its session has the settings of the engine's own, its tables have the settings of ours, deletion vectors too. In its
-favour: a batch merges only the tables that it has events of.
+Its session has the engine's settings. Its tables have the settings of ours, including deletion vectors. In its favour:
+a batch merges only the tables that it has events for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.store.warehouse import Warehouse
 
-# Bounds a batch while it catches up; in the steady state no batch comes near it.
+# Limits a batch while the job catches up. In the steady state no batch comes near it.
 MOST_OFFSETS: Final = 200_000
 
 _DELETED: Final = "_deleted"
@@ -43,7 +43,7 @@ class TextbookJob:
             warehouse.create(baseline.spec(table))
 
     def run(self, *, until_end: bool) -> float:
-        """Merge for ever, or up to what is in the topics now; returns the seconds that took."""
+        """Merge for ever, or up to the current end of the topics. Returns the elapsed seconds."""
         began = time.monotonic()
         stream = (
             self._spark.readStream.format("kafka")
@@ -86,7 +86,7 @@ class TextbookJob:
 
 
 def last_rows(table: SourceTable, schema: pa.Schema, events: DataFrame) -> DataFrame:
-    """The rows after the last event of each key, those that are gone by their key alone, marked."""
+    """The rows after the last event of each key. A deleted row has its key only, and a mark."""
     json = {field.name: _json_type(field.type) for field in schema}
     key_fields = ", ".join(f"`{name}` {json[name]}" for name in table.key)
     row_fields = ", ".join(f"`{name}`: {kind}" for name, kind in json.items())
@@ -109,11 +109,11 @@ def last_rows(table: SourceTable, schema: pa.Schema, events: DataFrame) -> DataF
 
 
 def _json_type(kind: pa.DataType) -> str:
-    """What Debezium's JSON has for a column of a mirror; other types the benchmark's tables do not have."""
+    """The JSON type that Debezium writes for a column. The benchmark's tables have no other types."""
     if pa.types.is_list(kind):
         return f"ARRAY<{_json_type(kind.value_type)}>"
     simple = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.bool_(): "BOOLEAN", pa.date32(): "INT"}
-    return simple.get(kind, "STRING")  # texts; decimals and times come as texts too
+    return simple.get(kind, "STRING")  # text; decimals and times are text, too
 
 
 def _value(raw: Column, kind: pa.DataType) -> Column:
@@ -127,11 +127,11 @@ def _value(raw: Column, kind: pa.DataType) -> Column:
 
 
 @click.command()
-@click.option("--project", required=True, type=click.Path(path_type=Path), help="Says where the topics are.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of its Delta tables.")
-@click.option("--until-end", is_flag=True, help="Stop at what is in the topics now.")
+@click.option("--project", required=True, type=click.Path(path_type=Path), help="Project that names the topics.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the Delta tables.")
+@click.option("--until-end", is_flag=True, help="Stop at the current end of the topics.")
 def main(project: Path, out: Path, until_end: bool) -> None:
-    """Mirror the topics of a project by a streaming query that merges."""
+    """Mirror the topics of a project with a streaming query that merges."""
     baseline = Baseline.of(project, out)
     spark = start_session(baseline.settings.engine, [*delta_jars(), *kafka_source_jars()])
     try:

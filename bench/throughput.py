@@ -15,26 +15,26 @@ from bench.observed import Observation, Observer, observer
 from bench.rig import Rig, rig
 from bench.systems import System, systems
 
-# Latency that grows by this share of the time that passes: a load of 100 s would be 5 s behind at its end.
+# Growth of the latency per elapsed second: a load of 100 s would be 5 s behind at its end.
 MOST_SLOPE: Final = 0.05
-# A generator that is this late asks for less than it says.
+# A generator that is this late produces less than the wanted rate.
 MOST_LATE_S: Final = 1.0
 HALVINGS: Final = 2
 
-# Larger transactions where there are more than so many a second, or the machine would only make transactions.
+# Above this rate transactions are larger, otherwise the machine would be busy with transactions alone.
 _MOST_TRANSACTIONS_PER_S: Final = 400
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A rate that was tried."""
+    """One tried rate."""
 
     rate: float
     observation: Observation
 
     @property
     def changes_per_s(self) -> int:
-        """Row changes that were really committed."""
+        """Row changes per second that were really committed."""
         return self.observation.load_changes_per_s
 
     @property
@@ -44,11 +44,11 @@ class Trial:
 
     @property
     def is_sustained(self) -> bool:
-        """Whether the load was what it was to be, and its latency did not grow."""
+        """Whether the load reached its rate and the latency did not grow."""
         return self.slope <= MOST_SLOPE and self.observation.load["late_p99_s"] <= MOST_LATE_S
 
     def as_json(self) -> dict[str, Any]:
-        """For the list of trials."""
+        """An entry of the list of trials."""
         p50 = quantile([sample.latency_s for sample in self.observation.samples], 0.5)
         return {"changes_per_s": self.changes_per_s, "backlog_slope": self.slope, "mirror_p50_s": round(p50, 3),
                 "load_late_p99_s": self.observation.load["late_p99_s"],
@@ -56,28 +56,28 @@ class Trial:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--from", "first", default=1000.0, show_default=True, help="The rate that is tried first.")
-@click.option("--to", "last", default=32_000.0, show_default=True, help="No higher rate is tried.")
-@click.option("--seconds", default=30.0, show_default=True, help="Of each trial's window.")
+@click.option("--from", "first", default=1000.0, show_default=True, help="First rate to try.")
+@click.option("--to", "last", default=32_000.0, show_default=True, help="Highest rate to try.")
+@click.option("--seconds", default=30.0, show_default=True, help="Length of each trial's window.")
 @click.option("--warm-up", default=10.0, show_default=True, help="Seconds of the same load before each window.")
-@click.option("--rows", default=200_000, show_default=True, help="Of each of the three large tables.")
+@click.option("--rows", default=200_000, show_default=True, help="Rows of each of the three large tables.")
 @command.baseline_option("")
 @command.stack_options
 def main(first: float, last: float, seconds: float, warm_up: float, rows: int, baselines: list[str],
          state: Path | None, memory: str) -> None:  # fmt: skip
-    """Measure throughput: the highest rate of row changes without a growing backlog, mirrors alone.
+    """Measure throughput: the highest rate of row changes without a growing backlog, for mirrors only.
 
-    The load is that of `freshness`, open and drawn beforehand; above 2,000 changes a second its transactions are
-    larger. The rate is doubled until the latency of the probes grows by more than 0.05 s per second of load or the
-    generator itself is late, then twice the middle between good and bad is tried. The engine is not started again in
-    between, so upkeep has its share; each trial is drained before the next one.
+    The load is that of `freshness`: open, with times drawn in advance. Above 2,000 changes per second its transactions
+    are larger. The rate is doubled until the latency of the probes grows by more than 0.05 s per second of load, or the
+    generator itself is late. Then the middle between the best and the failed rate is tried, twice. The engine keeps
+    running, so upkeep has its share. Each trial is drained before the next one starts.
 
     \b
-    throughput_changes_per_s   changes really committed per second in the best trial; 0 if the first one failed
-    trials                     every rate that was tried
+    throughput_changes_per_s   really committed changes per second of the best trial; 0 if the first trial failed
+    trials                     all tried rates
     equal                      every row of every mirror equals Postgres, after the last trial
 
-    With --baselines the same for these, one after the other: baseline_* (text-book), deltars_*.
+    With --baselines the same for these, one after the other: baseline_* (textbook job), deltars_*.
 
     Example: python -m bench.throughput --seconds 30
     """
@@ -111,7 +111,7 @@ def _measure(
 
 
 def search(attempt: Callable[[float], Trial], first: float, last: float) -> list[Trial]:
-    """Double the rate until one is not sustained, then look between; all trials, in their order."""
+    """Double the rate until it is not sustained, then search between. Returns all trials in order."""
     trials = [attempt(first)]
     while trials[-1].is_sustained and trials[-1].rate * 2 <= last:
         trials.append(attempt(trials[-1].rate * 2))

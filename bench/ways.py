@@ -1,4 +1,4 @@
-"""What each of the two ways of a commit and of a lookup takes, by its size: where the thresholds of `store` belong."""
+"""The time of a commit and of a lookup on the driver path and on the Spark path, by size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNLIMITED: Final = StoreSettings(direct_rows=2**31, lookup_keys=2**31, driver_r
 
 
 class Way:
-    """A table of its own that is written and read in one way."""
+    """A table that is written and read on one path."""
 
     def __init__(self, name: str, warehouse: Warehouse, commits: str, lookups: str) -> None:
         self.spec = TableSpec(f"by {name}", name, SCHEMA, ("id",))
@@ -39,11 +39,11 @@ class Way:
         self.version = warehouse.create(self.spec)
 
     def go_on_from(self, other: Way) -> None:
-        """Commit to what another way has written to the same table."""
+        """Continue after the versions that the other path has written to the same table."""
         self.version, self._attempts = other.version, other._attempts
 
     def commit(self, changes: Changes) -> None:
-        """Make the next version."""
+        """Commit the next version."""
         stamp = Stamp(1, next(self._attempts), "0/0")
         self.version = self._warehouse.commit(self.spec, self.version, changes, stamp)
 
@@ -52,7 +52,7 @@ class Way:
         return self._warehouse.lookup(self.spec, self.version, keys)
 
     def took_ms(self, step: str, work: Callable[[], object]) -> float:
-        """How long it took, and that it went this way."""
+        """Milliseconds of the work. Fails if another path was used."""
         self._warehouse.ways.taken()
         began = time.monotonic()
         work()
@@ -63,24 +63,26 @@ class Way:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", default=1_000_000, show_default=True, help="Of the tables.")
-@click.option("--commits", default="100,1000,10000,50000,200000,400000", show_default=True, help="Changes of a commit.")
-@click.option("--lookups", default="100,1000,10000,50000,200000", show_default=True, help="Keys of a lookup.")
-@click.option("--samples", default=5, show_default=True, help="For each median.")
+@click.option("--rows", default=1_000_000, show_default=True, help="Rows of the tables.")
+@click.option(
+    "--commits", default="100,1000,10000,50000,200000,400000", show_default=True, help="Sizes of a commit, in changes."
+)
+@click.option("--lookups", default="100,1000,10000,50000,200000", show_default=True, help="Sizes of a lookup, in keys.")
+@click.option("--samples", default=5, show_default=True, help="Samples for each median.")
 @click.option("--memory", default="2g", show_default=True, help="Heap of the Spark driver.")
 def main(rows: int, commits: str, lookups: str, samples: int, memory: str) -> None:
-    """Measure both ways of a commit and of a lookup, in turns, on two tables that are given the same changes.
+    """Measure commits and lookups on the driver path and the Spark path, on two tables with the same changes, in turns.
 
-    One way is the driver's own (a direct commit, an index from key to row), the other Spark's (MERGE, a join). The
-    changes (70 % updates, 20 % inserts, 10 % deletes) and the keys are scattered over the table. Of each size one
-    sample is not counted, in which indexes are built and Spark's code is compiled. There is no upkeep.
+    The driver path is a direct commit and an index from key to row. The Spark path is a MERGE and a join. The changes
+    (70 % updates, 20 % inserts, 10 % deletes) and the keys are scattered over the table. The first sample of each size
+    does not count: it builds indexes and compiles Spark's code. There is no upkeep.
 
     \b
     commit_<changes>_direct_ms, commit_<changes>_spark_ms   medians
     lookup_<keys>_index_ms, lookup_<keys>_spark_ms          medians
-    equal   both lookups found the same rows, and in the end both tables hold the same
+    equal   both lookups found the same rows, and both tables are equal at the end
 
-    The thresholds between the ways are the settings store.direct_rows and store.lookup_keys (docs/settings.md).
+    The thresholds between the paths are the settings store.direct_rows and store.lookup_keys (docs/settings.md).
 
     Example: python -m bench.ways --rows 100000 --commits 100,1000 --lookups 100 --samples 1
     """
@@ -96,10 +98,10 @@ def main(rows: int, commits: str, lookups: str, samples: int, memory: str) -> No
 def measure_ways(
     spark: SparkSession, root: Path, rows: int, commits: Sequence[int], lookups: Sequence[int], samples: int
 ) -> dict[str, Any]:
-    """The figures, of two tables of so many rows below `root`."""
+    """The figures for two tables of `rows` rows below `root`."""
     own = Way("own", Warehouse(root, spark, _UNLIMITED), "direct", "index")
     by_spark = Way("spark", Warehouse(root, spark, _UNLIMITED, allow_direct=False), "spark", "spark")
-    # Only to fill a table one need not wait for Spark.
+    # Filling a table does not need Spark.
     filling = Way("spark", Warehouse(root, spark, _UNLIMITED), "direct", "index")
     for piece in base_rows(rows):
         for way in (own, filling):

@@ -135,7 +135,7 @@ class EventError(CdcViewsError):
 
 
 class BadConfig(BadInput):
-    """A setting is unknown, has the wrong type, or refers to a secret that does not exist."""
+    """A setting is unknown, has the wrong type or value, or refers to a missing secret."""
 
 
 class BadLsn(BadInput):
@@ -147,7 +147,7 @@ class BadView(BadInput):
 
 
 class UnsupportedView(BadView):
-    """A query whose result is not a function of its tables, or has no exact form in Delta."""
+    """A view whose result depends on more than its tables, or has no exact form in Delta."""
 
 
 class ViewCycle(BadView):
@@ -171,11 +171,11 @@ class UnsupportedType(EventError, BadInput):
 
 
 class BadReplay(BadInput):
-    """A rebuild from a position that cannot be replayed from: it does not exist, or the replay would leave a gap."""
+    """A replay from a point that does not exist, or that would leave a gap."""
 
 
 class NotSelfContained(BadReplay):
-    """The log of a table alone does not determine what the table holds."""
+    """The log of a table alone does not contain everything that the table holds."""
 
 
 class UnknownTable(BadInput):
@@ -183,11 +183,11 @@ class UnknownTable(BadInput):
 
 
 class UnknownEvent(BadInput):
-    """An offset in the log whose event is not in quarantine."""
+    """No event with this topic, partition and offset is in quarantine."""
 
 
 class BadRequest(BadInput):
-    """A request that the running engine cannot read, for example because another version wrote it."""
+    """The running engine cannot read a request, for example one of another version."""
 
 
 class BadTable(BadInput):
@@ -215,25 +215,25 @@ class NullNotAllowed(BadChange):
 
 
 class JavaMissing(BadInput):
-    """No Java, or one too old."""
+    """Java is missing or too old."""
 
 
 class SourceUnreachable(BadInput):
-    """Postgres does not answer, or refuses this role."""
+    """Postgres does not answer, or refuses the connection."""
 
 
 class NotRunning(CdcViewsError):
-    """The stack or the engine is not running."""
+    """The stack, the engine or a service does not run."""
 
     exit_status = 3
 
 
 class StackError(CdcViewsError):
-    """A service of the local stack."""
+    """A problem with the local stack."""
 
 
 class DownloadFailed(StackError):
-    """A pinned file could not be downloaded, or does not match its checksum."""
+    """A pinned file could not be downloaded, or has another size or checksum."""
 
     retryable = True
 
@@ -253,13 +253,13 @@ class ServiceKilled(ServiceFailed):
 
 
 class DriverLost(StackError):
-    """The JVM of Spark's driver ended, or was stopped, while the engine was using it."""
+    """The JVM of Spark's driver ended or was stopped while the engine used it."""
 
     retryable = True
 
 
 class LogError(CdcViewsError):
-    """Kafka or Connect."""
+    """A problem with Kafka or Kafka Connect."""
 
 
 class BadEvent(EventError, LogError):
@@ -281,11 +281,11 @@ class MarkerTimeout(LogError):
 
 
 class SequenceRegressed(LogError):
-    """An order below its partition's maximum: the log was written twice or by two connectors."""
+    """An order below the maximum of its partition: the log was written twice, or by two connectors."""
 
 
 class LogDiscontinuity(LogError):
-    """The source or the log does not continue from what is published: it is an earlier state, or another one."""
+    """The source or the log does not continue what is published: it is another one, or an earlier state."""
 
 
 class CutTooLarge(LogError):
@@ -293,7 +293,7 @@ class CutTooLarge(LogError):
 
 
 class LogGap(LogError):
-    """The engine was behind for so long that records it needs may have been compacted away."""
+    """The engine was behind for so long that needed records may be compacted away."""
 
 
 class OffsetCompacted(LogError):
@@ -317,11 +317,11 @@ class RowsLost(LogError):
 
 
 class SchemaChanged(CdcViewsError):
-    """DDL on a captured table that cannot be applied; its mirror stays as it was before."""
+    """DDL on a captured table. The last epoch is the one before it."""
 
 
 class TableTruncated(CdcViewsError):
-    """TRUNCATE of a captured table; its mirror stays as it was before."""
+    """TRUNCATE of a captured table. The last epoch is the one before it."""
 
 
 class UnresolvedToast(EventError):
@@ -345,11 +345,11 @@ class UnresolvedToast(EventError):
 
 
 class WrongReplicaIdentity(UnresolvedToast):
-    """An event that Postgres does not write with REPLICA IDENTITY FULL, which the table had at the start."""
+    """An event shows that the REPLICA IDENTITY of its table is no longer FULL."""
 
 
 class StoreError(CdcViewsError):
-    """Delta tables and the control log."""
+    """A problem with the Delta tables or the control log."""
 
 
 class Fenced(StoreError):
@@ -369,19 +369,19 @@ class RebuildRunning(StoreError):
 
 
 class ResetUnfinished(StoreError):
-    """A reset was begun, and nothing of the new generation is published yet."""
+    """A reset has started, and nothing of the new generation is published yet."""
 
 
 class ForeignCommit(StoreError):
-    """Somebody else has written to one of our tables."""
+    """Another program has written to a table of the warehouse."""
 
 
 class WrongFeatures(StoreError):
-    """A table has a protocol feature that it must not have."""
+    """A Delta table has a protocol feature that it must not have."""
 
 
 class WarehouseUnusable(StoreError):
-    """The operating system refuses a file or folder of the warehouse: `path`, and the error number `errno`."""
+    """The operating system refuses a file or folder of the warehouse at `path`, with error number `errno`."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, path: str | None = None, errno: int | None = None
@@ -396,11 +396,11 @@ class DiskFull(WarehouseUnusable):
 
 
 class MirrorFailed(CdcViewsError):
-    """An unexpected error while the changes of one table were decoded or committed; the message names the table."""
+    """An unexpected error while the changes of one table were decoded or committed."""
 
 
 class RequestFailed(CdcViewsError):
-    """An unexpected error while the engine served a request: the engine has to start again, and can."""
+    """An unexpected error while the engine served a request. The engine starts again."""
 
 
 class NothingPublished(CdcViewsError):
@@ -410,15 +410,15 @@ class NothingPublished(CdcViewsError):
 
 
 class UnknownView(BadInput):
-    """A name that the published epoch does not have."""
+    """A table or view that the published epoch does not have."""
 
 
 class ViewFailed(CdcViewsError):
-    """A view whose query failed; the message says since when."""
+    """A view whose query failed. The message says since when."""
 
 
 class KeyNotUnique(ViewFailed):
-    """Two rows of a view have the same values in `key`, the columns that were proven to identify a row."""
+    """Two rows of a view have the same values in `key`, the columns that should identify a row."""
 
     def __init__(self, message: str, *, hint: str | None = None, key: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)

@@ -1,6 +1,7 @@
-"""Expressions that Spark and Postgres answer differently, by the difference of cdc_views/plan/dialect.py.
+"""Expressions for which Spark and Postgres give different answers, by the differences of cdc_views/plan/dialect.py.
 
-tests/spark/test_dialect.py asks both engines; docs/dialect.md is made of these cases (tests/unit/test_dialect_page.py).
+tests/spark/test_dialect.py asks both engines. docs/dialect.md is generated from these cases
+(tests/unit/test_dialect_page.py).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Case:
-    """`postgres` and `spark` look alike and differ.
+    """`postgres` and `spark` look alike, and give different answers.
 
-    `in_spark` gives in Spark what `postgres` gives, `in_postgres` gives in Postgres what `spark` gives.
+    `in_spark` gives in Spark the answer of `postgres`; `in_postgres` gives in Postgres the answer of `spark`.
     """
 
     difference: str
@@ -84,7 +85,7 @@ CASES: Final = (
          "element_at(sort_array(array(2, NULL, 1)), 1)", "element_at(array_sort(array(2, NULL, 1)), 1)"),
 )  # fmt: skip
 
-# What is often taken for a difference and is none: both engines give the same for the same text.
+# Often thought to differ, but both engines give the same answer for the same text.
 SAME: Final = (
     "-7 % 3", "mod(-7, 3)", "greatest(1, NULL)", "least(NULL, 2)", "'a' || NULL", "round(2.5)", "round(-2.5)",
     "'abc' LIKE 'a%'", "'a%c' LIKE 'a\\%c'", "nullif(1, 1)", "coalesce(NULL, 2)",

@@ -1,7 +1,8 @@
-"""Everything that can go wrong, at random and under load, and every published version held against Postgres.
+"""Random faults under load, with every published version compared with Postgres.
 
-`python -m bench.soak --minutes 60 --seed 1`. One run is a row of rounds (round.py). Each begins with nothing but
-a database under load: connector, snapshot, engine. Then faults come one after the other (faults.py), until all of
-it has recovered; the oracle judges every version; and at last the log is damaged, and the engine has to say so
-(alarms.py).
+    python -m bench.soak --minutes 60 --seed 1
+
+A run is a series of rounds (round.py). A round starts with a database under load, then starts the connector, the
+snapshot and the engine. Faults follow one after the other (faults.py), each until everything has recovered. The oracle
+judges every version. At the end of the round the log is damaged, and the engine must report it (alarms.py).
 """

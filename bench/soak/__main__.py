@@ -1,4 +1,4 @@
-"""`python -m bench.soak`: the goals on two cores are in bench/README.md."""
+"""`python -m bench.soak`. bench/method.md has the goals on two cores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def measure(
     at_least_once: bool,
     keep: bool,
 ) -> Mapping[str, Any]:
-    """Rounds until the time is over, or so many `versions` were checked."""
+    """Run rounds until the time is over, or until `versions` versions are checked."""
     tally, random, began = Tally(), Random(seed), time.monotonic()
     damages = _shuffled(random)
 
@@ -62,7 +62,7 @@ def measure(
 
 @contextmanager
 def _stack(state: Path, at_least_once: bool) -> Iterator[tuple[LocalStack, Mapping[str, Proxy]]]:
-    """The services, and the networks to two of them by their names. Connect has none: only we ask it."""
+    """The services, and the relays before two of them, by name. Connect has none: only this program calls it."""
     ports = choose_ports(state, {})
     target = free_port(exclude=ports.values())
     of_worker = {"exactly.once.source.support": "disabled"} if at_least_once else {}
@@ -103,25 +103,25 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
 
 
 def _quantile_s(times_s: Sequence[float], part: float) -> float | None:
-    """None where an error came before there was anything to be timed."""
+    """A quantile; None if there was an error before anything could be timed."""
     return round(quantile(times_s, part), 1) if times_s else None
 
 
 @click.command()
-@click.option("--minutes", default=60.0, show_default=True, help="For how long.")
-@click.option("--versions", type=int, help="End sooner, when so many versions are checked.")
-@click.option("--round-minutes", default=12.0, show_default=True, help="How long a round has faults.")
-@click.option("--rate", default=20.0, show_default=True, help="Transactions a second.")
+@click.option("--minutes", default=60.0, show_default=True, help="Length of the run.")
+@click.option("--versions", type=int, help="End earlier, when this many versions are checked.")
+@click.option("--round-minutes", default=12.0, show_default=True, help="Length of the faults in a round.")
+@click.option("--rate", default=20.0, show_default=True, help="Transactions per second.")
 @click.option("--pause", default=1.0, show_default=True, help="Seconds from one fault to the next, on average.")
-@click.option("--seed", default=1, show_default=True, help="Of faults, their times, and the load.")
-@click.option("--at-least-once", is_flag=True, help="Have a worker without exactly-once support.")
-@click.option("--keep", is_flag=True, help="After an error leave everything as it is, to be looked at.")
+@click.option("--seed", default=1, show_default=True, help="Seed for the faults, their times, and the load.")
+@click.option("--at-least-once", is_flag=True, help="Use a Connect worker without exactly-once support.")
+@click.option("--keep", is_flag=True, help="After an error, leave everything for inspection.")
 @click.option("--memory", default="1g", show_default=True, help="Heap of the engine's Spark driver.")
 def main(
     minutes: float, versions: int | None, round_minutes: float, rate: float, pause: float, seed: int,
     at_least_once: bool, keep: bool, memory: str,
 ) -> None:  # fmt: skip
-    """Faults at random under load, every published version compared with Postgres."""
+    """Run random faults under load, and compare every published version with Postgres."""
     options = {"minutes": minutes, "versions": versions, "round_minutes": round_minutes, "rate": rate, "pause": pause,
                "seed": seed, "at_least_once": at_least_once}  # fmt: skip
     command.tell(f"seed {seed}")

@@ -1,4 +1,4 @@
-"""Damage to the log, or to a table: nothing of it may be published, and the engine has to say what was found."""
+"""Damage to the log or to a table. None of it may be published, and the engine must report what it found."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LET_GO_S: Final = 60.0
 
 @dataclass(frozen=True)
 class Damage:
-    """`do` returns when the damage is done; `errors` are the names under which it may be told.
+    """`do` returns when the damage is done. `errors` are the names of the errors that may report it.
 
-    With a `table` it stops that table, and the others go on; without one it ends the engine. After one of the schema
-    the oracle, which follows no DDL, can be asked no more.
+    Damage with a `table` stops that table, and the others go on. Without one it ends the engine. After damage to the
+    schema the oracle cannot be asked any more, since it does not follow DDL.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Damage:
 
 def _add_partitions(world: World) -> None:
     topic = topic_name(world.settings.log.topic_prefix, ORDERS)
-    admin = admin_client(world.settings.log)  # what it has promised goes with it
+    admin = admin_client(world.settings.log)  # kept in a variable, since its futures need it
     [added] = admin.create_partitions([NewPartitions(topic, 7)]).values()
     added.result()
 
 
-def _make_topics_anew(world: World) -> None:
+def _recreate_topics(world: World) -> None:
     log, tables = world.settings.log, world.settings.source.tables
     delete_topics(log, tables)
     ensure_topics(log, tables)
@@ -57,7 +57,7 @@ def _drop_slot(world: World) -> None:
         drop_slot(source, world.name, limit_s=LET_GO_S)
 
 
-def _begin_again(world: World) -> None:
+def _recreate_connector(world: World) -> None:
     worker = ConnectClient(world.settings.log.connect_url)
     worker.delete_connector(world.name)
     with connect(world.dsn) as source:
@@ -93,9 +93,11 @@ def _stop_connector(world: World) -> None:
 
 DAMAGES: Final = (
     Damage("partitions_added", frozenset({"TopicChanged"}), _add_partitions),
-    Damage("topics_made_anew", frozenset({"TopicChanged"}), _make_topics_anew),
+    Damage("topics_recreated", frozenset({"TopicChanged"}), _recreate_topics),
     Damage("slot_dropped", frozenset({"SlotChanged"}), _drop_slot),
-    Damage("connector_begun_again", frozenset({"SlotChanged", "LogDiscontinuity", "SequenceRegressed"}), _begin_again),
+    Damage(
+        "connector_recreated", frozenset({"SlotChanged", "LogDiscontinuity", "SequenceRegressed"}), _recreate_connector
+    ),
     Damage("table_truncated", frozenset({"TableTruncated"}), _truncate, "public.items"),
     *(
         Damage(name, frozenset({"SchemaChanged"}), _altered(*statements), f"public.{table}", is_of_schema=True)

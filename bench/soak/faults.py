@@ -1,6 +1,6 @@
-"""Faults from which everything has to recover by itself.
+"""Faults from which everything must recover by itself.
 
-Services and the engine are killed or stopped, networks fail, and a DBA does what changes no row.
+Services and the engine are killed or stopped, networks fail, and a DBA makes changes that change no row.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cdc_views.stack.service import Service
 
 NETWORKS: Final = ("postgres", "kafka")
 MODES: Final[tuple[Mode, ...]] = ("cut", "held", "half_open", "slow")
-STOPPED_S: Final = (1.0, 8.0)  # how long something is stopped, or a network held up
+STOPPED_S: Final = (1.0, 8.0)  # how long a process is stopped, or a network is held
 
-# Points of an engine that goes on from what another has left, and then runs.
+# Fault points of an engine that continues after another one, and then runs.
 POINTS: Final = (
     "takeover.after_record", "takeover.after_fence", "recovery.after_intent", "epoch.after_cut", "epoch.after_intent",
     "mirrors.after_first_commit", "epoch.after_mirrors", "views.after_first_commit", "epoch.before_publish",
@@ -34,7 +34,7 @@ POINTS: Final = (
     "upkeep.after_first_log_file", "upkeep.after_first_removed_file", "upkeep.after_control_file",
 )  # fmt: skip
 
-# What DBAs and other projects do to captured tables that changes neither rows nor events.
+# Changes to captured tables by DBAs and other projects that change neither rows nor events.
 HARMLESS: Final[Sequence[Sequence[LiteralString]]] = (
     ["CREATE INDEX ON orders (account_id)", "COMMENT ON TABLE orders IS 'indexed'", "ANALYZE orders"],
     ["ALTER TABLE notes ALTER body SET STATISTICS 50", "ALTER TABLE items ALTER price SET DEFAULT 1"],
@@ -49,10 +49,10 @@ Fire = Callable[[World, Random], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """`fire` returns once the fault is over, as far as an operator or a supervisor sees to it.
+    """`fire` returns when the fault is over, as far as an operator or a supervisor handles it.
 
-    A `kill` counts if there was something to lose at that moment. Raises FaultNotReached if it did not come about.
-    A twofold one is followed by another kill later, if its point is reached.
+    A `kill` counts if there was something to lose at that moment. Raises FaultNotReached if it did not happen. A
+    twofold kill is followed by another one later, if its point is reached.
     """
 
     name: str
@@ -75,7 +75,7 @@ def _kill_jvm(world: World, random: Random) -> None:
 
 
 def _kill_at_point(world: World, random: Random) -> None:
-    """Kill it, and let the next one kill itself at a point: two crashes, and the second may come much later."""
+    """Kill the engine, and let the next one kill itself at a point: two crashes, the second perhaps much later."""
     _kill_engine(world, random)
     world.start_engine(f"{random.choice(POINTS)}:kill@{random.choice((1, 1, 2, 5))}")
 
@@ -123,7 +123,7 @@ def _network(target: str, mode: Mode) -> Fault:
 
 
 def _running(what: Program | Service) -> int:
-    """Its pid. Raises FaultNotReached if it does not run."""
+    """The pid of a process. Raises FaultNotReached if it does not run."""
     pid = what.pid
     if pid is None:
         raise FaultNotReached(f"{what.name} was not running")
@@ -131,7 +131,7 @@ def _running(what: Program | Service) -> int:
 
 
 def _family(of: Callable[[World], Program | Service]) -> Callable[[World], Sequence[int]]:
-    """It, and all that it has started."""
+    """A process, and all that it has started."""
     return lambda world: process.family(_running(of(world)))
 
 
@@ -185,7 +185,7 @@ FAULTS: Final = (
     Fault("harmless_ddl", "ddl", _harmless_ddl),
 )
 
-# Eight of ten are kills: they are what an engine loses most by.
+# Eight of ten faults are kills, because an engine loses most by them.
 _SHARES: Final = {"kill": 16, "stop": 1, "network": 1, "ddl": 2}
 _COUNTS: Final = Counter(fault.kind for fault in FAULTS)
 WEIGHTS: Final = tuple(_SHARES[fault.kind] / _COUNTS[fault.kind] for fault in FAULTS)

@@ -1,4 +1,4 @@
-"""Transactions without end, and what is known of each: committed for certain up to a number."""
+"""Endless transactions, and for each writer the number up to which they are certainly committed."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _LONG_EVERY: Final = 300
 _LONG_S: Final = 1.5
 _EVERYWHERE_EVERY: Final = 100
 _BURST_EVERY: Final = 700
-_BURST: Final = 150  # transactions, one right after the other
+_BURST: Final = 150  # transactions without a pause
 
 Connection = psycopg.Connection[Any]
 
 
 class Load:
-    """Writers until `stop`. `rate` is transactions a second, of all of them."""
+    """Writers that run until `stop`. `rate` is the transactions per second of all of them."""
 
     def __init__(self, dsn: str, rate: float, seed: int) -> None:
         self._writers = [_Writer(dsn, number, rate / WRITERS, Random(f"{seed}/{number}")) for number in range(WRITERS)]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the writers."""
         for writer in self._writers:
             writer.start()
 
     def committed(self) -> dict[int, int]:
-        """By writer: the last transaction of which Postgres has said that it is committed."""
+        """By writer: the last transaction whose commit Postgres has confirmed."""
         return {writer.number: writer.committed for writer in self._writers}
 
     def stop(self) -> None:
-        """End after the transactions that are under way; raises what a writer has failed with."""
+        """End after the running transactions. Raises the error of a failed writer."""
         for writer in self._writers:
             writer.stopped.set()
         for writer in self._writers:
@@ -77,12 +77,12 @@ class _Writer(threading.Thread):
                 with suppress(psycopg.OperationalError, psycopg.InterfaceError), connect(self._dsn) as connection:
                     self._write(connection)
                 time.sleep(_AWAY_S)
-        except BaseException as error:  # told by stop, in the main thread
+        except BaseException as error:  # raised again by stop, in the main thread
             self.failure = error
 
     def _write(self, connection: Connection) -> None:
         connection.execute("INSERT INTO clock VALUES (%s, 0) ON CONFLICT DO NOTHING", (self.number,))
-        # A connection that was lost in a commit leaves open whether it was made.
+        # If the connection is lost during a commit, its outcome is unknown.
         row: Any = connection.execute("SELECT n FROM clock WHERE writer = %s", (self.number,)).fetchone()
         self.committed = row[0]
         while not self.stopped.is_set():
@@ -132,7 +132,7 @@ def _note(connection: Connection, random: Random) -> None:
     body = "SELECT string_agg(md5(%s::text || h), '') FROM generate_series(1, 128) h"
     connection.execute(
         *random.choice([
-            ("UPDATE notes SET seen = seen + 1 WHERE id = %s", (key,)),  # leaves what is stored out of line
+            ("UPDATE notes SET seen = seen + 1 WHERE id = %s", (key,)),  # does not change the out-of-line value
             ("UPDATE notes SET seen = seen + 1 WHERE id = %s", (key,)),
             (f"INSERT INTO notes VALUES (%s, ({body}), 0) ON CONFLICT (id) DO UPDATE SET body = EXCLUDED.body",
              (key, random.random())),
@@ -160,14 +160,14 @@ def _insert_many(connection: Connection, random: Random) -> None:
 def _change_all_tables(connection: Connection, random: Random) -> None:
     for change in (_transfer, _item, _note, _order):
         change(connection, random)
-    _put_on(range(1, SHELVES + 1), connection, random)
+    _stock_shelves(range(1, SHELVES + 1), connection, random)
 
 
 def _shelf(connection: Connection, random: Random) -> None:
-    _put_on(random.sample(range(1, SHELVES + 1), SHELVES_AT_ONCE), connection, random)
+    _stock_shelves(random.sample(range(1, SHELVES + 1), SHELVES_AT_ONCE), connection, random)
 
 
-def _put_on(shelves: Iterable[int], connection: Connection, random: Random) -> None:
+def _stock_shelves(shelves: Iterable[int], connection: Connection, random: Random) -> None:
     for shelf in shelves:
         row, delete, put = random.randint(1, 120), f"DELETE FROM shelf_{shelf}", f"INSERT INTO shelf_{shelf}"
         if random.random() < 0.2:

@@ -1,4 +1,4 @@
-"""A network that can fail: a relay of TCP connections, which cuts, holds up, half-opens or delays them."""
+"""A network that can fail: a relay for TCP connections that cuts, holds, half-opens or delays them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NO_FAREWELL: Final = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Relays `port`, which it chooses, to `target`. Use as a context manager.
+    """Relays a free `port` to `target`. Use it as a context manager.
 
-    Its mode is `open`; `cut`: connections are reset, and new ones too; `held`: they stay, and nothing goes through;
-    `half_open`: what clients send arrives, what they are answered is lost, and at the end the connections are reset;
-    `slow`: every piece comes DELAY_S seconds late.
+    Modes: `open`; `cut`: existing and new connections are reset; `held`: connections stay, but nothing passes;
+    `half_open`: what clients send arrives, the answers are lost, and at the end the connections are reset; `slow`:
+    every piece arrives DELAY_S seconds late.
     """
 
     def __init__(self, target: int) -> None:
@@ -48,7 +48,7 @@ class Proxy:
         self._loop.close()
 
     def set(self, mode: Mode) -> int:
-        """Be in this mode from now on; returns how many connections there are."""
+        """Switch to this mode. Returns the number of connections."""
         return int(self._wait(self._set(mode)))
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -86,7 +86,7 @@ class Proxy:
                 self._open -= ends
                 there_writer.transport.abort()
         except OSError:
-            pass  # the server is away, or one side has reset the connection
+            pass  # the server is down, or one side has reset the connection
         finally:
             writer.transport.abort()
             self._tasks.discard(task)
@@ -108,6 +108,6 @@ class Proxy:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close without a farewell: the peer is told that the connection was reset."""
+    """Close with a reset instead of a normal shutdown."""
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_FAREWELL)
     writer.transport.abort()

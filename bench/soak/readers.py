@@ -1,4 +1,4 @@
-"""A reader that never stops: it pins an epoch, the newest or one of before, and reads all of its tables."""
+"""A reader that never stops: it pins the newest or an earlier epoch, and reads all of its tables."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cdc_views.errors import NothingPublished
 from cdc_views.store.control import PUBLISHING, ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
 
-OLDER: Final = 100  # how many epochs back; upkeep keeps more
-_REST: Final = 9  # times as long as a reading took: more readers would take the processor from the engine
+OLDER: Final = 100  # number of epochs back; upkeep keeps more
+_REST: Final = 9  # times the duration of a read; more readers would take CPU from the engine
 _LEAST_REST_S: Final = 0.1
 
 
 class PinnedReader(threading.Thread):
-    """Reads inside of a block; `broken` are epochs whose bank has another total, `failures` what could not be read."""
+    """Reads while a block runs. `broken`: epochs with another total of the bank. `failures`: what could not be read."""
 
     def __init__(self, warehouse: Path, seed: int) -> None:
         super().__init__(name="reader", daemon=True)
@@ -50,7 +50,7 @@ class PinnedReader(threading.Thread):
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End after the reading that is under way."""
+        """End after the current read."""
         self._stopped.set()
         self.join()
 

@@ -1,4 +1,4 @@
-"""One round: a history from its snapshot to its end by damage, and what came of it."""
+"""One round: a history from the snapshot to the final damage, and its results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST_EPOCH_LIMIT_S: Final = 240.0
 RECOVERY_LIMIT_S: Final = 180.0
 ALARM_LIMIT_S: Final = 120.0
 
-# Of each view, in Postgres' SQL and in another way than the view's.
+# A query for each view, in Postgres's SQL, and written in another way than the view.
 QUESTIONS: Final = {
     "bank": "SELECT sum(balance) AS total FROM (TABLE accounts UNION ALL TABLE savings) both_kinds",
     "spending": """-- key: account_id
@@ -39,7 +39,7 @@ ON o.account_id = a.id""",
 
 @dataclass
 class Tally:
-    """What all rounds have come to; times in seconds."""
+    """The results of all rounds; times in seconds."""
 
     versions: int = 0
     epochs: int = 0
@@ -54,10 +54,10 @@ class Tally:
 
 
 class Round:
-    """Raises CheckFailed if the engine ends with what no fault explains, NotRunning if something does not recover."""
+    """One round. Raises CheckFailed for an error without a fault, NotRunning if something does not recover."""
 
     def __init__(self, world: World, random: Random, rate: float, pause_s: float, tally: Tally) -> None:
-        """`pause_s` is from one fault to the next, on average; `rate` is transactions a second."""
+        """`pause_s` is the average time from one fault to the next; `rate` is in transactions per second."""
         self._world = world
         self._random = random
         self._rate = rate
@@ -65,7 +65,7 @@ class Round:
         self._tally = tally
 
     def run(self, is_over: Callable[[int], bool], until_s: float, damage: Damage) -> None:
-        """Faults until this time (of `time.monotonic()`), or until enough versions were checked; then the damage."""
+        """Run faults until a time of `time.monotonic()`, or until enough versions are checked. Then do the damage."""
         world, seed = self._world, self._random.randrange(1_000_000)
         with WalOracle(world.dsn, [f"public.{table}" for table in TABLES]) as oracle:
             check = EpochCheck(oracle, world.warehouse, QUESTIONS)
@@ -108,12 +108,12 @@ class Round:
             tell(f"{fault.name} did not come about: {error.message}")
             return
         self._tally.fired[fault.name] += 1
-        # Whatever was published meanwhile is there: if it is behind what had been committed, there were unread events.
+        # Everything published meanwhile is visible. If it is behind the earlier commits, there were unread events.
         if fault.kind == "kill" and (had_intent or is_behind(world.clock(), committed)):
             self._tally.kills += 1
         after = load.committed()
         world.wait(lambda: is_beyond(world.clock(), after), RECOVERY_LIMIT_S, f"an epoch after {fault.name}")
-        # An engine that was killed at a point of its next start had two faults: the second begins there.
+        # An engine that was killed at a point of its next start had two faults. The second one starts there.
         if fault.is_twofold:
             self._tally.kills += world.killed_in_epoch - killed_before
         took_s = time.monotonic() - max(began, world.killed_at_s)
@@ -147,7 +147,7 @@ class Round:
         tell(f"{damage.name}: {error} after {took_s:.1f} s")
 
     def _check(self, check: EpochCheck, stopped: str | None = None) -> None:
-        """Judge what was published since the last time; of a table that is stopped nobody reads anything."""
+        """Judge what was published since the last call. Nobody reads a stopped table."""
         found = (each for each in check.differences() if (each.table, each.difference.kind) != (stopped, "failed"))
         self._tally.wrong += map(str, found)
         tell(f"{check.epochs} epochs, {check.versions} versions checked, {len(self._tally.wrong)} wrong")

@@ -1,4 +1,4 @@
-"""What the faults happen to: the services, a database under load, and an engine that is started again when it ends."""
+"""The target of the faults: services, a database under load, and an engine that is restarted when it ends."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ GROUP BY a.id, a.balance;
 }
 BANK_TOTAL: Final = 40_000
 
-# What an engine may end with while a service that it needs is away; its supervisor starts it again.
+# Errors with which an engine may end while a service is down. Its supervisor starts it again.
 PASSING: Final = frozenset(error.__name__ for error in (*AWAY, WarehouseLocked, ServiceKilled))
 
-_POLL_S: Final = 0.2  # what we take of the processor, the engine lacks
+_POLL_S: Final = 0.2  # not shorter: this loop takes CPU from the engine
 _ERROR: Final = re.compile(r"^(\w+): ", re.MULTILINE)
 _KNOWN: Final = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
 
 
 class World:
-    """A round's: database, slot, topics and warehouse of its own."""
+    """The world of one round: its own database, slot, topics and warehouse."""
 
     def __init__(
         self, stack: LocalStack, networks: Mapping[str, Proxy], folder: Path, memory: str, leftovers: ExitStack
@@ -73,20 +73,20 @@ class World:
         self._started_at = 0
         self._pid: int | None = None
         self._is_supervised = False
-        self.killed_at_s = 0.0  # of `time.monotonic()`: when the engine was last found killed
-        self.killed_in_epoch = 0  # how often it was found so with an epoch begun and not published
+        self.killed_at_s = 0.0  # when the engine was last found killed, in `time.monotonic()`
+        self.killed_in_epoch = 0  # how often it was found killed with an open epoch
         self._clock: tuple[TableVersion, dict[int, int]] | None = None
         self.dsn = create_database(stack, self.name)
         leftovers.callback(self._forget)
         with connect(self.dsn) as source:
             source.execute(f"SET soak.shelves = {SHELVES}".encode())
             source.execute(SCHEMA.read_text().encode())
-        self._make_project()
+        self._create_project()
         self.settings: Settings = load_settings(self.folder)
         fix(self.settings)
         self.engine: Program = engine(self.folder)
 
-    def _make_project(self) -> None:
+    def _create_project(self) -> None:
         self.folder.mkdir()
         (self.folder / "views").mkdir()
         for name, text in VIEWS.items():
@@ -96,17 +96,17 @@ class World:
             self.folder, dsn, self.stack.addresses, self.name, [f"public.{table}" for table in TABLES],
             log={"transaction_timeout_ms": 5000, **self._of_worker},
             engine={"driver_memory": self._memory, "spark_conf": {**SHORT_LIVED, **INTERPRETED}},
-            # Everything that upkeep removes is removed within the run.
+            # Short enough for everything to be removed by upkeep within the run.
             upkeep={"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
         )  # fmt: skip
 
     @property
     def warehouse(self) -> Path:
-        """The folder of the tables."""
+        """The folder of the Delta tables."""
         return self.settings.warehouse
 
     def start_engine(self, fault: str | None = None) -> None:
-        """Start it, and again whenever it ends, until `let_end`; `fault` arms a fault point for this once."""
+        """Start the engine, and restart it until `let_end`. `fault` arms a fault point for this start only."""
         self._is_supervised = True
         self._started_at = self.engine.log_file.stat().st_size if self.engine.log_file.exists() else 0
         armed = self.engine if fault is None else engine(self.folder, {faults.VARIABLE: fault})
@@ -114,16 +114,16 @@ class World:
         self._pid = armed.pid
 
     def stop_engine(self) -> None:
-        """Let it go."""
+        """Stop the engine, and do not restart it."""
         self._is_supervised = False
         self.engine.stop()
 
     def let_end(self) -> None:
-        """Do not start it again."""
+        """Do not restart the engine any more."""
         self._is_supervised = False
 
     def error(self) -> str | None:
-        """The name of the error that the engine has ended with, or `killed`; None while it runs."""
+        """The name of the error with which the engine ended, or `killed`; None while it runs."""
         if self.engine.pid is not None:
             return None
         assert self._pid is not None
@@ -138,7 +138,7 @@ class World:
         return names[-1] if names else "nothing"
 
     def supervise(self) -> None:
-        """Start the engine if it has ended. Raises CheckFailed if it says what nothing here can be the reason of."""
+        """Start the engine if it has ended. Raises CheckFailed for an error that nothing here can cause."""
         if not self._is_supervised or (error := self.error()) is None:
             return
         self.ended[error] += 1
@@ -167,30 +167,30 @@ class World:
             )
 
     def pause(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let this time pass."""
         until = time.monotonic() + seconds
         self.wait(lambda: time.monotonic() >= until, seconds + 60, "the end of a pause")
 
     def restart(self, service: Service) -> None:
-        """Start a service that has ended."""
+        """Restart a service that has ended."""
         for _ in service.starting():
             self.supervise()
             time.sleep(_POLL_S)
 
     def published(self) -> ControlRecord | None:
-        """What readers see; None before the first epoch."""
+        """The record that readers see; None before the first epoch."""
         try:
             return last_published(self.warehouse)
         except NothingPublished:
             return None
 
     def stopped(self) -> dict[TableName, str]:
-        """The tables that are stopped in what readers see, and by which error."""
+        """The stopped tables in the published epoch, with their errors."""
         record = self.published()
         return {} if record is None else {name: why.error for name, why in stopped_in(record.detail).items()}
 
     def clock(self) -> dict[int, int]:
-        """By writer: the last of its transactions that is published."""
+        """By writer: its last published transaction."""
         record = self.published()
         if record is None:
             return {}
@@ -201,13 +201,13 @@ class World:
         return self._clock[1]
 
     def has_open_intent(self) -> bool:
-        """Whether an epoch is begun and not published."""
+        """Whether an epoch has been started and not published."""
         kinds = (each.kind for each in reversed(read_control(self.warehouse)))
         return next((kind for kind in kinds if kind in ("intent", "publish", "abandon")), None) == "intent"
 
     @contextmanager
     def under_load(self, rate: float, seed: int) -> Iterator[Load]:
-        """Writers, while the block runs."""
+        """Run writers while the block runs."""
         load = Load(self.dsn, rate, seed)
         load.start()
         try:
@@ -218,7 +218,7 @@ class World:
     def _forget(self) -> None:
         try:
             forget_capture(self.settings)
-        except NotRunning as error:  # why, is what ended the round
+        except NotRunning as error:  # the reason is the error that ended the round
             tell(f"what was captured stays: {error.message}")
             return
         drop_database(self.stack, self.name)
@@ -226,10 +226,10 @@ class World:
 
 
 def is_beyond(clock: Mapping[int, int], committed: Mapping[int, int]) -> bool:
-    """Whether of every writer something later than these transactions is published."""
+    """Whether a later transaction of every writer is published."""
     return all(clock.get(writer, 0) > n for writer, n in committed.items())
 
 
 def is_behind(clock: Mapping[int, int], committed: Mapping[int, int]) -> bool:
-    """Whether of some writer not all of these transactions are published."""
+    """Whether some of these transactions are not published."""
     return any(clock.get(writer, 0) < n for writer, n in committed.items())

@@ -1,1 +1,1 @@
-"""The demo: a small social shop and a bank, followed by the whole system and checked against Postgres."""
+"""The demo: a small social shop and a bank, mirrored by the whole system and checked against Postgres."""

@@ -1,6 +1,6 @@
-"""`./scripts/demo`: the whole system on this machine, followed for about a minute, then checked.
+"""`./scripts/demo`: run the whole system on this machine for about a minute, then check the result.
 
-The last line of stdout says that every table and view equals Postgres; the exit status is 0 only then.
+The last line of stdout says that every table and view equals Postgres. Only then is the exit status 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The bank's total at every epoch that anyone could read: one number, always the same.
+"""The total of the bank at every published epoch: always the same number.
 
-A transfer changes two tables in one transaction. An epoch that held half of one would show another total,
-whatever happened to the view, so the mirrors are summed too.
+A transfer changes two tables in one transaction. An epoch with half of a transfer would have another total. The
+mirrors are summed, too, so this does not depend on the view.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class EpochRecord(Protocol):
 def bank_totals(root: Path, records: Iterable[EpochRecord], read: Read = read_table) -> list[tuple[int, Decimal]]:
     """Read the total at every published epoch.
 
-    Returns (epoch, total) pairs. Raises CheckFailed, naming the epoch, if the view has not exactly one row,
-    if it is not the sum of its mirrors, or if it is not what it was in the first epoch.
+    Returns (epoch, total) pairs. Raises CheckFailed with the epoch if the view does not have exactly one row, does not
+    equal the sum of its mirrors, or differs from the first epoch.
     """
     states = _States(root, read)
     totals: list[tuple[int, Decimal]] = []
@@ -58,7 +58,7 @@ def bank_totals(root: Path, records: Iterable[EpochRecord], read: Read = read_ta
 
 
 class _States:
-    """Reads each version once: an epoch that does not touch a table has the version of the one before."""
+    """Reads each version once: an epoch that does not change a table has the version of the previous epoch."""
 
     def __init__(self, root: Path, read: Read) -> None:
         self._root = root

@@ -1,7 +1,7 @@
-"""Do the published tables and views equal what Postgres says now?
+"""Compares the published tables and views with what Postgres answers now.
 
-Postgres is asked by hand-written SQL, one file a table or view (`postgres/<name>.sql`, whose first line names the
-key), all in one snapshot. Nobody may write to Postgres meanwhile. For epochs of the past see testing/epochs.py.
+Postgres runs hand-written SQL in one snapshot, with one file per table or view (`postgres/<name>.sql`; its first line
+names the key). Nobody may write to Postgres meanwhile. testing/epochs.py compares earlier epochs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POSTGRES_SQL: Final = Path(__file__).with_name("postgres")
 
 
 def check(dsn: str, root: Path, tables: Mapping[str, Published], sql_folder: Path = POSTGRES_SQL) -> list[Difference]:
-    """Compare every table and view that `sql_folder` has a file for, and no others, with Postgres."""
+    """Compare with Postgres the tables and views for which `sql_folder` has a file, and no others."""
     questions = read_questions(sql_folder)
     with connect(dsn) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -38,7 +38,7 @@ def check(dsn: str, root: Path, tables: Mapping[str, Published], sql_folder: Pat
 
 
 def require_equal(dsn: str, root: Path, tables: Mapping[str, Published], sql_folder: Path = POSTGRES_SQL) -> None:
-    """Raise CheckFailed, naming each table and the first keys that differ, unless all is equal."""
+    """Raise CheckFailed with each table and the first keys that differ, unless everything is equal."""
     found = check(dsn, root, tables, sql_folder)
     if found:
         raise CheckFailed(describe(found), hint="Postgres must be idle and the engine caught up when this is asked")

@@ -1,8 +1,8 @@
-"""The demo's database: about 100,000 rows, made by the server from a seed in a few seconds.
+"""The database of the demo: about 100,000 rows, which the server generates from a seed in a few seconds.
 
     python -m cdc_views.demo.data --dsn D --seed 1
 
-Every value is a hash of its row's number, the column and the seed, so the same seed gives the same rows.
+Every value is a hash of the row number, the column and the seed, so the same seed gives the same rows.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SIZES: Final = {
 
 MOST_WORDS: Final = 12
 
-# Written so that the server inlines them (no aggregate, no sub-select): a call costs 100 times as much.
-# In pg_temp, so that they vanish with the session. `pick` is uniform in 0..n-1; `skewed` is in 1..n and
-# favours small numbers, as popularity does; `chance` is true in `percent` of 100 rows.
+# Written so that the server inlines them (no aggregate, no subselect): a real call costs 100 times as much.
+# In pg_temp, so that they disappear with the session. `pick` is uniform in 0..n-1; `skewed` is in 1..n and
+# prefers small numbers, as popularity does; `chance` is true in `percent` of 100 rows.
 _FUNCTIONS: Final = """
 CREATE FUNCTION pg_temp.pick(i bigint, salt integer, n bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT (hashint8extended(i, {seed} * 1000003 + salt) & 9223372036854775807) % n $$;
@@ -75,7 +75,7 @@ _ROWS: Final = {
             CASE WHEN pg_temp.chance(i, 26, 50) THEN jsonb_build_object('theme', pg_temp.word(i, 27),
                 'mail', pg_temp.chance(i, 28, 50), 'zoom', pg_temp.pick(i, 29, 400) / 100.0, 'unset', NULL) END
         FROM generate_series(1, {size}) i""",
-    # More than wanted are drawn: some repeat, and some would follow themselves.
+    # Draws more than needed: some repeat, and some users would follow themselves.
     "follows": """
         INSERT INTO follows SELECT follower, followee, pg_temp.chance(i, 40, 5), pg_temp.moment(i, 41)
         FROM (SELECT DISTINCT ON (follower, followee) * FROM (
@@ -84,7 +84,7 @@ _ROWS: Final = {
                 FROM generate_series(1, {size} * 11 / 10) i) drawn
               WHERE follower <> followee ORDER BY follower, followee, i) once
         ORDER BY i LIMIT {size}""",
-    # Times of one in three posts are whole hours, so that timelines have ties.
+    # One post in three has a time on the full hour, so that timelines have ties.
     "posts": """
         INSERT INTO posts SELECT i, pg_temp.skewed(i, 50, {users}, 1.3),
             CASE WHEN pg_temp.chance(i, 51, 20) THEN 1 + pg_temp.pick(i, 52, {size}) END,
@@ -140,7 +140,7 @@ _WITH_SEQUENCE: Final = tuple(table for table in SIZES if table not in ("follows
 
 
 def create(dsn: str, seed: int) -> dict[str, int]:
-    """Make the tables and their rows in a database that has none of them, in one transaction.
+    """Create the tables and their rows in one transaction. The database must not have these tables.
 
     Returns the number of rows of each table.
     """
@@ -180,7 +180,7 @@ def _insert(table: str) -> sql.Composed:
 
 
 def is_there(dsn: str) -> bool:
-    """Whether the database has the demo's tables, which are made all or none."""
+    """Whether the database has the demo's tables; they are created together."""
     with psycopg.connect(dsn) as connection:
         found = connection.execute("SELECT to_regclass('public.savings')").fetchone()
     return found is not None and found[0] is not None
@@ -190,7 +190,7 @@ def is_there(dsn: str) -> bool:
 @dsn_option
 @click.option("--seed", default=1, show_default=True, help="The same seed makes the same rows.")
 def main(dsn: str, seed: int) -> None:
-    """Make the demo's tables with their rows, unless they are there.
+    """Create the demo's tables with their rows, unless they exist.
 
     Example: python -m cdc_views.demo.data --dsn "$DSN"
     """

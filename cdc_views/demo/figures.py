@@ -1,4 +1,4 @@
-"""What the demo measures, from the control log alone."""
+"""The figures of the demo, computed from the control log alone."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SAMPLES_PER_EPOCH: Final = 50
 
 
 def freshness_s(published: Sequence[ControlRecord], since: datetime) -> tuple[float, float]:
-    """p50 and p99 of the seconds from a commit to its epoch's publication, for commits after `since`.
+    """p50 and p99 of the seconds from a commit to the publication of its epoch, for commits after `since`.
 
-    An epoch holds the commits between its predecessor's marker and its own, taken to be evenly spread;
-    epochs weigh as much as they have changes. `published` are all published records, oldest first.
+    The commits of an epoch are assumed to be evenly spread between the previous marker and its own. Epochs are weighted
+    by their number of changes. `published` contains all published records, oldest first.
     """
     samples: list[tuple[float, float]] = []
     for before, epoch in pairwise(published):
@@ -33,13 +33,13 @@ def freshness_s(published: Sequence[ControlRecord], since: datetime) -> tuple[fl
 
 
 def stage_medians_ms(published: Iterable[ControlRecord]) -> dict[str, int]:
-    """The median milliseconds that each stage took in epochs that changed something."""
+    """Median milliseconds of each stage, over the epochs with changes."""
     spent = [record.detail["stage_ms"] for record in published if changes_of(record)]
     return {stage: round(median([each[stage] for each in spent if stage in each] or [0])) for stage in STAGES}
 
 
 def changes_of(record: ControlRecord) -> int:
-    """Row changes in an epoch, those of the initial snapshot not counted."""
+    """Row changes in an epoch, without those of the initial snapshot."""
     return sum(record.detail.get("changes", {}).values())
 
 

@@ -1,4 +1,4 @@
-"""What the workload has committed: counted per statement, kept only if the transaction commits."""
+"""What the workload has committed. Counted per statement, and kept only if the transaction commits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Parameters = tuple[Any, ...]
 class Transaction:
     """Runs statements and counts the rows they change, as Postgres logs them.
 
-    An UPDATE that sets what was there counts, since Postgres logs it; a change of a key is one change,
-    though Debezium writes two events; an INSERT that ON CONFLICT DO NOTHING skips is none.
+    An UPDATE that sets the same values counts, since Postgres logs it. A change of a key is one change, although
+    Debezium writes two events. An INSERT that ON CONFLICT DO NOTHING skips does not count.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -32,24 +32,24 @@ class Transaction:
         return count
 
     def insert(self, table: str, columns: str, parameters: Parameters, rest: str = "") -> int:
-        """Insert one row; its other columns take their defaults."""
+        """Insert one row; the other columns take their defaults."""
         places = ", ".join(["%s"] * len(parameters))
         return self.change("INSERT INTO", table, f"({columns}) VALUES ({places}) {rest}", parameters)
 
     def row(self, query: str, parameters: Parameters = ()) -> tuple[Any, ...] | None:
-        """The first row of a query, which changes nothing."""
+        """The first row of a query that changes nothing."""
         row: tuple[Any, ...] | None = self._connection.execute(query, parameters).fetchone()
         return row
 
     def new_id(self, table: str) -> int:
-        """A number that no row of the table has had."""
+        """A number that no row of the table has ever had."""
         row = self.row("SELECT nextval(pg_get_serial_sequence(%s, 'id'))", (table,))
         assert row is not None
         return int(row[0])
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Roll back to a savepoint what is done inside."""
+        """Roll back the changes of the block to a savepoint."""
         before = self.changes.copy()
         with self._connection.transaction(force_rollback=True):
             yield
@@ -57,7 +57,7 @@ class Transaction:
 
 
 class Ledger:
-    """The sums over all connections."""
+    """The totals over all connections."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,7 +70,7 @@ class Ledger:
 
     def committed(self, kind: str, changes: Mapping[tuple[str, str], int]) -> None:
         with self._lock:
-            # Postgres logs no commit of a transaction that changed nothing.
+            # Postgres logs no commit for a transaction without changes.
             self.transactions += any(changes.values())
             self.by_kind[kind] += 1
             for (table, statement), count in changes.items():
@@ -87,7 +87,7 @@ class Ledger:
             self.retried += 1
 
     def summary(self, seconds: float) -> dict[str, Any]:
-        """What the last line of the workload says; `row_changes` is what Postgres logged for the tables."""
+        """The last line of the workload; `row_changes` is the number that Postgres logged for the tables."""
         return {
             "row_changes": sum(self.by_table.values()),
             "transactions": self.transactions,

@@ -1,4 +1,4 @@
-"""The programs that the demo runs beside itself: the engine and the workload."""
+"""The programs that the demo runs as processes: the engine and the workload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ dsn_option = click.option(
 
 
 class Program:
-    """A process in a session of its own, with its output in a file; found again by its pid file."""
+    """A process in its own session, with its output in a file. Its pid file identifies it later."""
 
     def __init__(
         self, name: str, folder: Path, arguments: list[str], environment: Mapping[str, str] | None = None
@@ -39,23 +39,23 @@ class Program:
 
     @property
     def pid(self) -> int | None:
-        """Of the running process; None if there is none."""
+        """The pid of the running process; None if there is none."""
         return self._pid_file.read()
 
     def start(self) -> None:
-        """Start it; its output goes to the end of its log."""
+        """Start it; its output is appended to its log."""
         command = [sys.executable, *self._arguments]
         process.spawn(command, self._pid_file, self.log_file, cwd=self._folder, environment=self._environment)
 
     def require_running(self) -> None:
-        """Raises NotRunning with the end of its log if it has ended."""
+        """Raise NotRunning with the end of its log if it has ended."""
         if self.pid is None:
             raise NotRunning(
                 f"{self.name} has ended:\n{process.last_lines(self.log_file)}", hint=f'its log is "{self.log_file}"'
             )
 
     def stop(self) -> None:
-        """Ask it to end; after a limit kill it. Its children, as a JVM, end with it or are killed."""
+        """Ask it to end, and kill it after a limit. Its children, such as a JVM, end with it or are killed."""
         pid = self.pid
         if pid is None:
             return
@@ -66,23 +66,23 @@ class Program:
         process.send([one for one in everyone if process.start_mark(one)], signal.SIGKILL)
 
     def kill(self) -> None:
-        """SIGKILL it and its children, and wait until they are gone."""
+        """SIGKILL it and its children, and wait until they have ended."""
         process.kill(self._pid_file)
 
 
 def engine(project: Path, environment: Mapping[str, str] | None = None) -> Program:
-    """`cdc-views run` on a project."""
+    """`cdc-views run` for a project."""
     return Program("engine", project, ["-m", "cdc_views.cli.main", "-C", str(project), "run"], environment)
 
 
 def workload(project: Path, dsn: str, rate: float, seconds: float, seed: int) -> Program:
-    """The demo's transactions for a while; the DSN is in its environment, as everybody can read arguments."""
+    """The demo's transactions for some seconds. The DSN is in the environment, since everybody can read arguments."""
     options = ["--rate", str(rate), "--seconds", str(seconds), "--seed", str(seed)]
     return Program("workload", project, ["-m", "cdc_views.demo.workload", *options], {DSN_VARIABLE: dsn})
 
 
 def committed(workload: Program) -> dict[str, Any]:
-    """What the workload says that it committed: its last line."""
+    """What the workload has committed: its last line."""
     last = workload.log_file.read_text().strip().rpartition("\n")[2]
     try:
         result = json.loads(last)

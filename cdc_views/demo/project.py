@@ -1,4 +1,4 @@
-"""The demo's project: a folder such as `cdc-views init` makes, for a database of its own."""
+"""The project of the demo: a folder as `cdc-views init` creates it, with its own database."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ VIEWS: Final = Path(__file__).with_name("views")
 
 @dataclass(frozen=True)
 class DemoProject:
-    """`name` names the database, slot, publication, connector and topics of this run."""
+    """`name` is the name of this run's database, slot, publication, connector and topics."""
 
     folder: Path
     name: str
     dsn: str
 
     def settings(self) -> Settings:
-        """As every command reads them."""
+        """The settings, as every command reads them."""
         return load_settings(self.folder)
 
 
 def make_project(folder: Path, admin_dsn: str) -> DemoProject:
-    """Make the database, empty, and the project's files; what was in the folder is gone."""
+    """Create an empty database and the files of the project. Earlier content of the folder is removed."""
     name = f"demo_{uuid4().hex[:8]}"
     with psycopg.connect(admin_dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -63,7 +63,7 @@ def make_project(folder: Path, admin_dsn: str) -> DemoProject:
 
 
 def forget_project(folder: Path) -> None:
-    """Free what an earlier project holds of the services that still run: its connector and its slot."""
+    """Remove the connector and the slot of an earlier project from the services that still run."""
     if not (folder / FILE_NAME).exists():
         return
     settings = load_settings(folder)

@@ -1,4 +1,4 @@
-"""What the demo tells while it goes on, on stderr; stdout has the results only."""
+"""The progress of the demo, on stderr. Only results go to stdout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 
 
 class Show:
-    """Numbered steps, each with how long it took."""
+    """Numbered steps, each with its duration."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -37,7 +37,7 @@ CATCH_UP_LIMIT_S: Final = 300.0
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     keep: bool
     kills: int
@@ -47,7 +47,7 @@ class DemoOptions:
 
 
 class Demo:
-    """One run. `leftovers` undoes what was started, in reverse, whenever the run ends."""
+    """One run. `leftovers` stops everything that was started, in reverse order, when the run ends."""
 
     def __init__(self, state: Path, options: DemoOptions, show: Show, leftovers: ExitStack) -> None:
         self._state = state
@@ -57,12 +57,12 @@ class Demo:
         self._figures: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Raises CheckFailed, or what any part raises; whatever was started is stopped then."""
+        """Run the demo. Raises CheckFailed, or the error of any part, after stopping everything that was started."""
         show = self._show
         with show.step("stack: Postgres, Kafka, Connect with Debezium"):
             stack = self._start_stack()
         with show.step("database: a small social shop and a bank"):
-            project = self._make_database(stack)
+            project = self._create_database(stack)
         with show.step("oracle: a second slot, and the tables as it finds them"):
             oracle = self._start_oracle(project)
         with show.step("connector and initial snapshot"):
@@ -98,13 +98,13 @@ class Demo:
         self._figures["stack_start_s"] = round(time.monotonic() - began, 1)
         return stack
 
-    def _make_database(self, stack: LocalStack) -> DemoProject:
+    def _create_database(self, stack: LocalStack) -> DemoProject:
         project = make_project(self._state / DEMO, stack.addresses.dsn)
         create(project.dsn, self._options.seed)
         return project
 
     def _start_oracle(self, project: DemoProject) -> WalOracle:
-        # Before the connector's slot is made, and with it the first position of an epoch.
+        # Before the connector's slot is created, and so before the position of the first epoch.
         oracle = WalOracle(project.dsn, project.settings().source.tables)
         self._leftovers.callback(oracle.drop)
         return oracle.start()
@@ -136,7 +136,7 @@ class Demo:
 
     def _run_workload(self, project: DemoProject, runner: Program) -> tuple[dict[str, Any], datetime]:
         options, began = self._options, datetime.now(UTC)
-        # A killed engine starts again for some twenty seconds; there must be something to do for the last one too.
+        # A killed engine needs some twenty seconds to start again, and the last one must still have work.
         seconds = max(options.seconds, options.kills * SECONDS_PER_KILL)
         writer = workload(project.folder, project.dsn, options.rate, seconds, options.seed)
         self._leftovers.callback(writer.stop)
@@ -144,14 +144,14 @@ class Demo:
         for number in range(1, options.kills + 1):
             self._kill_engine(project, runner, number)
         self._show_epochs(project, runner, writer)
-        ended = datetime.fromtimestamp(writer.log_file.stat().st_mtime, UTC)  # when it wrote its last line
+        ended = datetime.fromtimestamp(writer.log_file.stat().st_mtime, UTC)  # the time of its last line
         self._figures["epochs_while_writing"] = sum(
             1 for r in self._published(project) if r.published_at and began < r.published_at < ended and changes_of(r)
         )
         return committed(writer), began
 
     def _show_epochs(self, project: DemoProject, runner: Program, writer: Program) -> None:
-        """Tell of each epoch as it is published, while the writer writes."""
+        """Print each epoch when it is published, while the writer runs."""
         shown = len(self._published(project))
         while writer.pid is not None:
             wait_until(lambda: writer.pid is None, 1)
@@ -162,7 +162,7 @@ class Demo:
                 self._show.say(f"epoch {record.epoch} at {record.position}: {changes_of(record)} changes")
 
     def _kill_engine(self, project: DemoProject, runner: Program, number: int) -> None:
-        """SIGKILL the engine and its JVM while it has an open intent, and start it again."""
+        """SIGKILL the engine and its JVM while an intent is open, and start it again."""
         self._wait(runner, lambda: self._has_open_intent(project), CATCH_UP_LIMIT_S, "an open intent")
         runner.kill()
         if not self._has_open_intent(project):

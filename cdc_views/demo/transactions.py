@@ -1,4 +1,4 @@
-"""The workload's transactions, by kind. Each does all that its kind says, or raises WrongRowsError."""
+"""The transactions of the workload, by kind. Each does everything its kind says, or raises WrongRowsError."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEYS: Final = {
 LONG_TEXTS: Final = {"posts": "body", "products": "description"}
 BANK: Final = ("accounts", "savings")
 
-# Draws of a key go a little beyond the numbers of the first rows, to meet new ones too.
+# Keys are drawn from slightly more than the initial rows, so that new rows are drawn, too.
 _HIGHEST: Final = {
     "users": 5_100,
     "follows": 5_100,
@@ -54,7 +54,7 @@ Key = tuple[Any, ...]
 
 
 class WrongRowsError(Exception):
-    """The rows drawn do not allow this kind of transaction; other rows will."""
+    """The drawn rows do not allow this kind of transaction; other rows will."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _matches(table: str) -> str:
 
 
 def _draw(tx: Transaction, random: Random, table: str, condition: str = "true") -> Key:
-    """The key of some row, locked; rows that another transaction holds are passed over."""
+    """The key of a random row, which is now locked. Skips rows that another transaction has locked."""
     key = ", ".join(KEYS[table])
     query = (
         f"SELECT {key} FROM {table} WHERE {KEYS[table][0]} >= %s AND {condition} "
@@ -88,16 +88,16 @@ def _draw(tx: Transaction, random: Random, table: str, condition: str = "true") 
 
 def _update(tx: Transaction, random: Random, table: str, key: Key, assignments: tuple[Assignment, ...]) -> None:
     assignment, values = random.choice(assignments)
-    _must(tx.change("UPDATE", table, f"SET {assignment} WHERE {_matches(table)}", (*values(random), *key)))
+    _require_one(tx.change("UPDATE", table, f"SET {assignment} WHERE {_matches(table)}", (*values(random), *key)))
 
 
-def _must(count: int) -> None:
+def _require_one(count: int) -> None:
     if count != 1:
         raise WrongRowsError
 
 
 def _out_of_line(tx: Transaction, table: str, key: Key) -> int:
-    """The place in the TOAST table where the row's long text lies."""
+    """Where the TOAST table has the long text of the row."""
     text = LONG_TEXTS[table]
     found = tx.row(f"SELECT pg_column_toast_chunk_id({text})::bigint FROM {table} WHERE {_matches(table)}", key)
     if found is None or found[0] is None:
@@ -119,7 +119,7 @@ def _draw_long(tx: Transaction, random: Random, table: str) -> Key:
 
 
 def unchanged_toast_update(tx: Transaction, random: Random, number: int) -> None:
-    """Update a row beside its long text, and see that the text stays where it lies."""
+    """Update other columns of a row with a long text, and check that the text is not moved."""
     table = ("products", "posts")[number % 2]
     key = _draw_long(tx, random, table)
     place = _out_of_line(tx, table, key)
@@ -129,7 +129,7 @@ def unchanged_toast_update(tx: Transaction, random: Random, number: int) -> None
 
 
 def key_change(tx: Transaction, random: Random, number: int) -> None:
-    """Change a row's key; every other time a product's with a long text, which the event then does not hold."""
+    """Change a key; every other time that of a product with a long text, which the event then lacks."""
     if number % 2:
         table, key = "products", _draw_long(tx, random, "products")
         _out_of_line(tx, table, key)
@@ -145,24 +145,24 @@ def key_change(tx: Transaction, random: Random, number: int) -> None:
     if new == key:
         raise WrongRowsError
     assignments = ", ".join(f"{column} = %s" for column in KEYS[table])
-    _must(tx.change("UPDATE", table, f"SET {assignments} WHERE {_matches(table)}", (*new, *key)))
+    _require_one(tx.change("UPDATE", table, f"SET {assignments} WHERE {_matches(table)}", (*new, *key)))
 
 
 def delete_reinsert(tx: Transaction, random: Random, number: int) -> None:
-    """Delete a row and insert it again under the same key, as it was or with another value in it."""
+    """Delete a row and insert it again with the same key, either unchanged or with another value."""
     table = list(KEYS)[number % len(KEYS)]
     key = _draw(tx, random, table)
     row = tx.row(f"SELECT to_jsonb(t)::text FROM {table} t WHERE {_matches(table)}", key)
     if row is None:
         raise WrongRowsError
-    _must(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", key))
-    _must(tx.change("INSERT INTO", table, f"SELECT * FROM jsonb_populate_record(NULL::{table}, %s::jsonb)", row))
+    _require_one(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", key))
+    _require_one(tx.change("INSERT INTO", table, f"SELECT * FROM jsonb_populate_record(NULL::{table}, %s::jsonb)", row))
     if random.random() < 0.5:
         _update(tx, random, table, key, ASSIGNMENTS[table])
 
 
 def rollback(tx: Transaction, random: Random, _number: int) -> None:
-    """Insert, update and delete; the worker then rolls it back."""
+    """Insert, update and delete. The worker then rolls everything back."""
     _insert(tx, random, "posts")
     _update_any(tx, random, "products")
     key = _draw_long(tx, random, "posts")
@@ -170,15 +170,15 @@ def rollback(tx: Transaction, random: Random, _number: int) -> None:
 
 
 def three_table_transaction(tx: Transaction, random: Random, number: int) -> None:
-    """An order with its items, taken from the stock; every fourth time an order is taken back."""
+    """Create an order with items from the stock; every fourth time cancel an order instead."""
     if number % 4 == 3:
-        return _take_back(tx, random)
+        return _cancel_order(tx, random)
     order = tx.new_id("orders")
     tx.insert("orders", "id, user_id, status, note, ordered_at", _order(random, order))
     for line in range(1, random.randint(2, 4)):
         (product,) = _draw(tx, random, "products")
         quantity = random.randint(1, 4)
-        _must(tx.change("UPDATE", "products", "SET stock = stock - %s WHERE id = %s", (quantity, product)))
+        _require_one(tx.change("UPDATE", "products", "SET stock = stock - %s WHERE id = %s", (quantity, product)))
         price = decimal(random, 500, 2)
         tx.insert(
             "order_items", "order_id, line, product_id, quantity, unit_price", (order, line, product, quantity, price)
@@ -186,17 +186,17 @@ def three_table_transaction(tx: Transaction, random: Random, number: int) -> Non
     return None
 
 
-def _take_back(tx: Transaction, random: Random) -> None:
+def _cancel_order(tx: Transaction, random: Random) -> None:
     (order, _) = _draw(tx, random, "order_items")
     restock = "SET stock = stock + i.quantity FROM order_items i WHERE i.order_id = %s AND i.product_id = products.id"
     if not tx.change("UPDATE", "products", restock, (order,)):
         raise WrongRowsError
     tx.change("DELETE FROM", "order_items", "WHERE order_id = %s", (order,))
-    _must(tx.change("DELETE FROM", "orders", "WHERE id = %s", (order,)))
+    _require_one(tx.change("DELETE FROM", "orders", "WHERE id = %s", (order,)))
 
 
 def fifty_updates(tx: Transaction, random: Random, number: int) -> None:
-    """Update one row fifty times; now and then one of the bank, or one with a long text."""
+    """Update one row fifty times; sometimes a row of the bank, or one with a long text."""
     table = ("posts", "users", "products", "accounts")[number % 4]
     key = _draw_long(tx, random, table) if table in LONG_TEXTS and random.random() < 0.5 else _draw(tx, random, table)
     for _ in range(50):
@@ -204,15 +204,15 @@ def fifty_updates(tx: Transaction, random: Random, number: int) -> None:
 
 
 def bank_transfer(tx: Transaction, random: Random, _number: int) -> None:
-    """Move money from one place to another, mostly between the two tables."""
+    """Move money from one row to another, mostly between the two tables."""
     source, target = random.choice((BANK, BANK[::-1], ("accounts", "accounts")))
     (payer,), (payee,) = _draw(tx, random, source, "balance > 0"), _draw(tx, random, target)
     if (source, payer) == (target, payee):
         raise WrongRowsError
     balance = _balance(tx, source, payer)
     amount = balance if random.random() < 0.05 else min(balance, decimal(random, 300, 2))
-    _must(tx.change("UPDATE", source, "SET balance = balance - %s WHERE id = %s", (amount, payer)))
-    _must(tx.change("UPDATE", target, "SET balance = balance + %s WHERE id = %s", (amount, payee)))
+    _require_one(tx.change("UPDATE", source, "SET balance = balance - %s WHERE id = %s", (amount, payer)))
+    _require_one(tx.change("UPDATE", target, "SET balance = balance + %s WHERE id = %s", (amount, payee)))
 
 
 def _balance(tx: Transaction, table: str, number: int) -> Decimal:
@@ -223,11 +223,11 @@ def _balance(tx: Transaction, table: str, number: int) -> Decimal:
 
 
 def bank_replacement(tx: Transaction, random: Random, number: int) -> None:
-    """Close an account and open another with its money."""
+    """Close an account, and open another one with its money."""
     table = BANK[number % 2]
     (closed,) = _draw(tx, random, table)
     balance = _balance(tx, table, closed)
-    _must(tx.change("DELETE FROM", table, "WHERE id = %s", (closed,)))
+    _require_one(tx.change("DELETE FROM", table, "WHERE id = %s", (closed,)))
     if table == "accounts":
         tx.insert(table, "owner, balance, opened_on", (word(random), balance, maybe(random, day)))
     else:
@@ -235,7 +235,7 @@ def bank_replacement(tx: Transaction, random: Random, number: int) -> None:
 
 
 def insert(tx: Transaction, random: Random, _number: int) -> None:
-    """A few new rows of one table."""
+    """Insert a few rows into one table."""
     table = random.choice(("users", "follows", "follows", "posts", "posts", "posts", "products"))
     for _ in range(random.randint(1, 5)):
         _insert(tx, random, table)
@@ -265,7 +265,7 @@ def _order(random: Random, number: int) -> tuple[Any, ...]:
 
 
 def update(tx: Transaction, random: Random, _number: int) -> None:
-    """A few rows of one table, one by one, over all tables."""
+    """Update a few rows of one table, one by one. All tables get their turn."""
     table = random.choice(list(KEYS))
     for _ in range(random.randint(1, 5)):
         _update_any(tx, random, table)
@@ -276,20 +276,20 @@ def _update_any(tx: Transaction, random: Random, table: str) -> None:
 
 
 def update_many(tx: Transaction, random: Random, _number: int) -> None:
-    """One statement over several rows."""
+    """Update several rows with one statement."""
     low = random.randint(1, _HIGHEST["posts"])
     tx.change("UPDATE", "posts", "SET likes = likes + 1 WHERE id BETWEEN %s AND %s", (low, low + 9))
 
 
 def delete(tx: Transaction, random: Random, _number: int) -> None:
-    """One or two rows of a table, but never the bank's."""
+    """Delete one or two rows of a table, but never of the bank."""
     table = random.choice(("users", "follows", "follows", "posts", "posts", "products", "order_items"))
     for _ in range(random.randint(1, 2)):
-        _must(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", _draw(tx, random, table)))
+        _require_one(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", _draw(tx, random, table)))
 
 
 def savepoint(tx: Transaction, random: Random, _number: int) -> None:
-    """An update that stays between changes that are rolled back to a savepoint."""
+    """Keep one update between changes that are rolled back to a savepoint."""
     with tx.undone():
         _insert(tx, random, "products")
         _update_any(tx, random, "posts")
@@ -298,7 +298,7 @@ def savepoint(tx: Transaction, random: Random, _number: int) -> None:
         _update_any(tx, random, "posts")
 
 
-# Those `wanted` are in every run, at least LEAST times each; the others fill it up.
+# Every run contains the `wanted` kinds at least LEAST times each; the others fill the rest.
 KINDS: Final = {
     "unchanged_toast_update": TransactionKind(unchanged_toast_update, 1, 8, wanted=True),
     "key_change": TransactionKind(key_change, 1, 4, wanted=True),

@@ -1,4 +1,4 @@
-"""Random values of the demo's columns, and the random changes that users and shops make to their rows."""
+"""Random values for the demo's columns, and random changes as users and shops make them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TODAY = date(2026, 1, 1)
 
 
 def word(random: Random) -> str:
-    """A word, common ones more often; now and then a number."""
+    """A word, common ones more often; sometimes a number."""
     return str(random.randrange(3000)) if random.random() < 0.04 else WORDS[int(len(WORDS) * random.random() ** 2)]
 
 
 def phrase(random: Random, most: int) -> str:
-    """A few words, now and then with something odd at the end."""
+    """A few words, sometimes with odd characters at the end."""
     text = " ".join(word(random) for _ in range(random.randint(2, most))).capitalize()
     return f"{text}, {random.choice(ODDITIES)}" if random.random() < 0.05 else text
 
@@ -37,7 +37,7 @@ def maybe(random: Random, value: Callable[[Random], Any]) -> Any:
 
 
 def decimal(random: Random, most: int, scale: int) -> Decimal:
-    """A number from 0 to `most` with `scale` digits after the point."""
+    """A number from 0 to `most` with `scale` decimal places."""
     return Decimal(random.randint(0, most * 10**scale)).scaleb(-scale)
 
 
@@ -52,12 +52,12 @@ def document(random: Random) -> str:
 
 
 def day(random: Random) -> date:
-    """A date around the demo's present."""
+    """A date around the present of the demo."""
     return _TODAY + timedelta(days=random.randint(-400, 400))
 
 
 def moment(random: Random) -> datetime:
-    """A time shortly after those of the first rows; sometimes a whole minute, so that some are equal."""
+    """A time shortly after the initial rows; sometimes on the full minute, so that some are equal."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     minutes = start + timedelta(minutes=random.randrange(2000))
     return minutes if random.random() < 0.3 else minutes + timedelta(microseconds=random.randrange(60_000_000))
@@ -78,7 +78,7 @@ def _nullable(value: Callable[[Random], Any]) -> Callable[[Random], tuple[Any, .
     return lambda random: (maybe(random, value),)
 
 
-# What an UPDATE of one row sets. None of them touches the bank's money.
+# The SET clauses of an UPDATE of one row. None of them changes the money of the bank.
 ASSIGNMENTS: Final[dict[str, tuple[Assignment, ...]]] = {
     "users": (
         ("karma = coalesce(karma, 0) + %s", _one(lambda random: random.randint(-5, 20))),
@@ -119,7 +119,7 @@ ASSIGNMENTS: Final[dict[str, tuple[Assignment, ...]]] = {
     ),
 }
 
-# Those that leave an out-of-line text as it is.
+# The clauses that do not change an out-of-line text.
 BESIDE_THE_TEXT: Final = {
     "posts": tuple(one for one in ASSIGNMENTS["posts"] if "body" not in one[0]),
     "products": tuple(one for one in ASSIGNMENTS["products"] if "description" not in one[0]),

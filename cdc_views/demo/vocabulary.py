@@ -1,10 +1,10 @@
-"""The words of the demo's texts."""
+"""Words for the texts of the demo."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# The commonest first: a draw that favours the beginning is like real text.
+# The most common first: draws that prefer the beginning look like real text.
 _WORDS: Final = """
 the and with new for coffee today garden bread light river green morning price small winter table good paper
 house blue summer music kitchen old train walk shop rain book city letter north wood market friend colour
@@ -22,7 +22,7 @@ quartz ruby slate steel suede teak velvet zinc
 
 WORDS: Final = tuple(_WORDS.split())
 
-# What breaks naive code: quotes, backslashes, controls, separators, letters beyond ASCII and beyond the BMP.
+# Text that breaks naive code: quotes, backslashes, control characters, separators, letters beyond ASCII and the BMP.
 ODDITIES: Final = (
     'a "quoted" word',
     "back\\slash and / slash",

@@ -1,9 +1,9 @@
-"""Real transactions on the demo's database, from several connections, at a given rate of row changes.
+"""Runs real transactions on the demo's database, from several connections, at a given rate of row changes.
 
     python -m cdc_views.demo.workload --dsn D --rate 400 --seconds 60 --seed 1
 
-The load is open: every transaction has its time, set beforehand, and a slow database does not slow down
-what is asked of it. The last line of the output is one JSON object that says what was committed.
+The load is open: every transaction has a time that is set in advance, so a slow database does not slow down the load.
+The last line of the output is one JSON object with what was committed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cdc_views.demo.transactions import KINDS, LEAST, WrongRowsError
 CONNECTIONS: Final = 4
 MOST_ATTEMPTS: Final = 100
 
-# A run this long must hold every wanted kind; a shorter one, or one that is interrupted, may end before.
+# A run of this length must contain every wanted kind. A shorter or interrupted one may not.
 SECONDS_FOR_ALL_KINDS: Final = 10
 
 _RETRY: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation, WrongRowsError)
@@ -37,7 +37,7 @@ _RETRY: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.Un
 
 @dataclass(frozen=True)
 class Job:
-    """A transaction to do: `due_s` after the start; `number` counts those of its kind."""
+    """A transaction that is due `due_s` after the start; `number` counts the transactions of its kind."""
 
     due_s: float
     kind: str
@@ -45,9 +45,9 @@ class Job:
 
 
 def schedule(rate: float, seconds: float, seed: int) -> list[Job]:
-    """What to do and when: the wanted kinds first, then a random mix, until the rate times the seconds is full.
+    """The jobs with their times: the wanted kinds first, then a random mix, until rate times seconds is reached.
 
-    Where the rate is too low to hold the wanted ones, they are spread over the first half of the time.
+    If the rate is too low for the wanted kinds, they are spread over the first half of the time.
     """
     random = Random(seed)
     wanted = [name for name, kind in KINDS.items() if kind.wanted for _ in range(LEAST)]
@@ -70,7 +70,7 @@ def schedule(rate: float, seconds: float, seed: int) -> list[Job]:
 
 
 class Workload:
-    """Does the jobs, each when it is due, with one thread per connection."""
+    """Runs each job when it is due, with one thread per connection."""
 
     def __init__(self, dsn: str, jobs: list[Job], seed: int) -> None:
         self.ledger = Ledger()
@@ -82,14 +82,14 @@ class Workload:
         self._failure: BaseException | None = None
 
     def run(self) -> float:
-        """Do all jobs, or those until `stop` is set. Returns the seconds it took."""
+        """Run all jobs, or until `stop` is set. Returns the elapsed seconds."""
         self._started = time.monotonic()
         threads = [threading.Thread(target=self._work, name=f"workload-{n}") for n in range(CONNECTIONS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             while thread.is_alive():
-                thread.join(0.2)  # without a limit no signal would be handled
+                thread.join(0.2)  # without a timeout, no signal would be handled
         if self._failure is not None:
             raise self._failure
         return time.monotonic() - self._started
@@ -99,7 +99,7 @@ class Workload:
             with psycopg.connect(self._dsn, autocommit=True, application_name="cdc_views_demo") as connection:
                 while (job := self._next()) and not self.stop.wait(job.due_s + self._started - time.monotonic()):
                     self._do(connection, job)
-        except BaseException as error:  # told by run, in the main thread
+        except BaseException as error:  # raised again by run, in the main thread
             self._failure = error
             self.stop.set()
 
@@ -114,7 +114,7 @@ class Workload:
                 return self._attempt(connection, job, random)
             except _RETRY:
                 self.ledger.retry()
-        return None  # a wanted kind that was never possible shows as a number that is too low
+        return None  # a wanted kind that was never possible shows in its low number
 
     def _attempt(self, connection: psycopg.Connection[Any], job: Job, random: Random) -> None:
         kind = KINDS[job.kind]
@@ -122,7 +122,7 @@ class Workload:
         with connection.transaction(force_rollback=kind.rolls_back):
             transaction = Transaction(connection)
             kind.run(transaction, random, job.number)
-        # Only here is it sure that the commit has succeeded.
+        # Only here has the commit certainly succeeded.
         if kind.rolls_back:
             self.ledger.rolled_back_on_purpose(job.kind)
         else:

@@ -1,7 +1,6 @@
 """Where Spark SQL and Postgres give different answers for the same text, as `explain` and `check` report it.
 
-Each difference is proven by cases in tests/dialect_cases.py, which run on both engines; docs/dialect.md is generated
-from them.
+tests/dialect_cases.py has the cases that prove each difference in both engines. docs/dialect.md is generated from them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class DialectDifference:
-    """A difference between the engines: what each does, and how to write what Postgres does."""
+    """A difference between the engines: what each of them does, and how to write what the other one does."""
 
     name: str
     spark: str
@@ -22,7 +21,7 @@ class DialectDifference:
 
 @dataclass(frozen=True)
 class Note:
-    """A place in a view where the engines differ; `place` is `file:line:column`, `fragment` the text there."""
+    """A place in a view where the engines differ: `place` is `file:line:column`, `fragment` is the text there."""
 
     place: str
     fragment: str
@@ -51,32 +50,32 @@ DIFFERENCES: Final = {
         ),
         DialectDifference(
             "double quotes",
-            "reads double quotes as a text",
-            "reads them as a column's name",
+            "reads double quotes as a string",
+            "reads them as a column name",
             "write the name in backticks, or without quotes",
         ),
         DialectDifference("day of week", "counts Sunday as 1", "counts Sunday as 0", "write dayofweek(x) - 1"),
         DialectDifference(
             "rounding of floats",
             "rounds half away from zero",
-            "rounds half of a float to the even number",
+            "rounds half of a float to the nearest even number",
             "write rint(x), or round a decimal",
         ),
         DialectDifference(
             "cast to integer",
-            "cuts the fraction off",
+            "truncates the fraction",
             "rounds",
             "write CAST(round(x) AS INT) for a decimal, CAST(rint(x) AS INT) for a float",
         ),
         DialectDifference(
             "decimal without digits",
-            "takes DECIMAL for DECIMAL(10, 0)",
+            "reads DECIMAL as DECIMAL(10, 0)",
             "keeps every digit",
-            "write precision and scale, as DECIMAL(38, 10)",
+            "write precision and scale, as in DECIMAL(38, 10)",
         ),
-        DialectDifference("float", "takes FLOAT for 4 bytes", "takes FLOAT for 8 bytes", "write DOUBLE"),
+        DialectDifference("float", "reads FLOAT as 4 bytes", "reads FLOAT as 8 bytes", "write DOUBLE"),
         DialectDifference(
-            "length in a cast", "cuts nothing off by CAST(x AS VARCHAR(n))", "cuts the text off", "write left(x, n)"
+            "length in a cast", "keeps the whole text in CAST(x AS VARCHAR(n))", "truncates it", "write left(x, n)"
         ),
         DialectDifference(
             "numbers as text",
@@ -86,57 +85,55 @@ DIFFERENCES: Final = {
         ),
         DialectDifference(
             "order of text",
-            "orders texts by their bytes",
-            "orders them by the database's collation",
-            'nothing if the collation is C; else write COLLATE "C" in Postgres to have what Spark answers',
+            "orders text by its bytes",
+            "orders it by the collation of the database",
+            'nothing if the collation is C; otherwise write COLLATE "C" in Postgres to get Spark\'s answer',
         ),
         DialectDifference(
-            "concat of NULL", "gives NULL for concat() with a NULL", "leaves NULL out", "write concat_ws('', ...)"
+            "concat of NULL", "gives NULL for concat() with a NULL", "ignores NULL", "write concat_ws('', ...)"
         ),
         DialectDifference(
             "substring",
-            "counts a negative start from the end, and takes 0 for 1",
+            "counts a negative start from the end, and treats 0 as 1",
             "starts before the first character",
             "write a start of 1 or more",
         ),
         DialectDifference("array index", "counts elements from 0", "counts them from 1", "write element_at(x, n)"),
         DialectDifference(
             "initcap",
-            "begins a word after a space",
-            "begins a word after anything but a letter or digit",
-            "nothing: there is no function of Spark with Postgres's words",
+            "starts a word after a space",
+            "starts a word after anything but a letter or digit",
+            "nothing: Spark has no function that splits words as Postgres does",
         ),
         DialectDifference(
             "regexp_replace",
             "replaces every match",
             "replaces the first match",
-            "write regexp_replace(x, pattern, text, 'g') in Postgres to have what Spark answers",
+            "write regexp_replace(x, pattern, text, 'g') in Postgres to get Spark's answer",
         ),
         DialectDifference(
-            "log", "takes log(x) for the natural logarithm", "takes log(x) for the one of base 10", "write log10(x)"
+            "log", "reads log(x) as the natural logarithm", "reads log(x) as the base-10 logarithm", "write log10(x)"
         ),
-        DialectDifference(
-            "power", "takes ^ for the exclusive or of bits", "takes ^ for the power", "write power(x, y)"
-        ),
+        DialectDifference("power", "reads ^ as bitwise exclusive or", "reads ^ as power", "write power(x, y)"),
         DialectDifference(
             "avg of integers", "gives a float", "gives a numeric", "write avg(CAST(x AS DECIMAL(20, 0)))"
         ),
         DialectDifference(
             "digits of a product",
-            "cuts decimals of a product off that has more than 38 digits",
+            "drops decimal places of a product with more than 38 digits",
             "keeps every digit",
             "cast both sides to fewer digits",
         ),
         DialectDifference(
             "digits of a quotient",
             "gives a quotient of decimals the scale of its types",
-            "gives it some 16 significant digits or more",
+            "gives it about 16 significant digits or more",
             "round both to the digits that count",
         ),
         DialectDifference(
             "order in arrays",
             "puts NULL first in sort_array()",
-            "puts NULL last by array_agg(x ORDER BY x)",
+            "puts NULL last in array_agg(x ORDER BY x)",
             "write array_sort(x)",
         ),
     )

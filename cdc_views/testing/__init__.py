@@ -1,16 +1,16 @@
-"""Tools to test views with, ours and the users' (docs/testing.md).
+"""Tools for tests of views, ours and those of users (docs/testing.md).
 
-harness.py        the engine over tables in memory: changes in, the views' rows out
+harness.py        the engine over tables in memory: changes in, rows of views out
 changes.py        Insert, Update, Delete
-ddl.py            CREATE TABLE of Postgres to the source's catalog
-values.py         Python values to what Postgres stores, and that to Debezium's JSON
-memory_source.py  tables that take changes as Postgres would
+ddl.py            reads Postgres's CREATE TABLE into the source's catalog
+values.py         Python values to what Postgres stores, and from there to Debezium's JSON
+memory_source.py  tables that apply changes as Postgres would
 memory_log.py     the log that Debezium would have written
 rows.py           rows compared as multisets
 crash.py          crashes at named points
 hand_clock.py     a clock moved by hand
 histories.py      random histories (needs hypothesis: pip install cdc-views[testing])
-wal.py            the oracle that decodes Postgres' WAL itself (docs/oracle.md)
+wal.py            decodes Postgres's WAL for the oracle (docs/oracle.md)
 """
 
 from cdc_views.plan.explain import Explanation

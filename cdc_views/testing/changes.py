@@ -11,7 +11,7 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Insert:
-    """A new row; columns left out take their default, or NULL."""
+    """A new row. Omitted columns take their default, or NULL."""
 
     table: str
     row: Values
@@ -19,7 +19,7 @@ class Insert:
 
 @dataclass(frozen=True)
 class Update:
-    """The row that has the values `old` (its key is enough) gets those of `new`; the rest stays as it is."""
+    """Sets the values `new` in the row with the values `old` (its key is enough). Other columns do not change."""
 
     table: str
     old: Values
@@ -28,7 +28,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Delete:
-    """The row that has the values `old` (its key is enough) vanishes."""
+    """Deletes the row with the values `old` (its key is enough)."""
 
     table: str
     old: Values

@@ -1,6 +1,6 @@
-"""Published tables compared with answers, exactly: every column of every row, as multisets.
+"""Compares published tables with expected answers, exactly: every column of every row, as multisets.
 
-The published versions are read by delta-rs, which shares no code with the engine.
+delta-rs reads the published versions. It shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Read = Callable[[Path, str, int], pa.Table]
 
 
 class Published(Protocol):
-    """A line of the manifest: its folder below the warehouse's root, the Delta version, and how it is."""
+    """An entry of the manifest: the folder below the warehouse's root, the Delta version, and the status."""
 
     @property
     def path(self) -> str: ...
@@ -35,7 +35,7 @@ class Published(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a table or view is to hold; `key` names its rows in what is told, and may be empty."""
+    """The expected content of a table or view. `key` identifies rows in messages, and may be empty."""
 
     key: tuple[str, ...]
     columns: tuple[str, ...]
@@ -44,11 +44,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Difference:
-    """One row, or a table as a whole, that is not as Postgres says.
+    """A row, or a whole table, that differs from Postgres.
 
-    Of a row: Postgres has it (`missing`), Postgres does not have it (`extra`), or `columns` differ (`different`).
-    Of a table: `columns` have other names or types (`columns`), it is not published (`unpublished`), it is
-    published as failed (`failed`), or Postgres is not asked about it (`unasked`).
+    A row: only Postgres has it (`missing`), Postgres does not have it (`extra`), or `columns` differ (`different`).
+    A table: `columns` have other names or types (`columns`), it is not published (`unpublished`), it is published as
+    failed (`failed`), or there is no query for it (`unasked`).
     """
 
     table: str
@@ -70,7 +70,7 @@ def read_published(root: Path, table: Published, read: Read = read_table) -> pa.
 def differences(
     tables: Mapping[str, Published], asked: Iterable[str], judge: Callable[[list[str]], Mapping[str, list[Difference]]]
 ) -> list[Difference]:
-    """What `judge` finds in the tables that are asked about; a table on one side only is a difference too."""
+    """What `judge` finds in the tables with a query. A table on one side only is a difference, too."""
     found: list[Difference] = []
     names, readable = list(asked), []
     for name in names:
@@ -82,13 +82,13 @@ def differences(
             readable.append(name)
     judged = judge(readable)
     found += [difference for name in readable for difference in judged[name]]
-    # What the engine keeps for itself, as `_quarantine`; the name of a mirror has a dot.
+    # Tables of the engine itself, such as `_quarantine`. The name of a mirror contains a dot.
     ours = [name for name in tables if name.startswith("_") and "." not in name]
     return found + [Difference(name, "unasked") for name in tables if name not in names and name not in ours]
 
 
 def describe(found: Iterable[Difference]) -> str:
-    """What differs, a line per table: how many rows, and the first few keys of each kind."""
+    """The differences, one line per table: the number of rows, and the first few keys of each kind."""
     by_table: dict[str, list[Difference]] = defaultdict(list)
     for difference in found:
         by_table[difference.table].append(difference)
@@ -104,7 +104,7 @@ def _describe_table(table: str, found: Sequence[Difference]) -> str:
 
 
 def compare(name: str, answer: Answer, published: pa.Table) -> list[Difference]:
-    """The rows by which a published table, without its hidden columns, differs from the answer."""
+    """The rows in which a published table, without its hidden columns, differs from the answer."""
     if tuple(published.column_names) != answer.columns:
         odd = set(published.column_names) ^ set(answer.columns)
         return [Difference(name, "columns", columns=tuple(sorted(odd)) or answer.columns)]
@@ -113,20 +113,20 @@ def compare(name: str, answer: Answer, published: pa.Table) -> list[Difference]:
     wanted, found = Counter(zip(*wanted_columns, strict=True)), Counter(zip(*found_columns, strict=True))
     if odd_types := _other_types(answer.columns, wanted_columns, found_columns):
         return [Difference(name, "columns", columns=odd_types)]
-    if wanted == found:  # much quicker than the two subtractions
+    if wanted == found:  # much faster than the two subtractions
         return []
     return _pair(name, answer, list((wanted - found).elements()), list((found - wanted).elements()))
 
 
 def _canonical(column: list[Any]) -> list[Any]:
-    # Equal decimals, and equal moments of two time zones, are equal and hash alike in Python as they are.
+    # Equal decimals, and equal times in two time zones, are equal and have the same hash in Python.
     if isinstance(next((value for value in column if value is not None), None), list):
         return [tuple(value) if value is not None else None for value in column]
     return column
 
 
 def _other_types(names: tuple[str, ...], wanted: list[list[Any]], found: list[list[Any]]) -> tuple[str, ...]:
-    # Python takes 1, True and Decimal(1) for equal; a reader of the table does not.
+    # 1, True and Decimal(1) are equal in Python, but not for a reader of the table.
     return tuple(
         name
         for name, ours, theirs in zip(names, wanted, found, strict=False)
@@ -139,7 +139,7 @@ def _types(column: list[Any]) -> set[type]:
 
 
 def _pair(name: str, answer: Answer, wanted: list[Row], found: list[Row]) -> list[Difference]:
-    """Put the unequal rows of both sides together by key."""
+    """Pair the unequal rows of both sides by key."""
     places = [answer.columns.index(column) for column in answer.key]
     theirs: dict[Row, list[Row]] = defaultdict(list)
     for row in found:

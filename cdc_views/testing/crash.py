@@ -1,6 +1,6 @@
 """Crashes at named points of the engine (cdc_views/faults.py), in this process.
 
-An engine in a process of its own is killed for real by the environment: `CDC_VIEWS_FAULT=epoch.after_intent:kill`.
+To kill an engine in a separate process, use the environment: `CDC_VIEWS_FAULT=epoch.after_intent:kill`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ POINTS = faults.POINTS
 
 @contextmanager
 def crash_at(point: str, *, times: int = 1) -> Iterator[None]:
-    """Break off the block when the point is reached for the `times`th time, and go on after it.
+    """Leave the block when the point is reached for the `times`th time, and continue after the block.
 
-    Raises FaultNotReached if the block came to its end.
+    Raises FaultNotReached if the block reaches its end.
     """
     if point not in POINTS:
         raise BadConfig(f'unknown fault point "{point}"', hint=f"known points: {', '.join(sorted(POINTS))}")

@@ -1,8 +1,8 @@
-"""Postgres' CREATE TABLE, read into what the source's catalog would say of the table.
+"""Reads Postgres's CREATE TABLE into what the source's catalog would contain for the table.
 
-Read are names, types, NOT NULL, defaults, serial and identity columns, and the primary key; enums, domains and
-ALTER TABLE ... ADD PRIMARY KEY or REPLICA IDENTITY FULL where they stand apart. UNIQUE, CHECK and REFERENCES are
-taken and not enforced. sqlglot only finds the tokens: its trees leave out what no other database has.
+Reads names, types, NOT NULL, defaults, serial and identity columns, and the primary key; enums and domains; and the
+separate statements ALTER TABLE ... ADD PRIMARY KEY and REPLICA IDENTITY FULL. Accepts UNIQUE, CHECK and REFERENCES
+without enforcing them. sqlglot is only the tokenizer: its trees omit what no other database has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLACEHOLDER: Final = "__cdc_views_unavailable_00000000000000000000000000000000"
 
 @dataclass(frozen=True)
 class Default:
-    """Where the value of a column comes from that an Insert leaves out; `value` is that of a literal."""
+    """Where a column omitted by an Insert gets its value; `value` is the value of a literal."""
 
     kind: Literal["literal", "sequence", "now", "uuid"]
     value: Any = None
@@ -36,7 +36,7 @@ class Default:
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """A column and what the catalog's part of it does not say; `labels` are those of its enum."""
+    """A column, and what its catalog entry does not contain; `labels` are the labels of its enum."""
 
     column: Column
     default: Default | None = None
@@ -57,7 +57,7 @@ class DeclaredTable:
 
 
 def read_tables(statements: str | Iterable[str]) -> list[DeclaredTable]:
-    """Read SQL statements that make tables. Raises BadTable, UnsupportedType for a type without a form in a mirror."""
+    """Read CREATE TABLE statements. Raises BadTable, UnsupportedType for a type without a form in a mirror."""
     reader = _Reader()
     for text in [statements] if isinstance(statements, str) else statements:
         for words in _statements(text):
@@ -74,7 +74,7 @@ def read_tables(statements: str | Iterable[str]) -> list[DeclaredTable]:
 
 @dataclass(frozen=True)
 class _Word:
-    """A token: a word in lower case, a name as written (quoted), a text, a number, or a symbol."""
+    """A token: a word in lower case, a quoted name as written, a string, a number, or a symbol."""
 
     kind: Literal["word", "name", "text", "number", "symbol"]
     text: str
@@ -99,14 +99,14 @@ def _statements(sql: str) -> list[list[_Word]]:
         elif token.token_type is TokenType.NUMBER:
             found[-1].append(_Word("number", token.text))
         elif token.text[:1].isalpha() or token.text[:1] == "_":
-            # sqlglot makes one token of PRIMARY KEY and DOUBLE PRECISION.
+            # sqlglot returns PRIMARY KEY and DOUBLE PRECISION as one token.
             found[-1] += [_Word("word", part.lower()) for part in token.text.split()]
         else:
             found[-1].append(_Word("symbol", token.text))
     return [words for words in found if words]
 
 
-# The name in pg_type of what people write.
+# Common type names, and their names in pg_type.
 _ALIASES: Final = {
     "smallint": "int2", "int": "int4", "integer": "int4", "bigint": "int8", "boolean": "bool", "real": "float4",
     "double precision": "float8", "decimal": "numeric", "dec": "numeric", "character varying": "varchar",
@@ -121,7 +121,7 @@ _SERIALS: Final = {
 _SECOND_WORDS: Final = {"double": ("precision",), "character": ("varying",), "char": ("varying",),
                         "national": ("character", "char", "varying")}  # fmt: skip
 _INTERVAL_WORDS: Final = ("year", "month", "day", "hour", "minute", "second", "to")
-# Types whose values Postgres may store out of line, and then leaves out of an update that does not change them.
+# Types that Postgres can store out of line; an update that does not change such a value then omits it.
 _TOASTABLE: Final = frozenset(
     ("text", "varchar", "bpchar", "citext", "json", "jsonb", "xml", "bytea", "hstore", "numeric", "ltree", "tsvector")
 )
@@ -141,7 +141,7 @@ class _Type:
 
 
 class _Reader:
-    """Reads statement after statement; later ones may name the types and tables of earlier ones."""
+    """Reads the statements in order. A statement can use the types and tables of earlier ones."""
 
     def __init__(self) -> None:
         self.tables: dict[str, DeclaredTable] = {}
@@ -231,7 +231,7 @@ class _Reader:
         return tuple(key)
 
     def _table_constraint(self) -> tuple[str, ...]:
-        """The columns of PRIMARY KEY; none of another constraint."""
+        """The columns of a PRIMARY KEY; none for another constraint."""
         if self._takes("constraint"):
             self._take("a name")
         if not self._takes("primary", "key"):
@@ -402,7 +402,7 @@ class _Reader:
             self._fail(f'found "{self._at().text or "the end"}", wanted "{text}"')
 
     def _skip_one(self) -> None:
-        """A word, or all that is in parentheses."""
+        """Skip a word, or everything in parentheses."""
         if not self._at().text:
             self._fail("found the end of the statement, wanted )")
         depth = 0

@@ -1,4 +1,4 @@
-"""Every published epoch compared with the WAL-order oracle, mirrors and views."""
+"""Compares the mirrors and views of every published epoch with the WAL-order oracle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_A_TIME: Final = 2
 
 @dataclass(frozen=True)
 class EpochDifference:
-    """A difference in an epoch: its tables and views are to be as Postgres was at `position`."""
+    """A difference in an epoch, whose tables and views must equal Postgres at `position`."""
 
     epoch: int
     position: Lsn
@@ -41,33 +41,33 @@ class EpochDifference:
 class EpochCheck:
     """Compares epochs with the oracle as they are published.
 
-    `sql` has a query in Postgres' SQL for every view, by its name; its first line may name columns that tell rows
-    apart, as `-- key: user_id, post_id`. A mirror needs none; a query under its name (`schema.table`) is taken
-    instead of all of its columns.
+    `sql` has a query in Postgres's SQL for every view, by name. Its first line may name the columns that identify rows,
+    as in `-- key: user_id, post_id`. A mirror needs no query; one under its name (`schema.table`) replaces the default,
+    which compares all columns.
     """
 
     def __init__(self, oracle: WalOracle, warehouse: Path, sql: Mapping[str, str]) -> None:
         self._oracle = oracle
         self._warehouse = warehouse
         self._questions = _mirrors(oracle) | {name: Question.of(text) for name, text in sql.items()}
-        # What was found stays so while neither the oracle's rows nor the published version change.
+        # A result stays valid while neither the oracle's rows nor the published version change.
         self._verdicts: dict[str, tuple[TableVersion, list[Difference]]] = {}
-        self._last = 0  # the number of a record
+        self._last = 0  # number of a control record
         self._last_epoch: int | None = None
         self._before: Mapping[str, TableVersion] = {}
         self.epochs = 0
-        self.versions = 0  # tables and views, each in each epoch that changed its content
+        self.versions = 0  # compared tables and views, counted in each epoch that changed their content
 
     @property
     def tables(self) -> int:
-        """Mirrors and views that are compared in each epoch."""
+        """The mirrors and views to compare in each epoch."""
         return len(self._questions)
 
     def differences(self) -> list[EpochDifference]:
-        """Compare the epochs that were published since the last call.
+        """Compare the epochs published since the last call.
 
-        Raises CheckFailed if one between was not there to be compared, PositionUnknown if one is from before the
-        oracle's start, and what `WalOracle.advance_to` raises.
+        Raises CheckFailed if an epoch in between is missing, PositionUnknown if one is older than the oracle's start,
+        and the errors of `WalOracle.advance_to`.
         """
         found: list[EpochDifference] = []
         for record in read_control(self._warehouse):
@@ -84,9 +84,9 @@ class EpochCheck:
         return found
 
     def require_equal(self) -> None:
-        """Raises CheckFailed, naming epochs, tables and the first keys that differ, unless all is equal.
+        """Raise CheckFailed with epochs, tables and the first keys that differ, unless everything is equal.
 
-        Raises NothingPublished if no epoch was compared, now or before.
+        Raises NothingPublished if no epoch has ever been compared.
         """
         found = self.differences()
         if not self.epochs:
@@ -105,7 +105,7 @@ class EpochCheck:
 
     def _epoch(self, record: ControlRecord, position: Lsn) -> list[Difference]:
         verdicts, self._verdicts = self._verdicts, {}
-        if not self._oracle.advance_to(position):  # else none holds: a view may read any table
+        if not self._oracle.advance_to(position):  # otherwise no result stays valid: a view may read any table
             self._verdicts = verdicts
         known = {name: found for name, (table, found) in self._verdicts.items() if record.tables.get(name) == table}
         return differences(
@@ -120,8 +120,8 @@ class EpochCheck:
         return any(TableCommit.of(each, read_entry(folder, each)).changes_content for each in versions)
 
     def _judged(self, record: ControlRecord, names: Iterable[str]) -> dict[str, list[Difference]]:
-        """Ask and compare, some at a time."""
-        todo = iter(sorted(names))  # the threads take from it one by one
+        """Query and compare, several at a time."""
+        todo = iter(sorted(names))  # shared by the threads
         found: dict[str, list[Difference]] = {}
 
         def work(_: int) -> None:
@@ -137,7 +137,7 @@ class EpochCheck:
 
 
 def describe_epochs(found: Iterable[EpochDifference]) -> str:
-    """What differs, by epoch and table."""
+    """The differences, by epoch and table."""
     epochs = groupby(found, lambda each: (each.epoch, each.position))
     return "\n".join(
         f"epoch {epoch} at {position}: {describe(each.difference for each in inside)}"

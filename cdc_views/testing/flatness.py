@@ -1,7 +1,7 @@
-"""Many epochs of a small table, and what they leave on the disk: is the cost flat?
+"""Runs many epochs of a small table, and measures what they leave on disk: is the cost flat?
 
-`python -m cdc_views.testing.flatness --epochs 10000` runs the harness's engine and prints a line of JSON each
-thousand epochs, the last one at the end; `--no-upkeep` shows what happens without.
+`python -m cdc_views.testing.flatness --epochs 10000` runs the harness's engine and prints a line of JSON every thousand
+epochs and at the end. `--no-upkeep` shows the cost without upkeep.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SCHEMA = f"CREATE TABLE {TABLE} (id bigint PRIMARY KEY, holder text, balance big
 
 @dataclass(frozen=True)
 class Footprint:
-    """What the mirror and the control log take on the disk; files of data, deletion vectors included.
+    """What the mirror and the control log use on disk. Data files include deletion vectors.
 
-    `live_files` are those of the newest version. `checkpoint_bytes` is the size of the newest checkpoint, in which
-    removed files stay for an hour (deletedFileRetentionDuration). `scan_ms` is a full read of the mirror by delta-rs,
-    in a reader that opens it anew, `last_published_ms` what finding the last published record takes.
+    `live_files` is the number of files in the newest version. `checkpoint_bytes` is the size of the newest checkpoint,
+    which lists removed files for an hour (deletedFileRetentionDuration). `scan_ms` is a full read of the mirror by
+    delta-rs, in a reader that opens it again. `last_published_ms` is the time to find the last published record.
     """
 
     live_files: int
@@ -50,7 +50,7 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Epochs:
-    """Some epochs: how many there were in all, and what one took, upkeep included."""
+    """A number of epochs: how many there are in all, and the time of one, upkeep included."""
 
     epochs: int
     p50_ms: float
@@ -59,7 +59,7 @@ class Epochs:
 
 
 def run_epochs(harness: ViewHarness, epochs: int, changes: int = 20, every: int = 1000) -> Iterator[Epochs]:
-    """Update random rows, an epoch each time; tells after `every` epochs what they took, and waits."""
+    """Update random rows, one epoch each time. Yields their cost after `every` epochs."""
     chance, took_ms = random.Random(1), []
     ids = [row[0] for row in harness.rows(f"public.{TABLE}")]
     for epoch in range(1, epochs + 1):
@@ -74,7 +74,7 @@ def run_epochs(harness: ViewHarness, epochs: int, changes: int = 20, every: int 
 
 
 def footprint(harness: ViewHarness) -> Footprint:
-    """Measure it now."""
+    """Measure the current footprint."""
     root = harness.warehouse
     table = last_published(root).tables[f"public.{TABLE}"]
     folder, control, state = root / table.path, root / FOLDER, TableState()
@@ -96,12 +96,12 @@ def footprint(harness: ViewHarness) -> Footprint:
 
 
 def entry_bytes(table: Path) -> int:
-    """The size of all entries of a table's log."""
+    """The size of all log entries of a table."""
     return sum(file.stat().st_size for file in (table / LOG_FOLDER).glob("*.json"))
 
 
 def checkpoint_bytes(table: Path) -> int:
-    """The size of the newest checkpoint of a table's log; 0 without one."""
+    """The size of the newest checkpoint of a table's log; 0 if there is none."""
     newest = max((table / LOG_FOLDER).glob("*.checkpoint.parquet"), default=None)
     return newest.stat().st_size if newest is not None else 0
 

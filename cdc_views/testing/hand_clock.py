@@ -1,4 +1,4 @@
-"""A clock that only a test moves."""
+"""A clock that moves only when a test moves it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class HandClock:
-    """A `Clock` that stands still; whoever sleeps by it moves it."""
+    """A `Clock` that stands still. Sleeping on it moves it."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start
@@ -17,11 +17,11 @@ class HandClock:
         return self._now
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Seconds since the clock was created."""
         return self._monotonic
 
     def sleep(self, seconds: float) -> None:
-        """Move the clock, at once."""
+        """Move the clock forward, and return at once."""
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:

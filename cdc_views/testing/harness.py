@@ -1,8 +1,8 @@
-"""Views tested without Kafka and Postgres: the engine itself, over tables and a log in memory.
+"""Tests views without Kafka and Postgres: the engine itself, over tables and a log in memory.
 
-Below stands what runs in production: the cut, the decoder and the fold of Debezium's events, mirrors and views as
-Delta tables, Spark, the control log, recovery. Only who writes the log is another: `MemorySource` decides what
-Postgres would have stored, `MemoryLog` writes what Debezium would have written.
+Everything runs as in production: the cut, the decoder and the fold of Debezium's events, mirrors and views as Delta
+tables, Spark, the control log, recovery. Only the writer of the log differs: `MemorySource` decides what Postgres would
+have stored, and `MemoryLog` writes what Debezium would have written.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _QUERIES_AT_ONCE: Final = 4
 
 @dataclass(frozen=True)
 class Changes:
-    """What an epoch did to a view: an updated row is in both lists."""
+    """The changes of a view in an epoch. An updated row is in both lists."""
 
     inserted: list[Row]
     deleted: list[Row]
@@ -75,10 +75,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a view cost in an epoch; zero where the epoch did not touch it.
+    """The cost of a view in an epoch; zero if the epoch did not touch it.
 
-    Rows and files read are those of its inputs, of its stored rows and of its keys, as often as each was read; an
-    input that several views share counts for each of them. Rows written are those in its new data files.
+    Rows and files read are those of its inputs, its stored rows and its keys, counted each time they are read. An input
+    that several views share counts for each of them. Rows written are the rows in its new data files.
     """
 
     rows_read: int = 0
@@ -89,7 +89,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Step:
-    """The version of a view before the last epoch (None: it was not there yet), and what that one cost."""
+    """The version of a view before the last epoch (None: it did not exist), and the cost of that epoch."""
 
     before: TableVersion | None
     work: ViewWork | None
@@ -104,7 +104,7 @@ class _View:
 
 
 class ViewHarness:
-    """An engine of its own; use as a context manager."""
+    """A separate engine. Use it as a context manager."""
 
     def __init__(
         self,
@@ -121,11 +121,11 @@ class ViewHarness:
     ) -> None:
         """Read the tables. Raises BadTable, UnsupportedType.
 
-        `tables` are CREATE TABLE statements of Postgres. Without `spark` a local one is started, and stopped at the
-        end. Without `warehouse` a temporary folder is used, and removed at the end. `allow_direct=False` leaves
-        every read and commit to Spark. Topics have `partitions`; so many views as `parallel` run at once. With
-        `upkeep` the tables are kept up after each epoch, as far as is due; else they are not. `on_bad_event` is the
-        setting of that name.
+        `tables` are CREATE TABLE statements for Postgres. Without `spark`, a local session is started, and stopped at
+        the end. Without `warehouse`, a temporary folder is used, and removed at the end. `allow_direct=False` leaves
+        every read and commit to Spark. `partitions` is the number of partitions per topic, `parallel` the number of
+        views that run at once. `upkeep` enables due upkeep after each epoch. `on_bad_event` is the setting of that
+        name.
         """
         self.clock = clock
         self._declared = read_tables(tables)
@@ -164,9 +164,9 @@ class ViewHarness:
     # ---- views
 
     def create_view(self, sql: str) -> Explanation:
-        """Declare a view over tables and views that are there; the next thing asked of it finds it built.
+        """Declare a view over existing tables and views. It is built before its first use.
 
-        It may be declared after a crash too, as a file may be edited before the restart.
+        It may also be declared after a crash, as a file may be edited before a restart.
         Raises BadView, UnsupportedView.
         """
         definition = self._parsed(sql)
@@ -184,7 +184,7 @@ class ViewHarness:
         return explain(compiled)
 
     def drop_view(self, name: str) -> None:
-        """Forget a view. Raises UnknownView, and BadView while another view reads it."""
+        """Drop a view. Raises UnknownView, or BadView if another view reads it."""
         self._view(name)
         readers = [other for other, view in self._views.items() if name in view.compiled.inputs]
         if readers:
@@ -195,20 +195,20 @@ class ViewHarness:
 
     @property
     def views(self) -> list[str]:
-        """The names of all views, in the order in which they were declared."""
+        """The names of all views, in the order of their declaration."""
         return list(self._views)
 
     # ---- changes
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make the changes in one transaction, and bring all views to it: one epoch.
+        """Make the changes in one transaction, and run one epoch with it.
 
-        Raises UnknownTable, BadChange and those below it; then nothing has changed.
+        Raises UnknownTable, BadChange and its subclasses; nothing has changed then.
         """
         self.apply_transactions([list(changes)])
 
     def apply_transactions(self, transactions: Iterable[Iterable[Change]]) -> None:
-        """Make several transactions that become one epoch. Raises like `apply`; those before it stay."""
+        """Make several transactions, and run one epoch with all. Raises like `apply`; earlier transactions stay."""
         self._build()
         before = self._last
         for changes in transactions:
@@ -236,9 +236,9 @@ class ViewHarness:
             self.retry(place)
 
     def run_epoch(self, idle_interval_s: float = 0) -> ControlRecord | None:
-        """Run the next epoch as the engine does; None where nothing changed and nothing is due yet.
+        """Run the next epoch as the engine does. Returns None if nothing has changed and nothing is due yet.
 
-        Where nothing changed, a position is published not oftener than every `idle_interval_s` of the clock.
+        Without changes, a position is published at most every `idle_interval_s` of the clock.
         """
         self._require_running()
         with self._writing():
@@ -247,19 +247,19 @@ class ViewHarness:
             self._maintenance.run()
         return record
 
-    # ---- what became of them
+    # ---- results
 
     def rows(self, name: str) -> list[Row]:
-        """The rows of a view as it is stored, in no order; of a table, those of its mirror. Raises ViewFailed."""
+        """The stored rows of a view, or the rows of a table's mirror, in no order. Raises ViewFailed."""
         self._build()
         return self._stored(name, self._live(name))
 
     def recomputed(self, name: str) -> list[Row]:
-        """The rows that the view's SQL gives by Spark over the mirrors, the views that it reads recomputed too."""
+        """The rows that Spark computes for the view's SQL over the mirrors; views that it reads are recomputed, too."""
         return self.recomputed_all([self._view(name).compiled.definition.name])[name]
 
     def recomputed_all(self, names: Iterable[str] | None = None) -> dict[str, list[Row]]:
-        """The same of many views, or of all, several at a time."""
+        """The same for many views, or for all, several at a time."""
         self._build()
         views = [self._view(name) for name in (self._views if names is None else names)]
         made: dict[str, str] = {}
@@ -277,7 +277,7 @@ class ViewHarness:
         }
 
     def verify(self) -> None:
-        """Compare every view with its SQL from scratch. Raises UnequalRows naming the view, ViewFailed."""
+        """Compare every view with its SQL, run from scratch. Raises UnequalRows with the view, ViewFailed."""
         problems = []
         for name, wanted in self.recomputed_all().items():
             try:
@@ -288,7 +288,7 @@ class ViewHarness:
             raise UnequalRows("\n".join(problems))
 
     def changes(self, name: str) -> Changes:
-        """What the last `apply` inserted into a view and deleted; all its rows, if it was built since.
+        """The rows that the last `apply` inserted into and deleted from a view; all rows if it was built since.
 
         Raises ViewFailed.
         """
@@ -301,7 +301,7 @@ class ViewHarness:
         return Changes(*exact_difference(self._stored(name, after), old_rows))
 
     def cost(self, name: str) -> Cost:
-        """What the last `apply` cost for a view; what building it cost, if it was built since."""
+        """The cost of a view in the last `apply`, or of building it, if it was built since."""
         self._build()
         work = self._steps[self._view(name).spec.name].work
         if work is None:
@@ -321,7 +321,7 @@ class ViewHarness:
 
     @property
     def position(self) -> Lsn:
-        """Where the log ends: after the last transaction."""
+        """The position after the last transaction."""
         return self._log.end
 
     @property
@@ -333,9 +333,9 @@ class ViewHarness:
 
     @contextmanager
     def crash_at(self, point: str, *, times: int = 1) -> Iterator[None]:
-        """Let the engine crash in the block when it reaches the point; `restart` then. Raises FaultNotReached.
+        """Let the engine crash in the block when it reaches the point; call `restart` next. Raises FaultNotReached.
 
-        Views that wait to be built are built first, so that the crash is in what the block does.
+        Views that are not built yet are built first, so the crash happens in the work of the block.
         """
         if not self._has_crashed:
             self._build()
@@ -347,7 +347,7 @@ class ViewHarness:
                 raise
 
     def restart(self) -> None:
-        """What a new process does: take the warehouse over, recover, and go on to the end of the log."""
+        """Do what a new process does: take over the warehouse, recover, and continue to the end of the log."""
         self._has_crashed = True
         before = self._tables.published
         self._start()
@@ -385,7 +385,7 @@ class ViewHarness:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """As the engine does around its work."""
+        """Do around the work what the engine does."""
         with self._control.writing(), touching(self._root):
             yield
 
@@ -407,7 +407,7 @@ class ViewHarness:
         return [[view.compiled for view in self._views.values() if view.level == level] for level in range(depth)]
 
     def _build(self) -> None:
-        """Run an epoch for the views that were declared since the last one."""
+        """Run an epoch for the views declared since the last one."""
         self._require_running()
         built = self._tables.published.tables if self._tables.published is not None else None
         new = [name for name in self._views if built is None or not self._tables.is_published(name)]
@@ -424,7 +424,7 @@ class ViewHarness:
         return parse_view(sql, Path(f"{found[1] if found else 'view'}.sql"))
 
     def _parents(self, definition: ViewDefinition) -> dict[str, _View]:
-        """The views that a view reads, directly or not, and the one that has its name already."""
+        """The views that a view reads, directly or indirectly, and the existing view of its name."""
         found: dict[str, _View] = {}
         pending = [reference.name.lower() for reference in parse_query(definition).references]
         pending.append(definition.name)
@@ -441,7 +441,7 @@ class ViewHarness:
         return self._views[name]
 
     def _live(self, name: str) -> TableVersion:
-        """Where a view stands, or the mirror of a table."""
+        """The current version of a view, or of a table's mirror."""
         table = str(TableName.parse(name))
         is_table = name not in self._views and table in self._tables.sources
         found = self._last.tables[table if is_table else self._view(name).spec.name]
@@ -456,7 +456,7 @@ class ViewHarness:
         return _tuples(rows.select(columns or rows.column_names))
 
     def _mirrors_below(self, views: Iterable[_View]) -> dict[str, tuple[str, int]]:
-        """Path and version of every mirror that the views read, directly or not."""
+        """Path and version of every mirror that the views read, directly or indirectly."""
         pending, seen = [source for view in views for source in view.compiled.inputs], set[str]()
         while pending:
             source = pending.pop()
@@ -467,7 +467,7 @@ class ViewHarness:
         return {source: (table.path, table.version) for source, table in mirrors.items()}
 
     def _query(self, view: _View, mirrors: Mapping[str, str], made: dict[str, str]) -> str:
-        """The view's SQL over the mirrors; `made` are the temporary views of the views that it reads."""
+        """The view's SQL over the mirrors; `made` has the temporary views for the views that it reads."""
         for source in view.compiled.inputs:
             if source in self._views and source not in made:
                 parent = self._views[source]

@@ -1,8 +1,8 @@
 """Random histories of two tables, for hypothesis: what a view must survive.
 
-Rows are few and their values fewer, so that duplicates, NULLs and ties are common; keys change, rows are deleted
-and inserted again under the same key, and the same join value changes in both tables within an epoch. A history
-keeps its own model of the tables, which shares no code with the engine or the harness.
+There are few rows and even fewer values, so duplicates, NULLs and ties are common. Keys change, rows are deleted and
+inserted again with the same key, and the same join value changes in both tables within an epoch. A history has its own
+model of the tables, which shares no code with the engine or the harness.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row: TypeAlias = dict[str, Any]
 State: TypeAlias = Mapping[str, Sequence[Row]]
 Transaction: TypeAlias = tuple[Change, ...]
 
-# Types of Postgres with the values that columns of them take, as a mirror gives them back.
+# Postgres types, and the values for their columns, as a mirror returns them.
 VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "smallint": (1, 2, -32768),
     "integer": (1, 2, 3),
@@ -70,7 +70,7 @@ _MOST_ROWS: Final = 12
 
 @dataclass(frozen=True)
 class Schema:
-    """The types of both tables: `id` (key), `j` (to join by), `g` (to group by), `n` (to add up), and `extra`."""
+    """The column types of both tables: `id` (key), `j` (for joins), `g` (for groups), `n` (for sums), and `extra`."""
 
     key: str
     join: str
@@ -80,7 +80,7 @@ class Schema:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Types by column; `part` is the second part of the key of table `r`."""
+        """Types by column; `part` is the second key column of table `r`."""
         return {"id": self.key, "part": "integer", "j": self.join, "g": self.group, "n": self.number, "x": self.extra}
 
     def key_of(self, table: str) -> tuple[str, ...]:
@@ -88,14 +88,14 @@ class Schema:
         return ("id", "part") if table == "r" else ("id",)
 
     def ddl(self) -> list[str]:
-        """The statements that make the tables."""
+        """The statements that create the tables."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         return [f"CREATE TABLE {table} ({columns}, PRIMARY KEY ({', '.join(self.key_of(table))}))" for table in TABLES]
 
 
 @dataclass(frozen=True)
 class History:
-    """Epochs of transactions; `states` has the rows of both tables after each epoch."""
+    """Epochs of transactions. `states` has the rows of both tables after each epoch."""
 
     schema: Schema
     epochs: tuple[tuple[Transaction, ...], ...]
@@ -103,9 +103,9 @@ class History:
 
 
 def play(harness: ViewHarness, history: History) -> Iterator[State]:
-    """Apply epoch after epoch; after each yields the state that the tables must have now.
+    """Apply one epoch after the other. Yields the expected state of the tables after each.
 
-    Raises UnequalRows where the mirrors have another one.
+    Raises UnequalRows if the mirrors differ from it.
     """
     for epoch, state in zip(history.epochs, history.states, strict=True):
         harness.apply_transactions(epoch)
@@ -116,7 +116,7 @@ def play(harness: ViewHarness, history: History) -> Iterator[State]:
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
-    """Two tables of the same columns, of random types."""
+    """Two tables with the same columns of random types."""
     choose = [st.sampled_from(types) for types in (KEY_TYPES, JOIN_TYPES, GROUP_TYPES, NUMBER_TYPES, sorted(VALUES))]
     return Schema(*(draw(each) for each in choose))
 
@@ -134,7 +134,7 @@ def histories(draw: st.DrawFn, *, least: int = 1, epochs: int = 3, schema: Schem
 
 
 class _Model:
-    """The tables as the changes made so far left them."""
+    """The tables after the changes so far."""
 
     def __init__(self, schema: Schema, draw: st.DrawFn) -> None:
         self.schema = schema
@@ -188,7 +188,7 @@ class _Model:
         return [Delete(table, self._where(table, row))]
 
     def _replace(self, table: str) -> list[Change]:
-        """The same key, deleted and inserted again."""
+        """Delete a key and insert it again."""
         deleted = self._delete(table)
         if not deleted:
             return []
@@ -196,16 +196,16 @@ class _Model:
         return [*deleted, *self._insert_row(table, {**self._row(table), **deleted[0].old})]
 
     def _join(self, table: str) -> list[Change]:
-        """One join value, new in both tables."""
+        """Set the same join value in both tables."""
         value = self._value("j")
         return [change for each in TABLES for change in self._insert_row(each, self._row(each) | {"j": value})]
 
     def _clear(self, table: str) -> list[Change]:
-        """Every row deleted, so that the table is empty."""
+        """Delete every row, so that the table becomes empty."""
         return [change for _ in list(self.rows[table]) for change in self._delete(table)]
 
     def _copy(self, table: str) -> list[Change]:
-        """A row equal to another one but for its key: a duplicate, and a tie in every order."""
+        """Insert a copy of a row with another key: a duplicate, and a tie in every order."""
         row = self._some(table)
         if row is None:
             return []

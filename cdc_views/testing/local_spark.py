@@ -1,4 +1,4 @@
-"""A Spark for tests: one driver JVM on this machine."""
+"""A Spark session for tests: one driver JVM on this machine."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cdc_views.stack.fetch import delta_jars
 
 @contextmanager
 def local_spark() -> Iterator[SparkSession]:
-    """A session with Delta, stopped at the end; the one that runs in this process already is used and left.
+    """A session with Delta, stopped at the end. A session that already runs in this process is used, and not stopped.
 
-    Starting one takes some 5 s, so a test suite gives all its harnesses the same.
+    Starting a session takes about 5 s, so a test suite should share one among all harnesses.
     """
     running = SparkContext._active_spark_context
     if running is not None:

@@ -1,7 +1,7 @@
 """A log in memory: transactions as Debezium writes them into topics, and cuts of them.
 
-It holds messages as Kafka does, bytes in the partitions of a topic per table, and is read by the decoder of
-Kafka's own. One transaction after the other; a cut holds all that were written before it.
+As in Kafka, messages are bytes in the partitions of one topic per table, and the decoder for Kafka reads them.
+Transactions are written one after the other, and a cut contains all earlier ones.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from cdc_views.testing.memory_source import Row, RowChange
 from cdc_views.testing.values import written
 
 PREFIX: Final = "harness"
-# Postgres stores a value out of line when its row is larger than this; here each value is looked at alone.
+# Postgres stores values out of line if the row is larger than this. Here the limit applies to each value.
 TOAST_BYTES: Final = 2048
 _FIRST_LSN: Final = 0x1000000
 _STEP: Final = 0x38
 
 
 class MemoryLog:
-    """A `CutLog`. `validity_s`: how long a cut may be read again before compaction may have changed it."""
+    """A `CutLog`. `validity_s` is the time for which a cut can be read again before compaction may change it."""
 
     def __init__(self, tables: Iterable[SourceTable], clock: Clock, *, partitions: int, validity_s: float) -> None:
-        self.end = Lsn(_FIRST_LSN)  # of the last commit
+        self.end = Lsn(_FIRST_LSN)  # end of the last commit
         self._clock = clock
         self._validity_s = validity_s
         self._committed_at = clock.now()
@@ -85,7 +85,7 @@ class MemoryLog:
         held: Collection[TableName] = (),
         stopped: Mapping[TableName, StoppedTable] | None = None,
     ) -> Cut:
-        """Everything that was written."""
+        """A cut of everything written so far."""
         found = [self._held(partition, after[partition], position) for partition in self._partitions]
         ends = {each.partition: each.end(each.prefix(self.end)) for each in found}
         bulk = self.bulk(position) - set(held)
@@ -101,7 +101,7 @@ class MemoryLog:
         return any(cut.start[partition] < cut.end[partition] for partition in read)
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        """The records of the cut, partition by partition."""
+        """The records of the cut, by partition."""
         for partition, end in cut.end.items():
             if self.table_of(partition.topic) not in cut.stopped:
                 yield from self._read(partition, cut.start[partition], end)
@@ -111,15 +111,15 @@ class MemoryLog:
         return self._partitions[TopicPartition(at.topic, at.partition)][at.offset]
 
     def raw(self, partition: TopicPartition) -> Sequence[RawRecord]:
-        """All that was written to a partition."""
+        """Everything written to a partition."""
         return self._partitions[partition]
 
     def changes_before_starts(self, cut: Cut) -> list[Record]:
-        """None: nothing is started here."""
+        """No records: there is no connector that could start."""
         return []
 
     def require_repeatable(self, cut: Cut) -> None:
-        """Raise LogGap if the cut is older than what a log keeps uncompacted."""
+        """Raise LogGap if the cut is older than the time for which a log stays uncompacted."""
         age_s = (self._clock.now() - cut.committed_at).total_seconds()
         if age_s > self._validity_s:
             raise LogGap(
@@ -129,10 +129,10 @@ class MemoryLog:
             )
 
     def require_read_in_time(self, began: datetime) -> None:
-        """A log that deletes nothing is read in time."""
+        """Do nothing: a log that deletes nothing is always read in time."""
 
     def require_gapless(self, since: datetime) -> None:
-        """Nor has it gaps."""
+        """Do nothing: the log has no gaps."""
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""
@@ -175,12 +175,12 @@ class _Written:
 
 
 def _dumped(value: Mapping[str, Any]) -> bytes:
-    # What orjson returns keeps the 4 KB that it was written into, for as long as it lives.
+    # The bytes that orjson returns keep their 4 KB buffer alive, so they are copied.
     return bytes(memoryview(orjson.dumps(value)))
 
 
 def _messages(change: RowChange) -> list[_Written]:
-    """What Debezium writes of one row's change: of a changed key, a delete and a create that name each other."""
+    """Debezium's messages for a changed row. For a changed key: a delete and a create that name each other."""
     table, old, new = change.table, change.old, change.new
     old_key, new_key = (None if row is None else _json(table, row, table.key) for row in (old, new))
     before = None if old is None else _before(table, old)
@@ -203,7 +203,7 @@ def _messages(change: RowChange) -> list[_Written]:
 
 
 def _before(table: SourceTable, old: Row) -> dict[str, Any] | None:
-    """Only with full identity Postgres writes the old row."""
+    """The old row, which Postgres writes only with REPLICA IDENTITY FULL."""
     return _json(table, old, old) if table.replica_identity == "full" else None
 
 
@@ -211,20 +211,20 @@ def _after(table: SourceTable, old: Row | None, new: Row) -> dict[str, Any]:
     found = _json(table, new, new)
     if old is None or table.replica_identity == "full":
         return found
-    unchanged = [column for column in table.columns if _is_left_out(column, found, old[column.name], new[column.name])]
+    unchanged = [column for column in table.columns if _is_omitted(column, found, old[column.name], new[column.name])]
     return found | {column.name: _placeholder(column, forms(table)) for column in unchanged}
 
 
 def _placeholder(column: Column, forms: Forms) -> Any:
-    """What Debezium writes in place of the column's value."""
+    """What Debezium writes instead of the column's value."""
     if column.element is not None:
         by_element = {"uuid": forms.uuids, **dict.fromkeys(("int4", "int8", "date"), forms.numbers)}
         return by_element.get(column.element, forms.texts)
     return {"hstore": forms.hstore, "bytea": forms.base64}.get(column.type_name, forms.text)
 
 
-def _is_left_out(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:
-    """Whether Postgres leaves the value out of the WAL: stored out of line, and not changed."""
+def _is_omitted(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:
+    """Whether Postgres omits the value from the WAL: it is stored out of line and has not changed."""
     return column.toastable and old == new and len(orjson.dumps(found[column.name])) > TOAST_BYTES
 
 

@@ -1,4 +1,4 @@
-"""Tables in memory that take changes as Postgres would: all of a transaction, or none of it."""
+"""Tables in memory that apply changes as Postgres would: a whole transaction, or nothing of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class RowChange:
-    """One row as it was and as it is: an insert has no old row, a delete no new one."""
+    """One row before and after a change. An insert has no old row, a delete no new one."""
 
     table: SourceTable
     old: Row | None
@@ -29,7 +29,7 @@ class RowChange:
 
 
 class MemorySource:
-    """The tables of a harness; values are held as a mirror holds them."""
+    """The tables of a harness, with values as a mirror holds them."""
 
     def __init__(self, tables: Sequence[DeclaredTable], clock: Clock) -> None:
         self.tables = {table.name: table for table in tables}
@@ -39,13 +39,13 @@ class MemorySource:
         self._clock = clock
 
     def rows(self, table: str) -> list[Row]:
-        """The rows of a table, in the order in which they were inserted."""
+        """The rows of a table, in the order of their insertion."""
         return list(self._rows[self._table(table).name].values())
 
     def commit(self, changes: Iterable[Change]) -> list[RowChange]:
-        """Make the changes, one after the other, in one transaction; none of them if one fails.
+        """Make the changes in order, in one transaction. If one fails, none is made.
 
-        Raises UnknownTable, BadChange and those below it.
+        Raises UnknownTable, BadChange and its subclasses.
         """
         made: list[RowChange] = []
         try:

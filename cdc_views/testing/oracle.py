@@ -1,8 +1,8 @@
-"""The WAL-order oracle: what every table held at every position, as a database that can be asked in SQL.
+"""The WAL-order oracle: the content of every table at every position, as a database that answers SQL.
 
-It copies the tables in the snapshot of a logical slot of its own, and then applies what that slot decodes,
-transaction by transaction in the order of their commits. The state at a position is the snapshot and every
-transaction that ends at or before it: the same rule by which an epoch is cut, but none of its code.
+It copies the tables in the snapshot of its own logical slot. Then it applies what that slot decodes, transaction by
+transaction in commit order. The state at a position is the snapshot plus every transaction that ends at or before it.
+That is the rule by which an epoch is cut, but none of its code.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from cdc_views.testing.wal import WalSlot
 
 PREFIX: Final = "cdc_views_oracle_"
 
-# How far the shadow is, in the same transaction as its rows: after a crash nothing is applied twice.
+# The position of the shadow, written in the transaction of its rows: after a crash nothing is applied twice.
 _APPLIED: Final = "cdc_views_oracle_applied"
 
 
 class WalOracle:
-    """A shadow database that is brought forward to one position after another.
+    """A shadow database that advances from one position to the next.
 
-    `dsn` is of the source, with the right to make slots; `tables` are "schema.table", or TableName where a name has
-    a dot; `shadow` is the DSN of the server that gets the shadow database, the source's own by default, with the
-    right to make databases.
-    To judge an engine's epochs, start the oracle before the connector's slot is made: then all their positions are
-    beyond `start_position`.
+    `dsn` is the DSN of the source, with the right to create slots. `tables` are "schema.table", or TableName for names
+    with a dot. `shadow` is the DSN of the server for the shadow database (default: the source's), with the right to
+    create databases.
+    To judge the epochs of an engine, start the oracle before the connector's slot is created. Then all positions are
+    after `start_position`.
 
-    Between `start()` and `drop()` (or as a context manager) the slot holds back the server's WAL. After a crash,
-    `drop_leftovers` removes what has stayed behind.
+    Between `start()` and `drop()` (or as a context manager) the slot keeps the server's WAL. After a crash,
+    `drop_leftovers` removes what is left.
     """
 
     def __init__(self, dsn: str, tables: Iterable[str | TableName], shadow: str | None = None) -> None:
@@ -49,7 +49,7 @@ class WalOracle:
         self._made = ExitStack()
 
     def start(self) -> Self:
-        """Make slot and shadow, and copy the tables. Waits for transactions that are open anywhere on the server.
+        """Create slot and shadow, and copy the tables. Waits for all open transactions of the server.
 
         Raises UnknownTable, UnsupportedTable.
         """
@@ -59,7 +59,7 @@ class WalOracle:
             undo.callback(self._drop_database)
             self._connection = undo.enter_context(connect(self.shadow_dsn))
             self._shadow = Shadow(self._connection, tables)
-            # Only the replication protocol makes a slot whose beginning can be read as a snapshot.
+            # Only the replication protocol creates a slot with an exported snapshot of its start.
             with connect(self._dsn, replication="database") as replication:
                 slot = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL test_decoding EXPORT_SNAPSHOT")
                 row: Any = replication.execute(slot.format(sql.Identifier(self.name))).fetchone()
@@ -76,16 +76,16 @@ class WalOracle:
 
     @property
     def position(self) -> Lsn:
-        """Where the shadow is: at first the start of the slot."""
+        """The position of the shadow; initially the start of the slot."""
         return self._position
 
     @property
     def shadow_dsn(self) -> str:
-        """Of the shadow database; who writes to it makes the oracle wrong."""
+        """The DSN of the shadow database. Writing to it makes the oracle wrong."""
         return database_dsn(self._server, self.name)
 
     def advance_to(self, position: Lsn) -> set[TableName]:
-        """Bring the shadow to a position at or after where it is; returns the tables that changed on the way.
+        """Advance the shadow to a position at or after its current one. Returns the tables that changed.
 
         Raises PositionUnknown, SchemaChanged, ReplayFailed.
         """
@@ -106,7 +106,7 @@ class WalOracle:
 
     @property
     def connection(self) -> Connection:
-        """To the shadow, in autocommit, for whoever wants more than `query` gives."""
+        """A connection to the shadow in autocommit, for more than `query` offers."""
         return self._connection
 
     def mirror_query(self, table: TableName) -> tuple[str, tuple[str, ...]]:
@@ -114,15 +114,15 @@ class WalOracle:
         return self._shadow.mirror_query(table)
 
     def query(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query in Postgres' SQL at the position; the time zone is UTC."""
+        """The rows of a query in Postgres's SQL at the position. The time zone is UTC."""
         return self._connection.execute(query.encode()).fetchall()
 
     def execute(self, statement: str) -> None:
-        """Prepare the shadow for queries: a function that they call, an index, a search path."""
+        """Prepare the shadow for queries, for example with a function, an index or a search path."""
         self._connection.execute(statement.encode())
 
     def drop(self) -> None:
-        """Drop slot and shadow; nothing happens the second time."""
+        """Drop slot and shadow. A second call does nothing."""
         self._made.close()
 
     def __enter__(self) -> Self:
@@ -134,7 +134,7 @@ class WalOracle:
         try:
             self.drop()
         except psycopg.OperationalError:
-            if error is None:  # else that is to be told, and not that the server has gone with it
+            if error is None:  # otherwise the error of the block is the one to raise
                 raise
 
     def _require_known(self, source: Connection, position: Lsn) -> None:
@@ -152,7 +152,7 @@ class WalOracle:
             )
 
     def _applied(self) -> Lsn:
-        """The last commit that the shadow has; connects again if the connection was lost."""
+        """The last commit in the shadow. Connects again if the connection was lost."""
         query = f"SELECT commit_end::text FROM {_APPLIED}"
         try:
             row: Any = self._connection.execute(query).fetchone()
@@ -173,10 +173,10 @@ class WalOracle:
 
 
 def drop_leftovers(dsn: str, shadow: str | None = None) -> list[str]:
-    """Drop slots and shadow databases of oracles that have ended without `drop`; returns their names.
+    """Drop the slots and shadow databases of oracles that ended without `drop`. Returns their names.
 
-    An oracle that is alive holds a connection to its shadow, and is left alone; one that is just starting may not
-    have it yet, so let none start meanwhile. `dsn` and `shadow` as for WalOracle; any database of the servers will do.
+    A running oracle holds a connection to its shadow and is not touched. An oracle that is just starting may not have a
+    connection yet, so start none meanwhile. `dsn` and `shadow` as for WalOracle, with any database of the servers.
     """
     with connect(dsn) as source, connect(shadow or dsn) as server:
         alive = _names(server, "SELECT datname FROM pg_stat_activity WHERE starts_with(datname, %s)")

@@ -1,7 +1,7 @@
-"""Postgres is asked about a published table: SQL, and the answer compared with what is published.
+"""Runs a query in Postgres and compares the answer with a published table.
 
-Values that Delta has no type for are texts in mirrors and views; Postgres prints them here. Two ways to compare:
-a quick one by Arrow, and where that does not find the two equal, the exact one, which also names rows.
+Values without a Delta type are text in mirrors and views, so Postgres prints them as text here, too. Arrow compares
+first, which is fast. If it does not find both equal, an exact comparison follows, which also names rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Connection = psycopg.Connection[Any]
 
 _KEY_LINE = re.compile(r"-- key: (.+)")
 
-# Types by their OIDs, which are the same in every server (pg_type.dat).
+# Types by OID; the OIDs are the same in every server (pg_type.dat).
 _INT, _BPCHAR, _TIMESTAMP, _TIMESTAMPTZ, _NUMERIC = {20, 21, 23, 26}, 1042, 1114, 1184, 1700
 _TEXT: Final = {19, 25, 1043}
-# Types with an exact form of their own in Delta: where the published column is a text, that is a difference.
+# Types with an exact form in Delta: for these, a published text column is a difference.
 _EXACT: Final = {*_INT, 16, 17, 700, 701, 1082, _TIMESTAMP, _TIMESTAMPTZ}
-# Postgres' type of an array by that of its elements.
+# Postgres's array type, by the type of its elements.
 _ARRAYS: Final = {1016: 20, 1005: 21, 1007: 23, 1028: 26, 1000: 16, 1001: 17, 1021: 700, 1022: 701, 1182: 1082,
                   1115: _TIMESTAMP, 1185: _TIMESTAMPTZ, 1003: 19, 1009: 25, 1015: 1043, 1014: _BPCHAR,
                   1231: _NUMERIC}  # fmt: skip
@@ -39,22 +39,22 @@ _ARRAYS: Final = {1016: 20, 1005: 21, 1007: 23, 1028: 26, 1000: 16, 1001: 17, 10
 
 @dataclass(frozen=True)
 class Question:
-    """A query in Postgres' SQL, and the columns that name its rows in what is told of differences."""
+    """A query in Postgres's SQL, and the columns that identify its rows in messages."""
 
     query: str
     key: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Question:
-        """The query, whose first line may be `-- key: column, ...`."""
+        """The query of a text, whose first line may be `-- key: column, ...`."""
         named = _KEY_LINE.match(text)
         key = tuple(part.strip() for part in named[1].split(",")) if named else ()
         return cls(text.strip().rstrip(";"), key)
 
     def differences(self, connection: Connection, name: str, published: pa.Table) -> list[Difference]:
-        """The rows of a published table that are not as Postgres says; the connection's time zone is UTC.
+        """The rows of a published table that differ from Postgres. The connection's time zone is UTC.
 
-        Raises CheckFailed if the key names a column that the query does not give.
+        Raises CheckFailed if the key names a column that is not in the query's result.
         """
         columns = [_Column(*column) for column in self._columns(connection, published)]
         names = tuple(column.name for column in columns)
@@ -89,7 +89,7 @@ class Question:
         return _is_same(wanted, published)
 
     def _select(self, columns: Sequence[sql.Composable]) -> sql.Composed:
-        # On lines of its own: the query may end in a comment.
+        # On separate lines, because the query may end in a comment.
         query = sql.SQL(self.query)
         return sql.SQL("SELECT {} FROM (\n{}\n) question").format(sql.SQL(", ").join(columns), query)
 
@@ -101,7 +101,7 @@ def read_questions(folder: Path) -> dict[str, Question]:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the answer: its type in Postgres, and what it is published as."""
+    """A column of the answer: its type in Postgres, and its published type."""
 
     name: str
     oid: int
@@ -109,13 +109,13 @@ class _Column:
 
     @property
     def value(self) -> sql.Composable:
-        """Its value in SQL, in the form in which it is published."""
+        """SQL for its value, in the published form."""
         column = sql.Identifier(self.name)
         return sql.SQL("{}::{} AS {}").format(column, sql.SQL(self._cast), column) if self._cast else column
 
     @property
     def text(self) -> sql.Composable:
-        """Its value in SQL as a text that Arrow can read; a list is JSON."""
+        """SQL for its value as text that Arrow can read; a list is JSON."""
         if not self._is_list:
             return self.value
         column = sql.Identifier(self.name)
@@ -123,7 +123,7 @@ class _Column:
 
     @property
     def is_quick(self) -> bool:
-        """Whether equal texts mean equal values of types that a reader takes for the same."""
+        """Whether equal text means equal values of types that are the same for a reader."""
         published, element = self._published, self._element
         if self._is_list:
             return pa.types.is_string(published) and (self._cast == "text[]" or element in _TEXT)
@@ -163,7 +163,7 @@ def _read_csv(data: bytes, schema: pa.Schema) -> pa.Table:
     texts = {field.name: pa.string() if pa.types.is_list(field.type) else field.type for field in schema}
     return pcsv.read_csv(
         pa.BufferReader(data),
-        # One block: a value may be longer than the usual ones.
+        # One block, because a value may be longer than the default block size.
         read_options=pcsv.ReadOptions(column_names=schema.names, block_size=len(data) + 1),
         parse_options=pcsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pcsv.ConvertOptions(
@@ -174,8 +174,8 @@ def _read_csv(data: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def _is_same(wanted: pa.Table, published: pa.Table) -> bool:
-    """Whether both have the same rows, each as often."""
-    places = [str(place) for place in range(published.num_columns)]  # a query may name two columns alike
+    """Whether both have the same rows, with the same multiplicity."""
+    places = [str(place) for place in range(published.num_columns)]  # a query may have two columns of one name
     both = pa.concat_tables([
         pa.table([*map(_grouped, side.columns), pa.repeat(count, side.num_rows)], [*places, "count"])
         for side, count in ((wanted, 1), (published, -1))
@@ -185,7 +185,7 @@ def _is_same(wanted: pa.Table, published: pa.Table) -> bool:
 
 
 def _grouped(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column that Arrow can group by: it cannot by lists. As JSON they are written as Postgres does it."""
+    """A column that Arrow can group by. It cannot group by lists, so they become JSON as Postgres writes it."""
     if not pa.types.is_list(column.type):
         return column
     lists = (None if each is None else json.dumps(each, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Rows compared as SQL compares tables: as multisets, NULL equal to NULL, floats with a tolerance."""
+"""Compares rows as tables: as multisets, with NULL equal to NULL, and floats with a tolerance."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FLOAT: Final = "float"
 
 
 def same_rows(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> bool:
-    """Whether both have the same rows, each as often."""
+    """Whether both have the same rows, with the same multiplicity."""
     return difference(found, wanted) == ([], [])
 
 
 def assert_equal(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]], what: str = "rows") -> None:
-    """Raise UnequalRows, which is an AssertionError, with the rows that differ."""
+    """Raise UnequalRows (an AssertionError) with the rows that differ."""
     extra, missing = difference(found, wanted)
     if extra or missing:
         raise UnequalRows(f"{what}: {len(extra)} too many, {len(missing)} missing{_shown('+', extra)}"
@@ -31,7 +31,7 @@ def assert_equal(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]
 
 
 def difference(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> tuple[list[Row], list[Row]]:
-    """The rows of `found` that have no equal in `wanted`, and the other way round."""
+    """The rows of `found` without an equal row in `wanted`, and the reverse."""
     extra, missing = exact_difference(found, wanted)
     missing_alike: dict[Hashable, list[Row]] = {}
     for row in missing:
@@ -39,7 +39,7 @@ def difference(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) 
     for candidates in missing_alike.values():
         candidates.sort(key=_floats)
     left = []
-    # In the order of their floats, rows that are close come to each other.
+    # Sorted by their floats, close rows are neighbours.
     for row in sorted(extra, key=_floats):
         candidates = missing_alike.get(_without_floats(row), [])
         match = next((number for number, other in enumerate(candidates) if _is_close(row, other)), None)
@@ -51,7 +51,7 @@ def difference(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) 
 
 
 def exact_difference(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> tuple[list[Row], list[Row]]:
-    """The same without a tolerance; NaN equals NaN, and -0.0 equals 0.0."""
+    """The same without a tolerance. NaN equals NaN, and -0.0 equals 0.0."""
     rows, others = ([(_frozen(row), tuple(row)) for row in each] for each in (found, wanted))
     counts, other_counts = (Counter(key for key, _ in each) for each in (rows, others))
     extra, missing = counts - other_counts, other_counts - counts
@@ -60,7 +60,7 @@ def exact_difference(found: Iterable[Sequence[Any]], wanted: Iterable[Sequence[A
 
 
 def _frozen(value: Any) -> Hashable:
-    """The value as something to hash, in which equal values are equal."""
+    """A hashable form of the value, in which equal values are equal."""
     if isinstance(value, float) and math.isnan(value):
         return (_FLOAT, "NaN")
     if isinstance(value, Mapping):
@@ -78,7 +78,7 @@ def _frozen(value: Any) -> Hashable:
 
 
 def _without_floats(value: Any) -> Hashable:
-    """What must be equal in rows that differ in their floats only."""
+    """The part that must be equal in rows that differ in their floats only."""
     if isinstance(value, float):
         return _FLOAT
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""The shadow: a second database with the same tables, made from the source's catalog, brought forward by its WAL.
+"""The shadow: a second database with the same tables, created from the source's catalog and advanced by its WAL.
 
-A shadow table has the source's columns, its key, and plain indexes; no constraints, triggers, defaults or foreign
-keys, since only rows that the source has accepted come here. A stored generated column is an ordinary one: its
-value is in the WAL. A virtual one is computed here.
+A shadow table has the columns of the source, its key, and plain indexes. It has no constraints, triggers, defaults or
+foreign keys, since the source has already accepted its rows. A stored generated column is an ordinary column, because
+its value is in the WAL. A virtual one is computed here.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SELECT pg_encoding_to_char(encoding), datcollate, datctype, to_jsonb(d) ->> 'dat
        coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
 FROM pg_database d WHERE datname = current_database()"""
 
-# The identity is what finds a row's old version: the primary key, or the index that is chosen for it. With
-# REPLICA IDENTITY FULL the whole old row is there, and so the primary key.
+# The identity finds the old version of a row: the primary key, or the chosen index. With REPLICA IDENTITY FULL the WAL
+# has the whole old row, and so the primary key.
 _TABLE_SQL: Final = """
 SELECT c.oid::int8, c.relkind = 'p',
   ARRAY(SELECT a.attname::text FROM pg_index i CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, place)
@@ -55,7 +55,7 @@ _NAMES_SQL: Final = """
 SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = ANY(%s::int8[]::oid[])"""
 
-# For speed only, so those on plain columns that any server can make again; never unique: rows come one by one.
+# For speed only: indexes on plain columns that any server can create. Never unique: rows arrive one by one.
 _INDEXES_SQL: Final = """
 SELECT (SELECT string_agg(pg_get_indexdef(i.indexrelid, k, false), ', ' ORDER BY k)
         FROM generate_series(1, i.indnkeyatts) k)
@@ -63,7 +63,7 @@ FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = 
 WHERE i.indrelid = %s AND NOT i.indisprimary AND i.indexprs IS NULL AND i.indpred IS NULL
   AND NOT EXISTS (SELECT FROM pg_opclass o WHERE o.oid = ANY(i.indclass::oid[]) AND NOT o.opcdefault)"""
 
-# Every type that the columns need, with what it is made of before it. Types of pg_catalog are everywhere.
+# Every type that the columns need, after the types that it consists of. Every server has the types of pg_catalog.
 _TYPES_SQL: Final = """
 WITH RECURSIVE needed(type, depth) AS (
     SELECT a.atttypid, 0 FROM pg_attribute a
@@ -109,7 +109,7 @@ ORDER BY needed.depth DESC, t.oid"""
 
 @dataclass(frozen=True)
 class ShadowColumn:
-    """A column as its DDL has it; `virtual` is the expression of a virtual generated column."""
+    """A column as in the DDL; `virtual` is the expression of a virtual generated column."""
 
     name: str
     type: str
@@ -119,7 +119,7 @@ class ShadowColumn:
 
 @dataclass(frozen=True)
 class ShadowTable:
-    """A table of the source as far as it can be replayed; `key` finds a row, `parts` are its partitions' tables."""
+    """The parts of a source table needed for a replay. `key` finds a row; `parts` are the tables of its partitions."""
 
     name: TableName
     oid: int
@@ -130,17 +130,17 @@ class ShadowTable:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """The columns that have values of their own."""
+        """The columns with stored values."""
         return tuple(column.name for column in self.columns if column.virtual is None)
 
     @property
     def identifier(self) -> sql.Identifier:
-        """For SQL."""
+        """The name for SQL."""
         return sql.Identifier(self.name.schema, self.name.table)
 
 
 def connect(dsn: str, **parameters: Any) -> Connection:
-    """Connect with the settings that source and shadow have in common."""
+    """Connect with the settings that source and shadow share."""
     return psycopg.connect(
         dsn, autocommit=True, application_name="cdc_views oracle", options=options(OURS), **parameters
     )
@@ -169,7 +169,7 @@ def _read_table(source: Connection, name: TableName) -> ShadowTable:
 
 
 def create_database(source: Connection, server: Connection, name: str) -> None:
-    """Make an empty database that compares texts as the source does."""
+    """Create an empty database that compares text as the source does."""
     row = source.execute(_DATABASE_SQL).fetchone()
     assert row is not None
     encoding, collate, ctype, provider, locale = row
@@ -182,12 +182,12 @@ def create_database(source: Connection, server: Connection, name: str) -> None:
 
 
 def database_dsn(dsn: str, name: str) -> str:
-    """The same server's other database."""
+    """The DSN of another database of the same server."""
     return make_conninfo(dsn, dbname=name)
 
 
 class Shadow:
-    """The tables of the shadow: made, filled, and brought forward."""
+    """The tables of the shadow: creates, fills and advances them."""
 
     def __init__(self, connection: Connection, tables: Sequence[ShadowTable]) -> None:
         self._tables = tables
@@ -198,11 +198,11 @@ class Shadow:
     def use(self, connection: Connection) -> None:
         """Work over this connection from now on."""
         self._connection = connection
-        # Statements differ by the columns whose values the WAL leaves out.
+        # Statements differ by the columns whose values the WAL omits.
         connection.prepared_max = 1_000
 
     def create(self, source: Connection) -> None:
-        """Make types and tables. `source` is in the snapshot that `copy` reads. Raises UnsupportedTable."""
+        """Create types and tables. `source` is in the snapshot that `copy` reads. Raises UnsupportedTable."""
         with source.transaction(), self._connection.transaction():
             source.execute(_NAMES_WITH_SCHEMA)
             oids = [table.oid for table in self._tables]
@@ -218,7 +218,7 @@ class Shadow:
                 self._connection.execute(_table_ddl(table))
 
     def copy(self, source: Connection) -> None:
-        """Copy all rows as the connection's snapshot has them, and make the indexes."""
+        """Copy all rows of the connection's snapshot, and create the indexes."""
         with self._connection.transaction():
             for table in self._tables:
                 columns = _identifiers(table.stored)
@@ -234,14 +234,14 @@ class Shadow:
         self._connection.execute("ANALYZE")
 
     def require_same(self, now: Sequence[ShadowTable]) -> None:
-        """Raises SchemaChanged if a table has other columns, another key, or is another table than at the start."""
+        """Raise SchemaChanged if a table has other columns or another key than at the start, or is another table."""
         for table, other in zip(self._tables, now, strict=True):
             if (table.oid, table.columns, table.key) != (other.oid, other.columns, other.key):
                 raise SchemaChanged(
                     f'table "{table.name}" is not the one that the oracle copied at its start',
                     hint="the oracle does not follow DDL: start another one",
                 )
-        self._tables = now  # a partition may be new
+        self._tables = now  # there may be a new partition
 
     def mirror_query(self, name: TableName) -> tuple[str, tuple[str, ...]]:
         """The query for all columns and rows of a table, and its key."""
@@ -250,9 +250,9 @@ class Shadow:
         return sql.SQL("SELECT {} FROM {}").format(columns, table.identifier).as_string(), table.key
 
     def apply(self, transactions: Iterable[WalTransaction]) -> set[TableName]:
-        """Do what the transactions did, in their order; returns the tables that they changed. Raises ReplayFailed.
+        """Apply the transactions in order. Returns the tables that they changed. Raises ReplayFailed.
 
-        The caller's transaction is around it.
+        Runs inside the caller's transaction.
         """
         tables = {part: table for table in self._tables for part in (*table.parts, table.name)}
         done: list[tuple[ShadowTable, psycopg.Cursor[Any]]] = []
@@ -262,13 +262,13 @@ class Shadow:
                     if (table := tables.get(change.table)) is not None:
                         done += [(table, self._do(table, change))]
         except psycopg.Error as error:
-            # The message may hold values of the row.
+            # The message can contain values of the row.
             raise ReplayFailed(
                 f'the shadow refuses a change of the WAL: {type(error).__name__} in table "{error.diag.table_name}"',
                 hint="a row was not as the source had it; was the shadow, or the slot, used by somebody else?",
             ) from None
         for table, cursor in done:
-            if cursor.rowcount not in (1, -1):  # of TRUNCATE it is unknown
+            if cursor.rowcount not in (1, -1):  # unknown for TRUNCATE
                 raise ReplayFailed(f'table "{table.name}": a change of the WAL meets {cursor.rowcount} rows, wanted 1')
         return {table.name for table, _ in done}
 
@@ -288,7 +288,7 @@ class Shadow:
         return self._connection.execute(self._statements[shape], parameters, prepare=True)
 
     def _truncate(self, table: ShadowTable, change: WalChange) -> psycopg.Cursor[Any]:
-        # A TRUNCATE of the whole names the partitions too.
+        # A TRUNCATE of the whole table names its partitions, too.
         if table.name not in change.together:
             raise ReplayFailed(
                 f'table "{table.name}": partition "{change.table.table}" was truncated',
@@ -316,7 +316,7 @@ def _table_ddl(table: ShadowTable) -> sql.Composed:
 
 
 def _statement(table: ShadowTable, kind: str, written: Sequence[str]) -> sql.Composed:
-    """A parameter's type comes from its column, so texts as test_decoding prints them are values of any type."""
+    """The SQL for a change. A parameter gets the type of its column, so text from test_decoding fits any type."""
     name = _name(table.name.schema, table.name.table)
     where = sql.SQL(" AND ").join(map(_equation, table.key))
     if kind == "INSERT":
@@ -335,7 +335,7 @@ def _equation(name: str) -> sql.Composed:
 
 
 def _name(*parts: str) -> sql.Identifier:
-    # psycopg looks for its marks inside of quoted names too.
+    # psycopg looks for its placeholders in quoted names, too.
     return sql.Identifier(*(part.replace("%", "%%") for part in parts))
 
 

@@ -1,8 +1,8 @@
-"""What Postgres stores of a value that a test gives, and what Debezium writes of it: two functions a type.
+"""What Postgres stores for a value in a test, and what Debezium writes for it: two functions per type.
 
-`store` takes any Python value that means one of the type, and gives what a mirror holds of it: what Postgres
-would have stored, in the form of capture/types.py. `write` turns that into Debezium's JSON: it is the inverse
-of the decoder there, and a test holds them to it. To add a type, add a line to `TYPES`.
+`store` takes any Python value that represents one of the type, and returns the value of the mirror: what Postgres would
+have stored, in the form of capture/types.py. `write` converts that to Debezium's JSON. It is the inverse of the decoder
+there, which a test checks. To add a type, add a line to `TYPES`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from cdc_views.source.toast import numeric_size
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-# Enough for every numeric that a test writes; Decimal's own context would round at 28 digits.
+# Enough for every numeric in a test. The default context of Decimal rounds to 28 digits.
 _EXACT: Final = Context(prec=1000)
 
 
 class DoesNotFit(ValueError):
-    """Says what is wrong, never the value."""
+    """The message says what is wrong, and never contains the value."""
 
 
 Store = Callable[[Any, int], Any]
@@ -39,14 +39,14 @@ Write = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class PgType:
-    """`store(value, typmod)` and `write(stored)`; neither sees NULL. Both raise ValueError or TypeError."""
+    """`store(value, typmod)` and `write(stored)`. Neither gets NULL. Both raise ValueError or TypeError."""
 
     store: Store
     write: Write
 
 
 def stored(value: Any, pg_type: str, typmod: int, place: str) -> Any:
-    """What Postgres stores of a value; None stays None. `place` names the column in errors. Raises BadValue."""
+    """What Postgres stores for a value. None stays None. `place` names the column in errors. Raises BadValue."""
     if value is None:
         return None
     try:
@@ -58,7 +58,7 @@ def stored(value: Any, pg_type: str, typmod: int, place: str) -> Any:
 
 
 def written(value: Any, pg_type: str) -> Any:
-    """Debezium's JSON of a stored value."""
+    """Debezium's JSON for a stored value."""
     return None if value is None else TYPES[pg_type].write(value)
 
 
@@ -69,7 +69,7 @@ def _as_is(value: Any) -> Any:
 def _integer(bits: int) -> Store:
     def store(value: Any, typmod: int) -> int:
         if isinstance(value, float):
-            # Postgres rounds a float to the nearest even number, a numeric away from zero.
+            # Postgres rounds half of a float to even, and half of a numeric away from zero.
             value = Decimal(value).quantize(Decimal(1), ROUND_HALF_EVEN, _EXACT)
         elif isinstance(value, Decimal):
             value = value.quantize(Decimal(1), ROUND_HALF_UP, _EXACT)
@@ -85,7 +85,7 @@ def _bool(value: Any, typmod: int) -> bool:
     if isinstance(value, str):
         text = value.strip().lower()
         for answer, words in ((True, ("true", "yes", "on", "1")), (False, ("false", "no", "off", "0"))):
-            # Postgres takes every beginning of a word that means one of them; "o" means both.
+            # Postgres accepts every prefix that is unambiguous; "o" could be "on" or "off".
             if text and text != "o" and any(word.startswith(text) for word in words):
                 return answer
         raise ValueError
@@ -106,7 +106,7 @@ def _float32(value: Any, typmod: int) -> float:
 
 
 def _write_float(value: float) -> float | str:
-    # JSON has no such numbers: Connect's converter writes them as texts.
+    # JSON has no such numbers; Connect's converter writes them as text.
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -116,12 +116,12 @@ def _write_float(value: float) -> float | str:
 
 def _number(value: Any) -> Decimal:
     if isinstance(value, float):
-        value = f"{value:.15g}"  # as float8 becomes numeric
+        value = f"{value:.15g}"  # as Postgres casts float8 to numeric
     return Decimal(value.strip() if isinstance(value, str) else value)
 
 
 def _numeric(value: Any, typmod: int) -> Decimal | str:
-    """A Decimal where the mirror holds one (precision up to 38), else plain digits."""
+    """A Decimal if the mirror has a decimal (precision up to 38), otherwise plain digits."""
     number = _number(value)
     if typmod < 4:
         return _digits(number)
@@ -208,7 +208,7 @@ def _money(value: Any, typmod: int) -> str:
 
 
 def _json(value: Any, typmod: int) -> str:
-    """A text is kept as it is written, if it is JSON."""
+    """Text is kept as it is written, if it is JSON."""
     if not isinstance(value, str):
         return json.dumps(value, default=_json_default, ensure_ascii=False, allow_nan=False)
     json.loads(value, parse_constant=_no_constant)
@@ -216,7 +216,7 @@ def _json(value: Any, typmod: int) -> str:
 
 
 def _jsonb(value: Any, typmod: int) -> str:
-    """As Postgres prints it: keys by length and bytes, the last of equal ones, numbers with all their digits."""
+    """As Postgres prints it: keys ordered by length and bytes, the last of equal keys, numbers with all digits."""
     text = value if isinstance(value, str) else _json(value, typmod)
     return _print_jsonb(json.loads(text, parse_float=Decimal, parse_constant=_no_constant))
 
@@ -255,7 +255,7 @@ def _timestamp(value: Any, typmod: int) -> datetime:
 
 
 def _moment(value: Any) -> datetime:
-    """A time; one without a zone is UTC's, and a date is its midnight."""
+    """A point in time. One without a zone is UTC; a date is its midnight."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value.strip())
     elif isinstance(value, date) and not isinstance(value, datetime):
@@ -265,7 +265,7 @@ def _moment(value: Any) -> datetime:
 
 
 def _rounded(moment: datetime, typmod: int) -> datetime:
-    """To the fractional digits of timestamp(n)."""
+    """Rounded to the fractional digits of timestamp(n)."""
     if not 0 <= typmod < 6:
         return moment
     unit = 10 ** (6 - typmod)
@@ -308,7 +308,7 @@ def _write_time(value: str) -> int:
 
 
 def _interval(value: Any, typmod: int) -> str:
-    """As Postgres prints it, of such a text, of ISO 8601 or of a timedelta, which has days at most."""
+    """As Postgres prints it, from such text, ISO 8601, or a timedelta (whose largest unit is the day)."""
     if isinstance(value, timedelta):
         sign = -1 if value < timedelta(0) else 1
         days, rest = divmod(abs(value), timedelta(days=1))
@@ -332,7 +332,7 @@ def _write_interval(value: str) -> str:
 
 
 def _iso_interval(*parts: str) -> str:
-    """With every part, as Debezium writes it."""
+    """With all parts, as Debezium writes it."""
     return "P{}Y{}M{}DT{}H{}M{}S".format(*parts)
 
 
@@ -405,7 +405,7 @@ TYPES: Final[Mapping[str, PgType]] = {
     "timetz": PgType(_timetz, lambda value: value.removesuffix("+00") + "Z"),
     "interval": PgType(_interval, _write_interval),
     "bytea": PgType(_bytea, _write_bytea),
-    # Kept as the test writes them, which must be as Postgres prints them.
+    # Kept as the test writes them. The test must write them as Postgres prints them.
     **dict.fromkeys(("text", "citext", "enum", "xml", "ltree", "isbn", "tsvector"), _TEXT),
     **dict.fromkeys(("inet", "cidr", "macaddr", "macaddr8"), _TEXT),
     **dict.fromkeys(("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"), _TEXT),

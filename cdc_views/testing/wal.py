@@ -1,9 +1,8 @@
-"""An independent answer to what the source committed, and in which order: its WAL, decoded by Postgres' own
-test_decoding.
+"""An independent record of what the source committed, in commit order: its WAL, decoded by Postgres's test_decoding.
 
-A second logical slot gives every committed change in commit order. The decoder shares no code with what it
-judges: neither Debezium, nor Kafka, nor our own. Its grammar is that of contrib/test_decoding: names by
-quote_identifier, values as the type's text, quoted but for numbers and booleans.
+A second logical slot returns every committed change in commit order. The decoder shares no code with what it judges:
+not with Debezium, Kafka or our own code. The grammar is that of contrib/test_decoding: names by quote_identifier,
+values as the text of the type, quoted except for numbers and booleans.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ _OUTPUT = ("include-timestamp", "off", "skip-empty-xacts", "on")
 class WalChange:
     """One change.
 
-    `old` has at least the columns of the replica identity of the row before, where the WAL has them apart from
-    `new`; `new` is None for a delete and a truncate. `unchanged` are columns whose values are out of line and
-    stayed as they were: they are not in `new`. `together` are all tables that a TRUNCATE names.
+    `old` has at least the replica identity columns of the old row, if the WAL has them separately from `new`. `new` is
+    None for a delete and a truncate. `unchanged` are columns with unchanged out-of-line values, which `new` lacks.
+    `together` are all tables that a TRUNCATE names.
     """
 
     table: TableName
@@ -57,7 +56,7 @@ class WalChange:
 
 @dataclass(frozen=True)
 class WalTransaction:
-    """One committed transaction; it is part of the state at every position from `commit_end` on."""
+    """A committed transaction. It is part of the state at every position from `commit_end` on."""
 
     commit_end: Lsn
     changes: list[WalChange] = field(default_factory=list)
@@ -66,8 +65,8 @@ class WalTransaction:
 class WalSlot:
     """A slot with test_decoding, read over a connection to its database.
 
-    Values come as the connection's settings (DateStyle, TimeZone, bytea_output and so on) print them.
-    A slot keeps the server's WAL from where it stands until it is read or dropped.
+    The settings of the connection (DateStyle, TimeZone, bytea_output and others) decide how values are printed. The
+    server keeps the WAL from the slot's position until the slot is read or dropped.
     """
 
     def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
@@ -76,12 +75,12 @@ class WalSlot:
 
     @classmethod
     def create(cls, connection: psycopg.Connection[Any], name: str) -> WalSlot:
-        """Make the slot: it gives what is committed from now on."""
+        """Create the slot. It returns what is committed from now on."""
         connection.execute("SELECT pg_create_logical_replication_slot(%s, 'test_decoding')", (name,))
         return cls(connection, name)
 
     def transactions(self) -> list[WalTransaction]:
-        """Decode everything that was committed since the last call. Raises ReplayFailed."""
+        """Decode everything committed since the last call. Raises ReplayFailed."""
         rows = self._connection.execute(
             "SELECT lsn::text, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, VARIADIC %s::text[])",
             (self._name, list(_OUTPUT)),
@@ -89,21 +88,21 @@ class WalSlot:
         return list(decoded(rows))
 
     def batches(self, upto: Lsn, rows: int = ROWS_PER_BATCH) -> Iterator[list[WalTransaction]]:
-        """Decode what ends at or before `upto`, about so many rows at a time. Raises ReplayFailed.
+        """Decode the transactions that end at or before `upto`, about `rows` rows at a time. Raises ReplayFailed.
 
-        The slot moves beyond a batch when the next one is asked for; what was given and not gone beyond comes again.
+        The slot advances past a batch when the next one is requested. A batch that it has not passed is returned again.
         """
         while True:
             peeked = self._connection.execute(
                 "SELECT lsn::text, data FROM pg_logical_slot_peek_changes(%s, %s::pg_lsn, %s, VARIADIC %s::text[])",
                 (self._name, str(upto), rows, list(_OUTPUT)),
             ).fetchall()
-            # Postgres ends after the record that reaches `upto`: the last transaction may end beyond it.
+            # Postgres stops after the record that reaches `upto`, so the last transaction may end after it.
             batch = [transaction for transaction in decoded(peeked) if transaction.commit_end <= upto]
             if not batch:
                 return
             yield batch
-            # Never to `upto` itself: inside of a commit record it would skip that commit.
+            # Never to `upto` itself: inside a commit record, that would skip the commit.
             self._connection.execute(
                 "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._name, str(batch[-1].commit_end))
             )
@@ -116,24 +115,24 @@ class WalSlot:
 
 
 def decoded(rows: Iterable[tuple[str, str]]) -> Iterator[WalTransaction]:
-    """The transactions of test_decoding's rows (LSN and text), in commit order. Raises ReplayFailed."""
+    """The transactions in rows of test_decoding (LSN and text), in commit order. Raises ReplayFailed."""
     changes: list[WalChange] = []
     for lsn, text in rows:
         if text.startswith("BEGIN"):
             changes = []
         elif text.startswith("COMMIT"):
-            # test_decoding gives a COMMIT the LSN at which its record ends.
+            # test_decoding reports a COMMIT with the LSN of the end of its record.
             yield WalTransaction(Lsn.parse(lsn), changes)
-        elif not text.startswith("message: "):  # of pg_logical_emit_message
+        elif not text.startswith("message: "):  # written by pg_logical_emit_message
             changes += _changes(text)
 
 
 def states_at(
     positions: Iterable[Lsn], transactions: Iterable[WalTransaction], keys: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[Lsn, State]]:
-    """Replay to each position, in their order; `keys` are the tables wanted, empty at first, and their key columns.
+    """Replay to each position in order. `keys` has the key columns of the wanted tables, which are empty at first.
 
-    The state is valid until the next one is asked for.
+    A state is valid until the next one is requested.
     """
     state: State = {table: {} for table in keys}
     ordered = iter(transactions)
@@ -177,13 +176,13 @@ def _changes(text: str) -> Iterator[WalChange]:
             raise _unreadable(table)
         rest = rest.removeprefix(_NEW)
     new, unchanged, rest = _row(table, rest)
-    if rest or not (new or unchanged):  # "(no-tuple-data)" is here too
+    if rest or not (new or unchanged):  # "(no-tuple-data)" ends here, too
         raise _unreadable(table)
     yield WalChange(table, kind, new, None) if kind == "DELETE" else WalChange(table, kind, old, new, unchanged)
 
 
 def _row(table: TableName, text: str) -> tuple[Row, tuple[str, ...], str]:
-    """The columns that the text begins with, the names of the unchanged ones, and the rest of the text."""
+    """The columns at the start of the text, the names of the unchanged ones, and the rest of the text."""
     row: Row = {}
     unchanged: list[str] = []
     end = 0

@@ -48,9 +48,9 @@ class Crashing:
 
 
 @pytest.mark.proves(
-    wrong="two crashes in a row, the second in the recovery from the first",
-    seen="nothing",
-    do="start it again",
+    wrong="Two crashes in a row, the second during the recovery from the first",
+    seen="no error",
+    do="start the engine again",
 )
 @pairs(REACHED, SOME)
 def test_third_start_after_two_crashes_is_right(tmp_path: Path, first: str, second: str) -> None:

@@ -36,9 +36,9 @@ def log_offset_of(error: DiskFull) -> str:
 
 
 @pytest.mark.proves(
-    wrong="the disk is full, at any file that the engine writes",
+    wrong="The disk is full, at any file that the engine writes",
     seen="`DiskFull`; readers keep the last epoch",
-    do="make space, start it again",
+    do="free some space, then start the engine again",
 )
 def test_disk_that_is_full_anywhere_stops_the_engine_and_freed_lets_it_go_on(small_disk: SmallDisk) -> None:
     root, ledger = small_disk.folder / "warehouse", Ledger()

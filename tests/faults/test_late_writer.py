@@ -146,8 +146,8 @@ def test_checkpoint_of_a_version_that_is_gone_is_not_made(first: MirrorEngine, s
 
 
 @pytest.mark.proves(
-    wrong="a replaced engine meets what the other has written or removed",
-    seen="`Fenced`, whatever it met",
+    wrong="A replaced engine finds data that its successor has written or removed",
+    seen="`Fenced`, whatever it finds",
     do="nothing",
 )
 def test_whatever_a_replaced_engine_meets_is_named_fenced(first: MirrorEngine, second: MirrorEngine) -> None:

@@ -129,7 +129,7 @@ def test_engine_killed_at_a_point_is_recovered_by_the_next(root: Path, tmp_path:
 
 
 @pytest.mark.proves(
-    wrong="the same, at any step of an epoch, a recovery or upkeep",
+    wrong="An engine is paused, replaced and resumed at any step of an epoch, a recovery or upkeep",
     seen="`Fenced`",
     do="nothing",
 )

@@ -218,6 +218,11 @@ def test_retry_applies_what_is_good_now_and_leaves_the_rest(start: Start) -> Non
     assert record.detail["parked"] == {"public.t": 1}
 
 
+@pytest.mark.proves(
+    wrong="`cdc-views quarantine retry` or `discard` names an event that is not in quarantine",
+    seen="`UnknownEvent`",
+    do="run `cdc-views quarantine list`",
+)
 def test_retry_of_one_key_leaves_the_others(start: Start) -> None:
     harness = start("park")
     first = harness.put("t", key(1), event(harness, "u", 1, "NaN"))

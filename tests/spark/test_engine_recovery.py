@@ -138,8 +138,11 @@ def test_crash_while_recovering_is_recovered_again(bank: Bank) -> None:
 
 
 @pytest.mark.proves(
-    wrong="the engine was down for so long that an epoch begun before can no longer be read as it was",
-    seen="the epoch is given up (`cdc-views epochs --all-kinds`), a later one holds all of it",
+    wrong="The engine was down for so long that the log no longer has the same records for an unfinished epoch",
+    seen=(
+        "no error: the unfinished epoch is abandoned (`cdc-views epochs --all-kinds`), and a later one contains all "
+        "of it"
+    ),
     do="nothing",
 )
 def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, clock: HandClock) -> None:
@@ -180,9 +183,9 @@ def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank) -
 
 
 @pytest.mark.proves(
-    wrong="a loss of power",
-    seen="nothing; an epoch of which not all is on the disk is taken back",
-    do="start it again; keep `store.fsync`",
+    wrong="The machine loses power",
+    seen="no error: an epoch that is not complete on disk is rolled back",
+    do="start the engine again; keep `store.fsync` on",
 )
 @pytest.mark.parametrize("part", [0, 0.5])
 def test_power_loss_that_takes_what_spark_has_written_is_recovered(
@@ -223,9 +226,9 @@ def test_start_after_a_foreign_commit_stops(bank: Bank, spark: SparkSession) -> 
 
 
 @pytest.mark.proves(
-    wrong="something else commits to a table of the warehouse",
-    seen="`ForeignCommit` or `Fenced`; it is not read",
-    do="stop whatever writes there; RESTORE the table to the version that the hint names",
+    wrong="Another program commits to a table of the warehouse",
+    seen="`ForeignCommit` or `Fenced`; readers do not see the commit",
+    do="stop that program; RESTORE the table to the version that the hint names",
 )
 @pytest.mark.parametrize("name", ["public.accounts", "bank_total", FOLDER])
 def test_foreign_commit_stops_the_engine_and_the_next_one_and_is_not_read(bank: Bank, name: str) -> None:
@@ -256,9 +259,9 @@ def test_view_that_was_dropped_and_declared_again_has_its_rows_once(spark: Spark
 
 
 @pytest.mark.proves(
-    wrong="a view's query fails on its rows",
-    seen="the view is `failed` in `status`, reading it is `ViewFailed`; all else goes on",
-    do="mend the rows or the query; if neither is to blame, start the engine again, which tries it again",
+    wrong="A view's query fails on its rows",
+    seen="the view is `failed` in `status`, and reading it raises `ViewFailed`; everything else goes on",
+    do="fix the rows or the query; if neither is the cause, restart the engine, which tries the view again",
 )
 def test_view_that_fails_is_published_as_failed_and_comes_back(bank: Bank) -> None:
     bank.harness.create_view(RATIO)

@@ -56,9 +56,9 @@ def is_equal(project: Project) -> bool:
 
 
 @pytest.mark.proves(
-    wrong="a record that Debezium has not written, or one of another shape",
-    seen="`BadEvent` with topic, partition, offset; with `log.on_bad_event: park` its key is parked",
-    do="[bad_events.md](bad_events.md)",
+    wrong="A record that Debezium did not write, or one with another structure",
+    seen="`BadEvent` with topic, partition and offset; with `log.on_bad_event: park` its key is parked",
+    do="see [bad_events.md](bad_events.md)",
 )
 def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(project: Project) -> None:
     project.capture.start()
@@ -133,9 +133,9 @@ def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project
 
 
 @pytest.mark.proves(
-    wrong="a table with parked keys is rebuilt from a snapshot and swapped in",
-    seen="its rows are Postgres' again, and nothing of it is parked; a rollback to before is `BadReplay`",
-    do="this, where an event is lost for good",
+    wrong="A table with parked keys is rebuilt from a snapshot and swapped in",
+    seen="its rows equal Postgres again, and no key is parked; a rollback to an earlier epoch raises `BadReplay`",
+    do="nothing; run `cdc-views rebuild TABLE --from snapshot --swap` where an event is lost for good",
 )
 def test_table_with_a_parked_key_is_whole_again_after_a_rebuild(project: Project) -> None:
     project.capture.start()

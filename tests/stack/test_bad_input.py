@@ -66,6 +66,11 @@ def test_run_of_a_table_whose_key_cannot_be_used_is_refused(prepared: Project, c
     assert problem in shown
 
 
+@pytest.mark.proves(
+    wrong="A captured column has a type or a name that a mirror cannot have",
+    seen="`PreflightFailed` with the column and the reason",
+    do="exclude the column (`source.exclude_columns`), or change its type; [types.md](types.md) lists the types",
+)
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
@@ -88,6 +93,11 @@ def poor_dsn(prepared: Project) -> Iterator[str]:
     prepared.database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
+@pytest.mark.proves(
+    wrong="The role of `source.dsn` lacks rights",
+    seen="`PreflightFailed` with each missing right",
+    do="let a DBA run the script of `cdc-views check --print-sql`",
+)
 def test_run_by_a_role_without_rights_is_refused(prepared: Project, poor_dsn: str) -> None:
     prepared.configure(poor_dsn)
     shown = assert_refused(prepared, "PreflightFailed", 2, "REPLICATION", "run")
@@ -194,6 +204,11 @@ def test_check_fix_of_a_table_in_use_ends_soon_and_names_it(project: Project) ->
     assert project.run("check", "--fix", "--yes").returncode == 0
 
 
+@pytest.mark.proves(
+    wrong="A view file has a typo, an unknown option, or a query that cannot be kept exactly",
+    seen="`BadView` or `UnsupportedView` with file, line and column; nothing was created",
+    do="fix the view file; [views.md](views.md) lists what views may contain",
+)
 @pytest.mark.parametrize(
     ("right", "wrong", "error", "place"),
     [
@@ -222,6 +237,11 @@ def test_command_without_a_folder_for_its_warehouse_is_refused_before_anything_i
     assert written(project) == before
 
 
+@pytest.mark.proves(
+    wrong="A table is added to `source.tables` of an existing warehouse",
+    seen="`BadConfig` with the table; nothing was created",
+    do="run `cdc-views reset`, which takes the table in, or remove it from `source.tables`",
+)
 def test_run_of_a_table_that_its_warehouse_lacks_is_refused_before_anything_is_made(prepared: Project) -> None:
     with prepared.database.connect() as connection:
         facts = asdict(read_identity(connection)) | {"slot": prepared.capture.settings.source.slot}
@@ -249,6 +269,11 @@ def test_run_with_an_unknown_column_in_a_view_is_refused_by_spark(prepared: Proj
         prepared.published()
 
 
+@pytest.mark.proves(
+    wrong="A port of the local stack belongs to another process",
+    seen="`PortInUse` with the port; nothing was started",
+    do="stop that process, or choose another port (`cdc-views up --port NAME=PORT`)",
+)
 @pytest.mark.parametrize("name", ["postgres", "kafka", "connect"])
 def test_up_with_a_port_in_use_is_refused(project: Project, state_folder: Path, name: str) -> None:
     with socket.socket() as other:
@@ -261,6 +286,11 @@ def test_up_with_a_port_in_use_is_refused(project: Project, state_folder: Path, 
     assert set(files_below(state_folder)) == {"lock"}
 
 
+@pytest.mark.proves(
+    wrong="Java is missing or too old",
+    seen="`JavaMissing`",
+    do="install Java 17 or later",
+)
 @pytest.mark.parametrize("name", ["run", "up"])
 def test_command_without_java_is_refused(prepared: Project, state_folder: Path, tmp_path: Path, name: str) -> None:
     nowhere = {"PATH": str(tmp_path), "JAVA_HOME": "", "CDC_VIEWS_STATE": str(state_folder)}
@@ -269,6 +299,11 @@ def test_command_without_java_is_refused(prepared: Project, state_folder: Path, 
     assert files_below(state_folder) == {}
 
 
+@pytest.mark.proves(
+    wrong="A pinned file cannot be downloaded, or has another checksum",
+    seen="`DownloadFailed`; the file was not kept",
+    do="try again; check the mirror or proxy that serves the files",
+)
 @pytest.mark.parametrize("name", ["run", "up"])
 def test_command_with_a_broken_download_is_refused(
     prepared: Project, state_folder: Path, tmp_path: Path, name: str

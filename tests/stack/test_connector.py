@@ -188,9 +188,9 @@ def test_truncate_with_nothing_before_it_stops_at_once(started: Capture, databas
 
 
 @pytest.mark.proves(
-    wrong="the slot is advanced by hand",
+    wrong="The slot is advanced by hand while no engine runs",
     seen="`SlotChanged` at the start",
-    do="`cdc-views reset`: the changes between are lost",
+    do="run `cdc-views reset`: the changes in between are lost",
 )
 def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: Database) -> None:
     name, slot = started.settings.log.connector, started.settings.source.slot
@@ -216,9 +216,9 @@ def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: D
 
 
 @pytest.mark.proves(
-    wrong="the connector's task fails, and cannot go on",
-    seen="`ConnectorFailed` with what the task says",
-    do="mend what it says; the next start of the engine starts the task again",
+    wrong="The connector's task fails and cannot continue",
+    seen="`ConnectorFailed` with the message of the task",
+    do="fix what the message says; the next start of the engine restarts the task",
 )
 def test_task_that_failed_is_told_by_the_cut_that_waits_for_it(started: Capture, database: Database) -> None:
     log, name = started.log(watches_slot=False), started.settings.log.connector
@@ -261,9 +261,9 @@ def test_first_cut_of_two_snapshots_is_refused(started: Capture, database: Datab
 
 
 @pytest.mark.proves(
-    wrong="Connect is killed in the initial snapshot",
+    wrong="Connect is killed during the initial snapshot",
     seen="a line `SnapshotInterrupted: ...; taking it again`",
-    do="nothing, while the warehouse is empty",
+    do="nothing, as long as the warehouse is empty",
 )
 def test_snapshot_that_was_cut_off_is_taken_again_without_phantom_rows(
     database: Database, capture: CaptureOf, stack: LocalStack
@@ -311,9 +311,9 @@ def test_tombstone_whose_delete_was_compacted_away_deletes(database: Database, c
 
 
 @pytest.mark.proves(
-    wrong="the log is compacted ahead of an engine that was away: deletes and their tombstones are gone",
+    wrong="Kafka compacts the log past an engine that was down: deletes and their tombstones are gone",
     seen="`LogGap`",
-    do="`cdc-views reset`; keep more (`min.compaction.lag.ms`, `delete.retention.ms`) than an engine is ever away",
+    do="run `cdc-views reset`; set `min.compaction.lag.ms` and `delete.retention.ms` to more than the longest downtime",
 )
 def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: CaptureOf) -> None:
     database.execute(CREATE, TEN_ROWS)
@@ -335,9 +335,9 @@ def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: C
 
 
 @pytest.mark.proves(
-    wrong="a row is larger than a message of the log may be (10 MB)",
+    wrong="A row is larger than a Kafka message may be (10 MB)",
     seen="`ConnectorFailed` with the size",
-    do="make the row smaller, and `cdc-views reset`: the log has no room for that change",
+    do="make the row smaller, then run `cdc-views reset`: the log cannot hold that change",
 )
 def test_row_that_is_larger_than_a_message_is_told(database: Database, capture: CaptureOf) -> None:
     database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")

@@ -321,10 +321,12 @@ def followed(
 
 
 @pytest.mark.proves(
-    wrong="the workers of Connect cannot have exactly-once support, and are killed",
-    seen="`check` refuses them; with `log.offsets_topic` every epoch is exact all the same, and waits for the worker's "
-    "`offset.flush.interval.ms`; what is delivered again is left out",
-    do="name the workers' `offset.storage.topic` as `log.offsets_topic`, and let them flush every 200 to 1000 ms",
+    wrong="Connect workers without exactly-once support are killed",
+    seen=(
+        "`PreflightFailed`, unless `log.offsets_topic` is set. With it every epoch is exact: it waits for the "
+        "worker's `offset.flush.interval.ms`, and records that are delivered again are skipped"
+    ),
+    do="set `log.offsets_topic` to the workers' `offset.storage.topic`, and let them flush every 200 to 1000 ms",
 )
 def test_every_cut_equals_the_wal_while_connect_is_killed_and_topics_are_compacted(followed: Followed) -> None:
     captured, bank, run = followed.captured, followed.bank, followed.run

@@ -105,9 +105,9 @@ def of_either_worker(worker: Connect, tmp_path: Path, database: Database, captur
 
 
 @pytest.mark.proves(
-    wrong="the engine is killed (SIGKILL, with its JVM) in an epoch",
-    seen="nothing; readers keep the last epoch",
-    do="start it again: it finishes the same epoch",
+    wrong="The engine is killed in the middle of an epoch (SIGKILL, also of its JVM)",
+    seen="no error; readers keep the last epoch",
+    do="start the engine again; it finishes the same epoch",
 )
 def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project) -> None:
     done = ready.run("run", "--until-caught-up")
@@ -154,9 +154,9 @@ def test_run_over_an_empty_table_publishes_it_and_what_comes(ready: Project) -> 
 
 
 @pytest.mark.proves(
-    wrong="the engine is killed while Spark reads a long first epoch",
-    seen="nothing",
-    do="start it again",
+    wrong="The engine is killed while Spark reads a large first epoch",
+    seen="no error",
+    do="start the engine again",
 )
 @pytest.mark.parametrize("point", ["epoch.after_intent", "bulk.after_files"])
 def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Project, point: str) -> None:
@@ -174,11 +174,16 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
 
 
 @pytest.mark.proves(
-    wrong="a transaction, or what has come while the engine was away, is more than it is to hold (`log.bulk_offsets` "
-    "of a table, `log.driver_mb` of all tables)",
-    seen="nothing: Spark's tasks read it, partition by partition; what they cannot read (a table with `toast: lookup` "
-    "or parked events, what is before a change of schema) comes in several epochs; else `CutTooLarge`",
-    do="at `CutTooLarge` raise `log.driver_mb`, or set REPLICA IDENTITY FULL",
+    wrong=(
+        "A transaction, or the backlog after a downtime, is larger than the driver may hold (`log.bulk_offsets` for "
+        "one table, `log.driver_mb` for all tables)"
+    ),
+    seen=(
+        "no error: Spark tasks read it, partition by partition. What they cannot read (a table with `toast: lookup` "
+        "or parked events, changes before a schema change) is split into several epochs. If that is impossible: "
+        "`CutTooLarge`"
+    ),
+    do="for `CutTooLarge`, raise `log.driver_mb`, or set REPLICA IDENTITY FULL",
 )
 def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: Project) -> None:
     ready = of_either_worker
@@ -199,9 +204,9 @@ def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: 
 
 
 @pytest.mark.proves(
-    wrong="all topics are made anew while no engine runs",
+    wrong="All topics are recreated while no engine runs",
     seen="`TopicChanged` at the start",
-    do="`cdc-views reset`",
+    do="run `cdc-views reset`",
 )
 def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
     assert ready.run("run", "--until-caught-up").returncode == 0
@@ -213,9 +218,9 @@ def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
 
 
 @pytest.mark.proves(
-    wrong="Postgres is restored to an earlier state, also if its WAL has passed the published position since",
-    seen="`LogDiscontinuity`, of a running engine as soon as the server is back",
-    do="`cdc-views reset`",
+    wrong="Postgres is restored to an earlier state, even if its WAL has passed the published position again",
+    seen="`LogDiscontinuity`; a running engine reports it as soon as the server is back",
+    do="run `cdc-views reset`",
 )
 def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
@@ -238,9 +243,9 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
 
 
 @pytest.mark.proves(
-    wrong="the DSN leads to a standby, or to one that was promoted, also under a running engine",
-    seen="`PreflightFailed`; `LogDiscontinuity` (another timeline)",
-    do="give the DSN of the primary; after a promotion `cdc-views reset`",
+    wrong="The DSN leads to a standby, or to a promoted one, also under a running engine",
+    seen="`PreflightFailed` for a standby; `LogDiscontinuity` (another timeline) after a promotion",
+    do="use the DSN of the primary; after a promotion run `cdc-views reset`",
 )
 def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
@@ -266,9 +271,9 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
 
 
 @pytest.mark.proves(
-    wrong="an engine whose slot was moved is started again, by when the slot and the stored offsets agree",
-    seen="`SlotChanged` as before, and when it was seen; `check` shows it too",
-    do="`cdc-views reset`",
+    wrong="An engine is restarted after its slot was moved, when the slot and the stored offsets agree again",
+    seen="`SlotChanged` as before, with the time when it was found; `check` shows it, too",
+    do="run `cdc-views reset`",
 )
 def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: Project) -> None:
     engine, log, slot = ready.start("run"), ready.capture.settings.log, ready.capture.settings.source.slot
@@ -292,19 +297,19 @@ def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: 
 
 
 @pytest.mark.proves(
-    wrong="Postgres or Connect is away for a while",
-    seen="a line `SourceUnreachable: ...; trying again` (`NotRunning`, `MarkerTimeout`, `ConnectorFailed`)",
-    do="nothing, if it is back within `engine.retry_s`; else start the engine again",
+    wrong="Postgres or Connect is down for a while",
+    seen="a line `SourceUnreachable: ...; trying again` (or `NotRunning`, `MarkerTimeout`, `ConnectorFailed`)",
+    do="nothing, if it is back within `engine.retry_s`; otherwise start the engine again",
 )
 @pytest.mark.proves(
-    wrong="the connector's task fails under a running engine",
-    seen="a line `ConnectorFailed: ...; trying again` with what the task says",
-    do="nothing, if the engine can start the task again within `engine.retry_s`; else mend what it says",
+    wrong="The connector's task fails under a running engine",
+    seen="a line `ConnectorFailed: ...; trying again` with the message of the task",
+    do="nothing, if the engine can restart the task within `engine.retry_s`; otherwise fix what the message says",
 )
 @pytest.mark.proves(
-    wrong="the JVM of Spark's driver is killed or runs out of memory, also while it starts",
+    wrong="The JVM of Spark's driver is killed or runs out of memory, also while it starts",
     seen="a line `DriverLost: ...; trying again`",
-    do="nothing, if another JVM can be started within `engine.retry_s`; see `engine.driver_memory`",
+    do="nothing, if another JVM can start within `engine.retry_s`; see `engine.driver_memory`",
 )
 def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project, stack: LocalStack) -> None:
     engine = ready.start("run")
@@ -334,9 +339,9 @@ def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project,
 
 
 @pytest.mark.proves(
-    wrong="a second engine is started on the same machine",
-    seen="`WarehouseLocked`",
-    do="stop the first one, if it is the second that you want",
+    wrong="A second engine is started on the same machine",
+    seen="`WarehouseLocked`; the first engine goes on",
+    do="stop the first engine if you want the second one",
 )
 def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> None:
     first = ready.start("run")
@@ -362,9 +367,9 @@ def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> 
 
 
 @pytest.mark.proves(
-    wrong="DDL on the only captured table, or TRUNCATE",
-    seen="the engine ends with `SchemaChanged` or `TableTruncated`; everything before it is published",
-    do="`cdc-views reset`",
+    wrong="DDL or TRUNCATE on the only captured table",
+    seen="the engine ends with `SchemaChanged` or `TableTruncated`; everything before the change is published",
+    do="run `cdc-views reset`",
 )
 @pytest.mark.parametrize(
     ("statement", "error"),

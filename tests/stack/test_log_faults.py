@@ -141,9 +141,9 @@ def unwatched(captured: Capture, database: Database) -> Followed:
 
 
 @pytest.mark.proves(
-    wrong="partitions are added to a topic",
+    wrong="Partitions are added to a topic",
     seen="`TopicChanged`",
-    do="`cdc-views reset`: keys have moved between partitions",
+    do="run `cdc-views reset`: keys have moved to other partitions",
 )
 def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None:
     admin = admin_client(followed.settings)
@@ -157,9 +157,9 @@ def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None
 
 
 @pytest.mark.proves(
-    wrong="a topic is deleted, or made anew",
+    wrong="A topic is deleted, or deleted and recreated",
     seen="`TopicChanged`",
-    do="`cdc-views reset`",
+    do="run `cdc-views reset`",
 )
 def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
@@ -173,9 +173,9 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
 
 
 @pytest.mark.proves(
-    wrong="one topic of them is deleted and made anew under a running engine",
-    seen="`TopicChanged` within seconds",
-    do="`cdc-views reset`",
+    wrong="One of several topics is deleted and recreated under a running engine",
+    seen="`TopicChanged` within seconds, with the name of the topic",
+    do="run `cdc-views reset`",
 )
 def test_one_topic_that_is_made_anew_stops_the_next_cut_by_its_name(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
@@ -190,9 +190,12 @@ def test_one_topic_that_is_made_anew_stops_the_next_cut_by_its_name(followed: Fo
 
 
 @pytest.mark.proves(
-    wrong="the topic of notifications is deleted under a running engine",
-    seen="`TopicChanged`: where the connector begins again is no longer told",
-    do="start the engine again, which makes it; rebuild from a snapshot if the connector began again meanwhile",
+    wrong="The topic of notifications is deleted under a running engine",
+    seen="`TopicChanged`: restarts of the connector are no longer reported",
+    do=(
+        "start the engine again, which creates the topic; if the connector was restarted meanwhile, run `cdc-views "
+        "rebuild TABLE --from snapshot --swap` for each table"
+    ),
 )
 def test_topic_of_notifications_that_is_deleted_stops_the_next_cut(followed: Followed) -> None:
     name = notification_topic(followed.settings.topic_prefix)
@@ -207,9 +210,9 @@ def test_topic_of_notifications_that_is_deleted_stops_the_next_cut(followed: Fol
 
 
 @pytest.mark.proves(
-    wrong="records are deleted that were not read yet",
+    wrong="Records are deleted before the engine has read them",
     seen="`OffsetCompacted`",
-    do="`cdc-views reset`",
+    do="run `cdc-views reset`",
 )
 def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(followed: Followed) -> None:
     followed.database.execute(INSERT)
@@ -240,10 +243,14 @@ def truncate(kafka: Kafka, partition: str, end: int) -> None:
 
 
 @pytest.mark.proves(
-    wrong="the broker's machine loses power, and records that were read are gone, also if others took their place",
-    seen="`LogDiscontinuity`: the log has lost records that it had",
-    do="`cdc-views reset`; have every record on more than one machine, or `flush.messages=1`: what no engine had "
-    "read is lost without a trace",
+    wrong=(
+        "The broker's machine loses power and loses records that were already read, even if others reused their offsets"
+    ),
+    seen="`LogDiscontinuity`",
+    do=(
+        "run `cdc-views reset`; keep each record on several machines, or set `flush.messages=1`: the loss of records "
+        "that no engine has read cannot be detected"
+    ),
 )
 def test_log_that_has_lost_what_was_read_stops_the_next_cut(
     database: Database, capture: CaptureOf, stack: LocalStack
@@ -297,9 +304,12 @@ def test_log_that_goes_on_after_an_error_reads_again_what_it_had_met(
 
 
 @pytest.mark.proves(
-    wrong="a topic is made to keep its records for a shorter time, under a running engine",
+    wrong="The retention of a topic is shortened under a running engine",
     seen="`TopicChanged` within seconds",
-    do="give it its setting back and start the engine again; rebuild from a snapshot what was away in the meantime",
+    do=(
+        "restore the setting and start the engine again; for tables that missed changes, run `cdc-views rebuild TABLE "
+        "--from snapshot --swap`"
+    ),
 )
 @pytest.mark.parametrize("name", ["min.compaction.lag.ms", "delete.retention.ms"])
 def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: Followed, name: str) -> None:
@@ -311,9 +321,9 @@ def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: 
 
 
 @pytest.mark.proves(
-    wrong="the connector's offsets are lost, or it is deleted with them and its slot, and made anew",
-    seen="`SlotChanged`, `LogDiscontinuity` or `SequenceRegressed`, at a start `SnapshotInterrupted`",
-    do="`cdc-views reset`",
+    wrong="The connector's offsets are lost, or it is deleted with its offsets and slot, and recreated",
+    seen="`SlotChanged`, `LogDiscontinuity` or `SequenceRegressed`; at a start `SnapshotInterrupted`",
+    do="run `cdc-views reset`",
 )
 @pytest.mark.parametrize("keeps_slot", [False, True])
 def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, keeps_slot: bool) -> None:
@@ -334,9 +344,9 @@ def own_worker(request: pytest.FixtureRequest, stack: LocalStack, enterable_fold
 
 
 @pytest.mark.proves(
-    wrong="the worker's topic of offsets (`offset.storage.topic`) is deleted",
-    seen="`LogDiscontinuity` or `SequenceRegressed` once the worker is started again, at a start `SnapshotInterrupted`",
-    do="`cdc-views reset`",
+    wrong="The topic in which the Connect worker stores offsets (`offset.storage.topic`) is deleted",
+    seen="`LogDiscontinuity` or `SequenceRegressed` after the worker is restarted; at a start `SnapshotInterrupted`",
+    do="run `cdc-views reset`",
 )
 def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
     own_worker: Connect, database: Database, capture: CaptureOf
@@ -359,9 +369,9 @@ def test_worker_whose_offsets_topic_is_deleted_stops_the_next_cut(
 
 
 @pytest.mark.proves(
-    wrong="the same, of tables that are empty by then",
+    wrong="The connector's offsets are lost, and its tables are empty by then",
     seen="`SlotChanged` or `LogDiscontinuity`",
-    do="`cdc-views reset`",
+    do="run `cdc-views reset`",
 )
 def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatched: Followed) -> None:
     unwatched.stop_connector()
@@ -376,9 +386,9 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatc
 
 
 @pytest.mark.proves(
-    wrong="the slot is dropped, or made anew",
+    wrong="The slot is dropped, or dropped and recreated, while no engine runs",
     seen="`SlotChanged` at the start",
-    do="`cdc-views reset`",
+    do="run `cdc-views reset`",
 )
 @pytest.mark.parametrize(
     ("change", "problem"),
@@ -398,9 +408,9 @@ def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: s
 
 
 @pytest.mark.proves(
-    wrong="the server invalidates the slot (`max_slot_wal_keep_size`)",
-    seen="`SlotChanged` within seconds; an error of `check`",
-    do="`cdc-views reset`",
+    wrong="The server invalidates the slot (`max_slot_wal_keep_size`)",
+    seen="`SlotChanged` within seconds; `check` reports an error",
+    do="run `cdc-views reset`",
 )
 def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
@@ -420,9 +430,9 @@ def test_slot_that_the_server_has_invalidated_is_named_within_seconds(followed: 
 
 
 @pytest.mark.proves(
-    wrong="the slot is dropped under a running engine",
+    wrong="The slot is dropped under a running engine",
     seen="`SlotChanged` within seconds",
-    do="`cdc-views reset`",
+    do="run `cdc-views reset`",
 )
 def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(followed: Followed) -> None:
     followed.stop_connector()
@@ -432,9 +442,9 @@ def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(fol
 
 
 @pytest.mark.proves(
-    wrong="the slot is advanced by hand, or dropped and made anew, under a running engine",
-    seen="`SlotChanged`, or `ConnectorFailed` and then that, before anything of after it is published",
-    do="`cdc-views reset`: the changes between are lost",
+    wrong="The slot is advanced by hand, or dropped and recreated, under a running engine",
+    seen="`SlotChanged`, perhaps after `ConnectorFailed`, before any later change is published",
+    do="run `cdc-views reset`: the changes in between are lost",
 )
 @pytest.mark.parametrize(
     "change",
@@ -465,10 +475,12 @@ PUBLICATION = publication_sql("{publication}", [NAME], FIRST_GENERATED, exists=F
 
 
 @pytest.mark.proves(
-    wrong="the publication is narrowed, or dropped and created again; a label of an enum gets another name; a replica "
-    "identity is changed; a trigger of ours is disabled for a TRUNCATE",
-    seen="`SchemaChanged`; everything before it is published",
-    do="`cdc-views reset`",
+    wrong=(
+        "The publication is narrowed, or dropped and recreated; an enum label is renamed; a replica identity is "
+        "changed; one of our triggers is disabled for a TRUNCATE"
+    ),
+    seen="`SchemaChanged`; everything before the change is published",
+    do="run `cdc-views check --fix`, then `cdc-views reset`",
 )
 @pytest.mark.parametrize(
     "change",
@@ -500,9 +512,12 @@ def test_what_changes_rows_without_an_event_stops_the_next_cut(
 
 
 @pytest.mark.proves(
-    wrong="a table is rewritten where event triggers are missing, while no engine runs",
+    wrong="A table is rewritten while no engine runs and event triggers are missing",
     seen="`SchemaChanged` at the first epoch",
-    do="`cdc-views reset`; let a superuser make the event triggers, which tell it more exactly",
+    do=(
+        "run `cdc-views reset`; let a superuser create the event triggers (`cdc-views check --print-sql`), which "
+        "report such changes exactly"
+    ),
 )
 def test_rewrite_without_event_triggers_is_seen_by_the_next_engine(database: Database, capture: CaptureOf) -> None:
     database.execute(CREATE, TEN_ROWS)
@@ -519,9 +534,9 @@ def test_rewrite_without_event_triggers_is_seen_by_the_next_engine(database: Dat
 
 
 @pytest.mark.proves(
-    wrong="a transaction in the log is never ended, as after a crash of brokers that forget to (KAFKA-20734)",
-    seen="`MarkerTimeout`, with its partition and first offset",
-    do="end it with `kafka-transactions.sh abort`; the engine goes on by itself",
+    wrong="A transaction in the log is never ended, for example after a crash of brokers with KAFKA-20734",
+    seen="`MarkerTimeout` with the partition and first offset of the transaction",
+    do="end it with `kafka-transactions.sh abort`; the engine then continues",
 )
 def test_marker_behind_a_transaction_that_nobody_ends_is_told(database: Database, capture: CaptureOf) -> None:
     database.execute(CREATE)
@@ -554,9 +569,9 @@ def worker_of_berlin(stack: LocalStack, enterable_folder: Path, monkeypatch: pyt
 
 
 @pytest.mark.proves(
-    wrong="Kafka Connect's Java has another time zone than UTC, and a table has composite types or arrays of times",
-    seen="`PrintedOtherwise`, before anything of it is published",
-    do="run Connect with `-Duser.timezone=UTC`, then `cdc-views reset`",
+    wrong="Kafka Connect's Java has a time zone other than UTC, and a table has composite types or arrays of times",
+    seen="`PrintedOtherwise` before any of it is published",
+    do="run Connect with `-Duser.timezone=UTC`, then run `cdc-views reset`",
 )
 def test_java_of_another_time_zone_stops_a_cut_of_tables_that_print_it(
     database: Database, worker_of_berlin: Connect, capture: CaptureOf
@@ -579,9 +594,9 @@ def test_java_of_another_time_zone_stops_a_cut_of_tables_that_print_it(
 
 
 @pytest.mark.proves(
-    wrong="the options of the connector's connections are lost: a pooler, another connector configuration",
-    seen="`PrintedOtherwise`, before anything of it is published, if numbers or times are printed otherwise",
-    do="pass the options on, then `cdc-views reset`",
+    wrong="The options of the connector's connections are lost, by a pooler or another connector configuration",
+    seen="`PrintedOtherwise` before anything is published, if numbers or times are printed in another form",
+    do="make the pooler pass the options on, then run `cdc-views reset`",
 )
 def test_connector_without_its_options_stops_the_first_cut(database: Database, capture: CaptureOf) -> None:
     database.execute("CREATE TABLE orders (id int PRIMARY KEY)")

@@ -109,10 +109,12 @@ def wide(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Pro
 
 
 @pytest.mark.proves(
-    wrong="the connector is stopped or killed behind the first row of a page of a COPY, or between the two halves of a "
-    "change of key: Debezium 3.7 leaves out the rest",
-    seen="`RowsLost`, before anything of it is published",
-    do="`rebuild TABLE --from snapshot --swap`",
+    wrong=(
+        "The connector stops after the first row of a page of a COPY, or between the two halves of a primary-key "
+        "update, and Debezium 3.7 skips the rest"
+    ),
+    seen="`RowsLost` before any of it is published",
+    do="run `cdc-views rebuild TABLE --from snapshot --swap`",
 )
 def test_rows_that_the_connector_leaves_out_stop_the_engine_until_they_are_rebuilt(
     wide: Project, database: Database

@@ -66,9 +66,12 @@ def rows_of(database: Database) -> Rows:
 
 
 @pytest.mark.proves(
-    wrong="any act of a DBA on a mirrored table, between transactions at random",
-    seen="nothing if it is harmless; else `SchemaChanged` or `TableTruncated`, and everything before it is published",
-    do="`cdc-views reset`",
+    wrong="Any DDL on a mirrored table, at random between transactions",
+    seen=(
+        "nothing if it is harmless; otherwise `SchemaChanged` or `TableTruncated`, and everything before it is "
+        "published"
+    ),
+    do="run `cdc-views reset`",
 )
 @pytest.mark.parametrize("number", range(HISTORIES))
 def test_history_with_ddl_is_exact_until_it_stops(

@@ -93,9 +93,9 @@ def test_tables_are_read_while_the_snapshot_goes_on(project: Project) -> None:
 
 
 @pytest.mark.proves(
-    wrong="the engine is killed while it reads tables and the initial snapshot is not complete",
-    seen="nothing",
-    do="start it again: it reads them once more, and upkeep removes what the first one has written",
+    wrong="The engine is killed while it reads tables before the initial snapshot is complete",
+    seen="no error",
+    do="start the engine again; it reads the tables again, and upkeep removes the files of the first attempt",
 )
 def test_kill_while_tables_are_read_ahead_leaves_files_that_no_epoch_takes(project: Project) -> None:
     with project.start(*RUN, CDC_VIEWS_FAULT="read_ahead.after_piece:kill") as killed, held_up(project):

@@ -126,6 +126,11 @@ def changed(stack: LocalStack) -> Iterator[Changed]:
         yield found
 
 
+@pytest.mark.proves(
+    wrong="The REPLICA IDENTITY of a captured table is no longer FULL",
+    seen="`WrongReplicaIdentity` with table and column",
+    do="run `cdc-views check --fix`, then `cdc-views rebuild TABLE --from snapshot --swap`",
+)
 @pytest.mark.parametrize(
     ("name", "read"),
     [(name, read) for name in CASES for read in (Changed.fold, Changed.latest)
@@ -144,6 +149,11 @@ def test_placeholder_that_a_later_whole_row_replaces_is_not_needed_by_a_task(cha
     assert {row["id"]: (row["n"], len(row["body"])) for row in rows} == dict.fromkeys((2, 3, 101), (2, 400 * 32))
 
 
+@pytest.mark.proves(
+    wrong="An event leaves a TOAST value unchanged, and neither the log nor the mirror has the value",
+    seen="`UnresolvedToast` with table and column",
+    do="run `cdc-views check --fix`, then `cdc-views rebuild TABLE --from snapshot --swap`",
+)
 @pytest.mark.parametrize("number", range(len(TYPES)), ids=TYPES)
 def test_placeholder_of_each_type_is_recognised(changed: Changed, number: int) -> None:
     for read in (changed.fold, changed.latest):

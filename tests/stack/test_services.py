@@ -80,12 +80,15 @@ def test_up_kafka_creates_no_topic_by_itself(stack: LocalStack) -> None:
 
 
 @pytest.mark.proves(
-    wrong="Connect hangs though it says RUNNING: with `transaction.version` 2 the sender of a producer (Kafka 4.3.1) "
-    "may end a transaction before it has sent its batches, and then tries to for ever",
-    seen="nothing with a new native stack or the one of Docker: they have version 1; with others `MarkerTimeout`, or a "
-    "snapshot that does not go on",
-    do="restart the connector with its tasks; `kafka-features.sh downgrade --feature transaction.version=1` "
-    "prevents it",
+    wrong=(
+        "Connect hangs but reports RUNNING. With `transaction.version` 2 a Kafka 4.3.1 producer can end a transaction "
+        "before it has sent all batches, and then retries for ever"
+    ),
+    seen=(
+        "no error with new brokers of the native stack or of Docker, which use version 1. With other brokers "
+        "`MarkerTimeout`, or a snapshot without progress"
+    ),
+    do="restart the connector and its tasks; `kafka-features.sh downgrade --feature transaction.version=1` prevents it",
 )
 def test_up_kafka_has_the_first_version_of_transactions(stack: LocalStack) -> None:
     assert "setting feature transaction.version to 1 (" in (stack.state / "logs/kafka.log").read_text()
@@ -121,9 +124,9 @@ def test_start_after_kill_keeps_the_address(whole: LocalStack, name: str) -> Non
 
 
 @pytest.mark.proves(
-    wrong="the broker is killed while it ends a transaction",
-    seen="a new one says first that the old one is gone; then it ends all transactions, and nobody waits for one",
-    do="nothing; with a broker of your own and Kafka 4.3 or before see KAFKA-20734",
+    wrong="The broker is killed while it ends a transaction",
+    seen="no error: before a new broker starts, the old one is fenced; the new one then ends all transactions",
+    do="nothing; with your own brokers and Kafka 4.3 or earlier see KAFKA-20734",
 )
 def test_kafka_that_is_killed_while_it_ends_transactions_leaves_none_open(whole: LocalStack) -> None:
     server = {"bootstrap.servers": whole.kafka.bootstrap_servers}
@@ -164,8 +167,8 @@ def write_transactions(producer: Producer, partitions: list[TopicPartition], end
 
 
 @pytest.mark.proves(
-    wrong="the broker is killed while it is asked where the topics end",
-    seen="it is asked again; what librdkafka answers then, -1001 and no error, is never taken for an end that is read",
+    wrong="The broker is killed during a request for end offsets. librdkafka then answers -1001 without an error",
+    seen="no error: the engine asks again and never treats that answer as an end offset",
     do="nothing",
 )
 def test_end_offsets_of_a_broker_that_is_killed_meanwhile_are_asked_for_again(whole: LocalStack) -> None:

@@ -330,9 +330,9 @@ def test_connect_with_a_wrong_dsn_is_refused_without_its_password(database: Data
 
 
 @pytest.mark.proves(
-    wrong="Postgres is stopped or killed in the checks before a start, or in any other question",
+    wrong="Postgres stops or is killed during the checks before a start, or during any other query",
     seen="`SourceUnreachable`",
-    do="start it again once the server is back",
+    do="start the engine again when the server is back",
 )
 def test_connection_that_is_lost_is_named_whatever_is_asked(database: Database) -> None:
     def ask() -> None:

@@ -163,10 +163,12 @@ def world(
 
 
 @pytest.mark.proves(
-    wrong="DDL on one captured table of several, or TRUNCATE, while an engine runs or none does",
-    seen="the table is stopped in `status` with `SchemaChanged` or `TableTruncated`, and the views that read it have "
-    "failed; the others go on",
-    do="`cdc-views reset`",
+    wrong="DDL or TRUNCATE on one of several captured tables, with or without a running engine",
+    seen=(
+        "the table is `stopped` in `status` with `SchemaChanged` or `TableTruncated`, and the views that read it have "
+        "failed; the others go on"
+    ),
+    do="run `cdc-views reset`",
 )
 def test_stopped_tables_keep_their_rows_and_the_others_go_on_until_a_reset(world: World) -> None:
     with world.engine() as engine:

@@ -54,9 +54,9 @@ def entries_of(project: Project) -> set[Path]:
 
 
 @pytest.mark.proves(
-    wrong="an engine is stopped (SIGSTOP, a frozen machine), replaced by another one, and woken",
-    seen="`Fenced` from the old one; nothing of it is read",
-    do="nothing: the new one is the writer",
+    wrong="An engine is paused (SIGSTOP, a frozen machine), replaced by another one, and resumed",
+    seen="`Fenced` from the old engine; readers see nothing of it",
+    do="nothing: the new engine is the writer",
 )
 def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(ready: Project) -> None:
     engines = [stopped_at(ready, point) for point in STOPPED_AT]
@@ -83,9 +83,9 @@ def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(r
 
 
 @pytest.mark.proves(
-    wrong="the engine and its JVM are killed in one of Spark's commits",
-    seen="nothing",
-    do="start it again",
+    wrong="The engine and its JVM are killed during a commit by Spark",
+    seen="no error",
+    do="start the engine again",
 )
 def test_engine_killed_with_its_jvm_in_a_merge_is_recovered(ready: Project) -> None:
     engine = ready.start("--set", "store.direct_rows=0", "--set", "upkeep.share=0", "run")

@@ -1,4 +1,4 @@
-"""Parts of a page of docs/ that are made of the cases of tests."""
+"""Parts of a page in docs/ that are generated from test cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def compare_or_write(page: Path, parts: Mapping[str, str]) -> None:
-    """Assert that a page has these parts, by the name in the comment before each, or write them if asked to."""
+    """Assert that a page has these parts, or write them. A comment with the name of a part stands before it."""
     found = made = page.read_text(encoding="utf-8")
     for name, text in parts.items():
         made, times = re.subn(

@@ -361,6 +361,11 @@ def test_rows_into_a_pipe_are_never_cut_off(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.splitlines()[1].split() == ["x" * 200, "01:00:00", "2026-01-02"]
 
 
+@pytest.mark.proves(
+    wrong="The SQL given to `cdc-views query` has a typo",
+    seen="`BadQuery` with DuckDB's message",
+    do="fix the query",
+)
 @pytest.mark.parametrize("sql", ["SELECT * FROM ordres", "SELECT nmae FROM orders", "SELEC 1", "; "])
 def test_query_with_a_typo_is_bad_query(published: Path, sql: str) -> None:
     shown = cdc_views("-C", published, "query", sql)
@@ -385,6 +390,11 @@ def test_query_beside_a_failed_view_is_answered(published: Path) -> None:
     assert cdc_views("-C", published, "query", "SELECT * FROM totals").exit_code == 0
 
 
+@pytest.mark.proves(
+    wrong="Files of a published table were deleted",
+    seen="`TableUnavailable` with the table, version and path",
+    do="read a newer epoch; if the newest one has lost files, run `cdc-views rebuild TABLE --from snapshot --swap`",
+)
 def test_query_of_a_version_that_is_gone_is_table_unavailable(published: Path) -> None:
     for file in (published / "warehouse/mirrors/orders").glob("*.parquet"):
         file.unlink()
@@ -461,6 +471,11 @@ def test_epochs_as_a_table_count_the_ways_if_asked_to(published: Path) -> None:
 # Errors
 
 
+@pytest.mark.proves(
+    wrong="A command reads before the first epoch is published",
+    seen="`NothingPublished`, exit status 3",
+    do="start the engine (`cdc-views run`) and wait for its first epoch",
+)
 @pytest.mark.parametrize("arguments", [["status"], ["query", "SELECT 1"]])
 def test_reading_before_the_first_epoch_is_nothing_published(project: Path, arguments: list[str]) -> None:
     shown = cdc_views("-C", project, *arguments)

@@ -1,4 +1,4 @@
-"""docs/dialect.md: its tables are those of the cases that both engines answer. `CDC_VIEWS_GOLDEN=write` writes them."""
+"""The tables of docs/dialect.md are generated from tests/dialect_cases.py. `CDC_VIEWS_GOLDEN=write` writes them."""
 
 from __future__ import annotations
 

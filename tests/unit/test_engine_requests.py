@@ -131,6 +131,14 @@ def test_error_that_ends_the_engine_is_answered_and_raised(tmp_path: Path, error
     assert outcome(tmp_path, error) == (Answer(type(error).__name__, error.message), error)
 
 
+@pytest.mark.proves(
+    wrong=(
+        "An unexpected error occurs while the running engine serves a command (`rebuild --swap`, `rollback`, "
+        "`quarantine`)"
+    ),
+    seen="`RequestFailed` from the command; the engine starts again by itself",
+    do="look at the engine's output, then try the command again",
+)
 @pytest.mark.parametrize(
     ("error", "named", "message"),
     [
@@ -150,6 +158,11 @@ def test_error_of_the_request_is_answered_and_starts_the_engine_again(
     assert "secret" not in answer.message + raised.message
 
 
+@pytest.mark.proves(
+    wrong="A command of another version of cdc_views asks the running engine",
+    seen="`BadRequest` from the command; the engine goes on",
+    do="use the same version for both",
+)
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"id": "x"}', '{"id": "x", "kind": "other", "tables": 3}',
                                   '{"id": "x", "kind": "retry", "place": [1]}'])  # fmt: skip
 def test_request_that_cannot_be_read_is_answered(tmp_path: Path, text: str) -> None:
@@ -171,6 +184,11 @@ def test_error_of_a_plan_refuses_the_request(error: Exception) -> None:
     assert type(refused.value.error) is (LogGap if isinstance(error, LogGap) else RequestFailed)
 
 
+@pytest.mark.proves(
+    wrong="An unexpected error occurs while the changes of one table are decoded or committed",
+    seen="`MirrorFailed` with the table",
+    do="report the error; run `cdc-views rebuild TABLE --from snapshot --swap` if it stays",
+)
 def test_unexpected_error_of_a_mirror_names_the_table() -> None:
     unexpected = r'table "public\.t": unexpected error: pyarrow\.ArrowInvalid'
     with pytest.raises(MirrorFailed, match=unexpected), naming_table("public.t"):

@@ -49,6 +49,11 @@ def test_rebuild_whose_report_was_given_goes_on_to_a_swap_only(tmp_path: Path) -
     assert claim(tmp_path, REPORT)[1] is False
 
 
+@pytest.mark.proves(
+    wrong="A second rebuild of the same table is started",
+    seen="`RebuildRunning` with the process of the first one",
+    do="wait for the first rebuild",
+)
 def test_rebuild_of_a_table_that_another_process_makes_is_refused(tmp_path: Path) -> None:
     with (
         claimed(tmp_path, WANTED, note),

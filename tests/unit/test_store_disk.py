@@ -86,9 +86,9 @@ def engine(tmp_path: Path) -> MirrorEngine:
 
 
 @pytest.mark.proves(
-    wrong="the warehouse, or a folder of it, is removed, replaced by a file, or refused by the operating system",
+    wrong="The warehouse, or a folder of it, is removed, replaced by a file, or refused by the operating system",
     seen="`WarehouseUnusable` with the path, in the engine, the readers and every command",
-    do="what the hint says; then start it again",
+    do="follow the hint, then start the engine again",
 )
 @pytest.mark.parametrize("folder", ["", "_epochs", "_epochs/_delta_log", "mirrors"])
 def test_folder_that_is_removed_under_the_engine_stops_it_and_is_not_made_again(
