@@ -1,7 +1,7 @@
-"""Retention: which epochs can still be read, and which versions of which tables those need.
+"""Retention: which epochs can still be read, and which table versions they need.
 
-An epoch's time begins when its successor is published: until then it is what readers see. A rebuild under way needs
-the epochs from its beginning on, and the one that it began with.
+The retention time of an epoch begins when its successor is published; until then it is what readers see. A running
+rebuild needs the epochs since its start, and the epoch that it started from.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from itertools import pairwise
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.control.records import PUBLISHING, ControlRecord
 
-REPLACED = "replaced"  # in the detail of a swap: the tables that were published until then
+REPLACED = "replaced"  # in the detail of a swap: the tables that it replaced
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What is still read. `oldest` has the oldest needed version by the path of a table; a path that is not there is
-    of a table that nobody needs. `first` is the first record of the control log that must stay.
+    """What readers may still need.
+
+    `oldest` has the oldest needed version of each table, by path; a table without an entry is no longer needed. `first`
+    is the first record of the control log that must stay.
     """
 
     oldest: Mapping[str, int]
@@ -34,7 +36,7 @@ def needed(
     rebuilding_since: datetime | None = None,
     rebuilt_from: Collection[int] = (),
 ) -> Needed:
-    """What the retained epochs, open intents and rollbacks need."""
+    """What the retained epochs, open intents and possible rollbacks need."""
     published = [record for record in records if record.kind in PUBLISHING]
     last = published[-1].seq if published else 0
     since = now - timedelta(hours=settings.keep_hours)
