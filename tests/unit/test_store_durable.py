@@ -233,11 +233,11 @@ def test_version_without_all_of_its_files_is_not_whole(tmp_path: Path) -> None:
     commit(warehouse, version, Changes(rows(1).select(["id"]), rows(4)))
     for file in sorted((tmp_path / SPEC.path).glob("*.*")):
         content = file.read_bytes()
-        assert warehouse.is_whole(SPEC.path, 0)
+        assert warehouse.has_all_files(SPEC.path, 0)
         file.write_bytes(content[:-1])
-        assert not warehouse.is_whole(SPEC.path, 0), file.name
+        assert not warehouse.has_all_files(SPEC.path, 0), file.name
         file.unlink()
-        assert not warehouse.is_whole(SPEC.path, 0), file.name
+        assert not warehouse.has_all_files(SPEC.path, 0), file.name
         file.write_bytes(content)
 
 

@@ -104,7 +104,7 @@ def recover(log: CutLog, tables: Tables, views: ViewRunner, control: ControlLog)
     if SWAPS in record.detail or RETRIES in record.detail or tables.standing_in:
         abandon(tables, control, old, done, "what was asked for is asked for again, and nothing is published before it")
         return None
-    torn = {name for name in done if not tables.warehouse.is_whole(old.base[name].path, old.base[name].version)}
+    torn = {name for name in done if not tables.warehouse.has_all_files(old.base[name].path, old.base[name].version)}
     if torn:
         abandon(tables, control, old, done, TORN, torn)
         return None
