@@ -1,4 +1,4 @@
-"""Reading a published version without a JVM: delta-rs, which honours deletion vectors in `scan`.
+"""Reading a published version without a JVM, by `scan` of delta-rs, which honours deletion vectors.
 
 `to_pyarrow_table` and `to_pyarrow_dataset` of delta-rs refuse tables with deletion vectors.
 """
@@ -20,7 +20,7 @@ from cdc_views.store.storage.disk import unusable_by
 
 
 class TableScan:
-    """A version of a table as a stream of Arrow that DuckDB and others may read as often as they like."""
+    """A version of a table as an Arrow stream that DuckDB and others can read repeatedly."""
 
     def __init__(self, table: DeltaTable, columns: Sequence[str] | None) -> None:
         self._table = table
@@ -31,7 +31,7 @@ class TableScan:
 
 
 def scan(root: Path, path: str, version: int, columns: Sequence[str] | None = None) -> TableScan:
-    """A version of a table to be registered in DuckDB. Raises TableUnavailable, WarehouseUnusable."""
+    """A version of a table, to register in DuckDB. Raises TableUnavailable, WarehouseUnusable."""
     try:
         return TableScan(DeltaTable(str(root / path), version=version), columns)
     except (DeltaError, OSError) as error:
@@ -51,7 +51,7 @@ def read_table(root: Path, path: str, version: int, columns: Sequence[str] | Non
 
 
 def require_readable(root: Path, path: str, version: int) -> None:
-    """Read one column of a version, batch by batch: upkeep may have removed its files.
+    """Check that a version can be read, by reading one column of it: upkeep may have removed its files.
 
     Raises TableUnavailable, WarehouseUnusable.
     """
@@ -71,6 +71,6 @@ def _unreadable(table: Path, path: str, version: int, error: Exception) -> Wareh
 
 
 def refused(error: Exception, table: Path) -> WarehouseUnusable | None:
-    """What the operating system refuses a reader of a table; None if files are gone, or no file is the reason."""
+    """Our error for a file error of a reader of a table; None if files are missing, or no file is the cause."""
     found = unusable_by(error, table)
     return found if found is not None and found.errno != errno.ENOENT else None

@@ -121,11 +121,11 @@ class Warehouse:
         """After a loss of power: remove the newest versions above a published one that cannot be read at all."""
         torn.remove_torn_entries(self._root / path, published)
 
-    def is_whole(self, path: str, above: int) -> bool:
+    def has_all_files(self, path: str, above: int) -> bool:
         """Whether all files that the versions above a given one have written are there."""
         table = self._root / path
         versions_above = (commit.version for commit in self.history.commits_above(path, above))
-        return all(torn.is_whole(table, read_entry(table, version)) for version in versions_above)
+        return all(torn.has_all_files(table, read_entry(table, version)) for version in versions_above)
 
     def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
         """A version of a table for the SQL of a session; of the engine's own if none is given.

@@ -74,7 +74,7 @@ def test_upkeep_of_a_table_on_a_full_disk_leaves_its_versions(small_disk: SmallD
     engine.epochs(8, upkeep=False)
     upkeep = TableUpkeep(root, engine.tables.specs["public.accounts"], OFTEN)
     version, stamp = engine.tables.version("public.accounts"), Stamp(8, engine.control.last_attempt, "0/0")
-    assert upkeep.is_known(version)
+    assert upkeep.catch_up(version)
     for do in (lambda: upkeep.compact(upkeep.files_due(), stamp), upkeep.checkpoint):
         for pages in range(2):
             small_disk.fill(pages)

@@ -94,7 +94,7 @@ def test_restore_over_the_versions_of_a_later_engine_is_refused(first: MirrorEng
 
 def test_sweep_that_is_late_leaves_the_files_of_a_later_engine(first: MirrorEngine, second: MirrorEngine) -> None:
     table = TableUpkeep(first.root, first.tables.specs[MIRROR], OFTEN)
-    assert table.is_known(first.tables.version(MIRROR))
+    assert table.catch_up(first.tables.version(MIRROR))
     # What a slot of A does: it asks whether it is the writer, and stands still until B has gone on for long.
     now = time.time()
     first.control.require_writer()

@@ -193,7 +193,7 @@ class History:
 
     def orphans(self) -> set[Path]:
         """Files that the newest version does not name; it names none that is not there."""
-        assert self.upkeep.is_known(self.version)
+        assert self.upkeep.catch_up(self.version)
         files = {file for file in self.table.iterdir() if file.is_file() and not file.name.startswith(".")}
         named = files_of(self.table, self.upkeep.files)
         assert named <= files, f"seed {self.seed}: {len(named - files)} files are gone after {', '.join(self.done)}"
@@ -210,7 +210,7 @@ class History:
 
     def keep_up(self) -> None:
         """All that upkeep does, as far as it is due."""
-        assert self.upkeep.is_known(self.version)
+        assert self.upkeep.catch_up(self.version)
         while files := self.upkeep.files_due():
             assert self.upkeep.compact(files, Stamp(1, self.attempt, "0/1")) == self.version + 1
             self.advance(self.model)

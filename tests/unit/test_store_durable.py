@@ -125,7 +125,7 @@ def test_power_loss_at_any_step_of_a_fence_or_a_compaction_leaves_the_rows(tmp_p
     version = with_small_files(warehouse)
     rows_of_it, disk.states = read(root), []
     assert warehouse.fence(SPEC.path, Stamp(1, version + 1, "0/1")) == version + 1
-    assert upkeep.is_known(version + 1)
+    assert upkeep.catch_up(version + 1)
     assert upkeep.compact(upkeep.files_due(), Stamp(1, version + 1, "0/1")) == version + 2
     assert_found(disk, tmp_path, rows_of_it, rows_of_it)
     newest = found_after(disk.states, tmp_path / "after", lambda root: warehouse_in(root).latest_version(SPEC.path))
@@ -138,10 +138,10 @@ def read_and_keep_up(root: Path) -> list[tuple[int, str]]:
     """The rows, after upkeep has relied on what it found there: checkpoints."""
     upkeep = TableUpkeep(root, SPEC, UPKEEP)
     version = warehouse_in(root).latest_version(SPEC.path)
-    assert upkeep.is_known(version)
+    assert upkeep.catch_up(version)
     upkeep.sweep(version)
     version = commit(warehouse_in(root), version, Changes(None, rows(77), all_new=True))
-    assert upkeep.is_known(version)
+    assert upkeep.catch_up(version)
     return [row for row in read(root) if row[0] != 77]
 
 
@@ -153,7 +153,7 @@ def test_power_loss_while_a_checkpoint_is_written_or_the_log_cleaned_up_leaves_t
     version = with_small_files(warehouse)
     for _ in range(2):  # the second one stands on the first
         rows_of_it, disk.states = read(root), []
-        assert upkeep.is_known(version)
+        assert upkeep.catch_up(version)
         upkeep.checkpoint()
         before = disk.lose_power()[-1]
         assert upkeep.sweep(version)
@@ -233,11 +233,11 @@ def test_version_without_all_of_its_files_is_not_whole(tmp_path: Path) -> None:
     commit(warehouse, version, Changes(rows(1).select(["id"]), rows(4)))
     for file in sorted((tmp_path / SPEC.path).glob("*.*")):
         content = file.read_bytes()
-        assert warehouse.is_whole(SPEC.path, 0)
+        assert warehouse.has_all_files(SPEC.path, 0)
         file.write_bytes(content[:-1])
-        assert not warehouse.is_whole(SPEC.path, 0), file.name
+        assert not warehouse.has_all_files(SPEC.path, 0), file.name
         file.unlink()
-        assert not warehouse.is_whole(SPEC.path, 0), file.name
+        assert not warehouse.has_all_files(SPEC.path, 0), file.name
         file.write_bytes(content)
 
 
@@ -257,7 +257,7 @@ def test_power_loss_at_any_step_of_a_compaction_or_a_rewriting_leaves_the_rows_b
     version = warehouse.commit(spec, version, changes, Stamp(1, version + 1, "0/1"))
     new = read(root)
     assert {str(each) for each in found_after(disk.states, tmp_path / "after", read)} == {str(old), str(new)}
-    assert upkeep.is_known(version)
+    assert upkeep.catch_up(version)
     disk.states = []
     upkeep.compact(upkeep.files_due(), Stamp(1, version, "0/1"))
     assert_found(disk, tmp_path, new, new)

@@ -124,7 +124,7 @@ def test_foreign_version_before_the_entry_of_a_compaction_stops_it_and_stays(
 ) -> None:
     warehouse, spec, base = table_of(tmp_path)
     upkeep = TableUpkeep(tmp_path, spec, SETTINGS.model_copy(update={"merged_files": 3}))
-    assert upkeep.is_known(base)
+    assert upkeep.catch_up(base)
     before_entry(lambda: append(tmp_path / "t"))
     with pytest.raises(Fenced):
         upkeep.compact(upkeep.files_due(), STAMP)

@@ -71,10 +71,10 @@ class History:
         self.version = self.warehouse.commit(
             SPEC, 1, Changes(deleted, everything.slice(0, 0), False), Stamp(1, 3, "0/1")
         )
-        assert self.upkeep.is_known(2)
+        assert self.upkeep.catch_up(2)
 
     def keep_up(self, oldest: int) -> None:
-        assert self.upkeep.is_known(self.version)
+        assert self.upkeep.catch_up(self.version)
         while files := self.upkeep.files_due():
             model = self.models[self.version]
             self.version = self.upkeep.compact(files, UPKEEP)
@@ -105,7 +105,7 @@ def history(tmp_path: Path) -> History:
 
 
 def test_compaction_makes_a_version_of_the_same_rows_that_changes_none(history: History) -> None:
-    while not history.upkeep.is_known(history.version) or not history.upkeep.files_due():
+    while not history.upkeep.catch_up(history.version) or not history.upkeep.files_due():
         history.commit()
     before = history.version
     history.keep_up(0)
@@ -200,7 +200,7 @@ def test_compaction_leaves_full_files_alone(history: History, monkeypatch: pytes
     for first in range(0, rows.num_rows, 15_000):
         changes = Changes(None, rows.slice(first, 15_000), all_new=True)
         history.version = history.warehouse.commit(SPEC, history.version, changes, Stamp(1, history.version + 2, "0/1"))
-    assert history.upkeep.is_known(history.version)
+    assert history.upkeep.catch_up(history.version)
     while files := history.upkeep.files_due():
         history.upkeep.compact(files, UPKEEP)
     assert history.rows_by_file() == [30_000, 45_000, 45_000]
@@ -229,7 +229,7 @@ def test_upkeep_that_has_fallen_behind_merges_all_at_once(history: History) -> N
 def test_sweep_removes_nothing_where_the_log_no_longer_says_what_is_needed(history: History) -> None:
     while history.version < 12:
         history.commit()
-    history.upkeep.is_known(history.version)
+    history.upkeep.catch_up(history.version)
     history.upkeep.checkpoint()
     (history.table / "_delta_log" / f"{5:020d}.json").unlink()
     history.upkeep = TableUpkeep(history.root, SPEC, SETTINGS)
@@ -276,7 +276,7 @@ def test_file_that_was_too_young_for_the_first_sweep_is_removed_when_it_is_old(
 
 
 def test_compaction_beside_another_writer_is_fenced_and_changes_nothing(history: History) -> None:
-    while not history.upkeep.is_known(history.version) or not history.upkeep.files_due():
+    while not history.upkeep.catch_up(history.version) or not history.upkeep.files_due():
         history.commit()
     files = history.upkeep.files_due()
     other = history.warehouse.fence("t", Stamp(1, 99, "0/1"))

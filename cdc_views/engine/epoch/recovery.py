@@ -104,7 +104,7 @@ def recover(writer: EpochWriter) -> ControlRecord | None:
     if not is_repeatable(record) or tables.standing_in:
         abandon(writer, old, done, "its request is made again, and nothing is published before that")
         return None
-    torn = {name for name in done if not tables.warehouse.is_whole(old.base[name].path, old.base[name].version)}
+    torn = {name for name in done if not tables.warehouse.has_all_files(old.base[name].path, old.base[name].version)}
     if torn:
         abandon(writer, old, done, TORN, torn)
         return None

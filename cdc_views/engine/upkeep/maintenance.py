@@ -1,7 +1,7 @@
-"""Upkeep in the writer's own slots, between two epochs, within a part of the engine's time.
+"""Upkeep in slots between two epochs, within a share of the engine's time.
 
-Steps are small, but not to be cut off: one may take longer than there is time for, which the next slots make good.
-What is done, and what it keeps: docs/upkeep.md.
+Steps are small but cannot be interrupted: one may exceed the time of its slot, which is deducted from the next slots.
+docs/upkeep.md says what upkeep does and what it keeps.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from cdc_views.store.delta_log import LOG_FOLDER, Stamp
 from cdc_views.store.storage import touching
 from cdc_views.store.upkeep import ControlUpkeep, TableUpkeep, remove_tables
 
-# What is not used of an idle time is not saved up for a busy one.
+# Unused time of an idle engine is not saved up for a busy one beyond this.
 _MOST_SAVED_S: Final = 1.0
-# Of upkeep that is behind by so many times what makes it due a step is done in every slot, whatever time it takes: no
-# table grows without end because its epochs follow each other too fast.
+# A step that is overdue by this factor is done in every slot, however long it takes, so that no table grows without
+# limit when epochs follow each other too fast.
 _BEHIND: Final = 4
 _LEFTOVERS_EVERY_S: Final = 600
 _HOUR_S: Final = 3600
@@ -48,7 +48,7 @@ class Maintenance:
         self._looked_for_leftovers = -math.inf
 
     def slot(self) -> None:
-        """Do what is due as long as the engine's time allows, else one thing that is far behind.
+        """Do due steps while the share of time allows it, else one step that is far overdue.
 
         Raises Fenced, DiskFull.
         """
@@ -56,7 +56,7 @@ class Maintenance:
             self._slot()
 
     def run(self) -> None:
-        """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
+        """Do all due steps, however long they take. Raises Fenced, DiskFull."""
         with self._control.writing(), touching(self._root), self._tables.upkeep_done.slot():
             for step in self._steps():
                 self._tables.upkeep_done.did(step)
@@ -75,9 +75,9 @@ class Maintenance:
                 break
 
     def _steps(self, times: int = 1) -> Iterator[UpkeepStep]:
-        """The kind of each step that is due so many times over, after it was done.
+        """Do the steps that are due `times` over, and yield the kind of each one after it is done.
 
-        A table left out is the first one next time.
+        If the caller stops, the next call begins with the table that was not reached.
         """
         if self._tables.published is None or self._tables.standing_in:
             return
@@ -93,8 +93,8 @@ class Maintenance:
 
     def _steps_of(self, name: str, times: int) -> Iterator[UpkeepStep]:
         table = self._upkeep_of(name)
-        if not table.is_known(self._tables.version(name)):
-            return  # somebody else's version: the next commit says so
+        if not table.catch_up(self._tables.version(name)):
+            return  # the version of another writer: the next commit raises the error
         while files := table.files_due(times):
             self._tables.stand_at({name: table.compact(files, self._stamp())})
             yield "compaction"
@@ -126,7 +126,7 @@ class Maintenance:
         return self._of_tables[name]
 
     def _stamp(self) -> Stamp:
-        """Of upkeep: of the last epoch, and of an attempt that the control log has."""
+        """The stamp of upkeep: the last epoch, and an attempt that the control log has."""
         assert self._tables.published is not None
         return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
 
@@ -144,36 +144,36 @@ class Maintenance:
     def _as_writer_at(self) -> float:
         """A time at which this is the writer. Raises Fenced.
 
-        Whatever a later engine writes is younger, however long this process is stopped before it removes a file.
+        Files of a later engine are younger, however long this process is paused before it removes a file.
         """
         now = time.time()
         self._control.require_writer()
         return now
 
     def _remove_leftovers(self) -> None:
-        """Remove tables that nobody reads: replaced long ago, of views that are gone, of rebuilds that were left."""
+        """Remove tables that nobody reads: replaced long ago, of removed views, of abandoned rebuilds."""
         now = self._as_writer_at()
         forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
         rebuilds = tuple(f"{REBUILT}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
         used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
         found = [*self._root.glob("mirrors/*/*/*"), *self._root.glob("views/*/*")]
         paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]
-        # Earlier versions wrote a name with a slash as it is: such a mirror is below what looks like a table.
+        # Earlier versions did not quote a slash in a name, so such a mirror is below a folder that looks like a table.
         above = {str(folder) for path in used for folder in PurePosixPath(path).parents}
         left = [path for path in paths if path not in used | above and not path.endswith(rebuilds)]
         remove_tables(self._root, left, self._control.require_writer)
 
     def _is_old(self, table: Path, now: float) -> bool:
-        """Whether nothing was written to a table for so long that nobody is about to publish it."""
+        """Whether nothing was written to a table for keep_tables_hours, so that nobody is about to publish it."""
         written = max(_written(table), _written(table / LOG_FOLDER))
         return now - written >= self._settings.keep_tables_hours * _HOUR_S
 
 
 def _written(folder: Path) -> float:
-    """When something was last put into a folder; never, if it is not there, or was removed just now."""
+    """When an entry of a folder last changed; minus infinity if there is no folder, or it was just removed."""
     try:
         status = folder.stat()
     except FileNotFoundError:
         return -math.inf
-    # A copy has the time of its original for when it was modified, not for when it was made.
+    # A copy keeps the modification time of its original, but has its own change time.
     return max(status.st_mtime, status.st_ctime)

@@ -1,6 +1,6 @@
-"""Rebuilds under way or left: a file each, locked by the process that works on it (replay/unfinished.py).
+"""Unfinished rebuilds: a file for each, locked by the process that works on it (replay/unfinished.py).
 
-Here is what everybody must know of them who removes files.
+This is the part that anything that removes files must know about them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ FOLDER: Final = ".rebuilds"
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A rebuild; `id` is the end of its shadows' paths, and what its swap is known by.
+    """A rebuild that is running or was interrupted.
 
-    `compared`: its report was given, so that only a swap goes on with it.
+    `id` is the end of the paths of its shadow tables, and identifies its swap. `compared`: its report was given, so
+    only a swap can continue it.
     """
 
     id: str
@@ -35,7 +36,7 @@ class Unfinished:
 
 
 def read_rebuild(file: Path) -> Unfinished:
-    """The rebuild of a file. Raises FileNotFoundError if it has ended since."""
+    """The rebuild of a file. Raises FileNotFoundError if it has ended meanwhile."""
     fields = orjson.loads(file.read_bytes())
     return Unfinished(**{**fields, "names": tuple(fields["names"])})
 
@@ -46,16 +47,16 @@ def rebuild_files(root: Path) -> list[Path]:
 
 
 def unfinished_rebuilds(root: Path) -> dict[Unfinished, datetime]:
-    """Every rebuild that is under way or left, and since when."""
+    """Every unfinished rebuild, with the time of its start."""
     found = {}
     for file in rebuild_files(root):
-        with suppress(FileNotFoundError):  # it has ended since
+        with suppress(FileNotFoundError):  # it has ended meanwhile
             found[read_rebuild(file)] = _began(file)
     return found
 
 
 def forget_left(root: Path, before: datetime) -> None:
-    """Forget the rebuilds that no process works on, of before this time."""
+    """Forget interrupted rebuilds that began before this time."""
     for file in rebuild_files(root):
         descriptor = locked(file)
         if descriptor is not None:

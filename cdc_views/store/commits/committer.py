@@ -21,7 +21,8 @@ from cdc_views.store.delta_log.features import READER_FEATURES, WRITER_FEATURES
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import Stamp, head
-from cdc_views.store.files.data_files import bounded_columns, write_rows
+from cdc_views.store.files.data_files import write_rows
+from cdc_views.store.files.statistics import bounded_columns
 from cdc_views.store.index.hashing import has_fingerprints
 from cdc_views.store.storage.disk import touching
 from cdc_views.store.storage.port import STORAGE

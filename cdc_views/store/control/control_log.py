@@ -1,9 +1,8 @@
-"""The control log: the Delta table `_epochs`, in which the writer puts every decision, in order.
+"""The control log: the Delta table `_epochs`, to which the writer commits every decision, in order.
 
-A record is committed at exactly the last seen version plus one, put if absent, never rebased and
-never retried, so record number and version of the table are the same number. Whoever finds its
-version taken is no longer the writer. No JVM: it is read by delta-rs; records are written here, since
-delta-rs does not bring what it has written to the disk.
+A record is committed at exactly the last seen version plus one, put if absent, never rebased and never retried, so the
+number of a record is the version of the table. A writer that finds its version taken is no longer the writer. No JVM:
+delta-rs reads the table; records are written here, since delta-rs does not fsync what it writes.
 
 Old records are dropped by a record of kind `upkeep`, whose version rearranges the files without them. Its detail has
 the number from which on every record is there (`first`), and those of the earlier records that stay (`kept`).
@@ -57,7 +56,6 @@ __all__ = [
     "last_takeover",
     "open_intent",
     "read_control",
-    "standing",
 ]
 
 FOLDER: Final = "_epochs"
@@ -70,7 +68,7 @@ _KIND: Final = "kind"
 
 
 class ControlLog:
-    """The writer's side. `open` reads everything; nothing may be appended before `take_over`."""
+    """The log for its writer. `open` reads all records; `take_over` comes before the first `append`."""
 
     def __init__(self, root: Path, writer: str, version: int, records: list[ControlRecord], clock: Clock) -> None:
         self._folder = root / FOLDER
@@ -85,14 +83,14 @@ class ControlLog:
 
     @classmethod
     def open(cls, root: Path, writer: str, clock: Clock = SYSTEM_CLOCK) -> ControlLog:
-        """Read the whole log; makes it if there is none. Raises ForeignCommit, WarehouseUnusable, DiskFull."""
+        """Read the whole log, created if there is none. Raises ForeignCommit, WarehouseUnusable, DiskFull."""
         require_folder(root)
         with touching(root / FOLDER):
             table = _open_or_create(root / FOLDER)
         return cls(root, writer, table.version(), _checked(_records(table), table.version()), clock)
 
     def take_over(self, generation: str | None = None, detail: Mapping[str, Any] | None = None) -> ControlRecord:
-        """Become the writer: a new term, a fresh attempt. Raises Fenced if somebody was faster."""
+        """Become the writer, with a new term and a new attempt. Raises Fenced if another writer was faster."""
         self._term = max((record.term for record in self.records), default=0) + 1
         published = self.last_published
         return self.append(
@@ -119,10 +117,10 @@ class ControlLog:
         rearranged: Sequence[Action] = (),
         repeated: Sequence[ControlRecord] = (),
     ) -> ControlRecord:
-        """Put the next record. Raises Fenced if another writer has put one, DiskFull.
+        """Append the next record. Raises Fenced if another writer has appended one, DiskFull.
 
-        Its version does what `rearranged` says to the files of the log, too, and has the `repeated` records of files
-        that it drops.
+        The version of the record also applies the `rearranged` actions to the files of the log. Its file repeats
+        records of removed files that must stay.
         """
         if kind not in KINDS:
             raise ValueError(f"unknown kind {kind}")
@@ -151,12 +149,12 @@ class ControlLog:
         return record
 
     def new_epoch(self) -> int:
-        """An epoch number that was never used and is never given again."""
+        """An epoch number that was never used and is never given out again."""
         self._epoch += 1
         return self._epoch
 
     def new_attempt(self) -> int:
-        """An attempt number that was never used and is never given again."""
+        """An attempt number that was never used and is never given out again."""
         self._attempt += 1
         return self._attempt
 
@@ -166,7 +164,7 @@ class ControlLog:
         return next((record for record in reversed(self.records) if record.kind in PUBLISHING), None)
 
     def published_in(self, generation: str | None) -> ControlRecord | None:
-        """What readers see, if it is of this generation: an engine goes on from nothing else."""
+        """What readers see, if it is of this generation; an engine continues from nothing else."""
         published = self.last_published
         return published if published is not None and published.generation == generation else None
 
@@ -177,28 +175,29 @@ class ControlLog:
 
     @property
     def version(self) -> int:
-        """The number of the last record, which is the version of the table too."""
+        """The number of the last record, which is also the version of the table."""
         return self._version
 
     @property
     def first(self) -> int:
-        """Every record from this number on is there."""
+        """The number from which on no record is missing."""
         return _first(self.records)
 
     @property
     def last_attempt(self) -> int:
-        """The highest attempt that a record has: tables may carry it."""
+        """The highest attempt of any record; versions of tables may carry it."""
         return self._recorded
 
     @property
     def last_epoch(self) -> int:
-        """The highest epoch that a record has."""
+        """The highest epoch of any record."""
         return max((record.epoch for record in self.records[-_TAIL:]), default=0)
 
     def require_writer(self) -> None:
-        """Look whether this is still the writer, before what cannot be taken back.
+        """Check that this is still the writer, before an action that cannot be undone.
 
-        Raises Fenced, ForeignCommit if it was no engine that wrote to the log, WarehouseUnusable if the log is gone.
+        Raises Fenced, ForeignCommit if something other than an engine wrote to the log, WarehouseUnusable if the log
+        is gone.
         """
         newest = newest_version(self._folder)
         if newest < self._version:
@@ -208,10 +207,9 @@ class ControlLog:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Around all that the writer does: what it meets after another one has taken over comes of that.
+        """Raise Fenced instead of any other error once another writer has taken over. For all work of the writer.
 
-        It finds versions that are not its own, and files that the other one has removed. Raises Fenced instead of
-        what that would be.
+        After a takeover this one may find foreign versions, or miss files that the other writer has removed.
         """
         try:
             yield
@@ -225,11 +223,11 @@ class ControlLog:
             except Fenced as fenced:
                 raise fenced from error
             except WarehouseUnusable:
-                pass  # what was met says more
+                pass  # the original error says more
             raise
 
     def forget_before(self, first: int) -> None:
-        """Hold no longer the records before this number, but for those that stay."""
+        """Drop the records before this number from memory, except the permanent ones."""
         self.records = _since(self.records, first)
 
     def _put(self, record: ControlRecord, rearranged: Sequence[Action], repeated: Sequence[ControlRecord]) -> None:
@@ -273,7 +271,7 @@ def open_intent(records: Sequence[ControlRecord]) -> ControlRecord | None:
 
 
 def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
-    """The record with which the last writer began; None if there was none yet."""
+    """The record with which the last writer began; None if there is none yet."""
     return next((record for record in reversed(records) if record.kind == "takeover"), None)
 
 
@@ -282,20 +280,20 @@ def last_reset(records: Sequence[ControlRecord]) -> ControlRecord | None:
     return next((record for record in reversed(records) if record.kind == "reset"), None)
 
 
-def standing(records: Sequence[ControlRecord]) -> list[ControlRecord]:
-    """Records that stay, however old: they say what the mirrors were made from, and which capture is current."""
+def permanent(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Records that are never dropped: they say what the mirrors were made from, and which capture is current."""
     return [record for record in (last_takeover(records), last_reset(records)) if record is not None]
 
 
 def known_attempts(records: Sequence[ControlRecord]) -> Container[int]:
-    """Every attempt that was ever given out: those of the records, and all that are below them."""
+    """Every attempt that was ever given out: those of the records, and all lower ones."""
     first = _first(records)
     later = {record.attempt for record in records if record.seq >= first}
     return _Attempts(min(later, default=1), later)
 
 
 class _Attempts:
-    """The numbers from 1 to before `first`, and `later` ones."""
+    """The numbers from 1 up to before `first`, and those in `later`."""
 
     def __init__(self, first: int, later: set[int]) -> None:
         self._first = first
@@ -306,7 +304,7 @@ class _Attempts:
 
 
 def last_published(root: Path) -> ControlRecord:
-    """The newest published record, by reading the end of the log. Raises NothingPublished, WarehouseUnusable."""
+    """The newest published record, read from the end of the log. Raises NothingPublished, WarehouseUnusable."""
     require_folder(root)
     for record in _newest(root / FOLDER):
         if record.kind in PUBLISHING:
@@ -321,7 +319,7 @@ def last_published(root: Path) -> ControlRecord:
 
 
 def _newest(folder: Path) -> Iterator[ControlRecord]:
-    """The newest records, newest first, each from the file with which it was put, while there are such."""
+    """The newest published records, newest first, each from the file of its own version, while these files exist."""
     newest = newest_version(folder)
     for version in range(newest, max(NO_TABLE, newest - _TAIL), -1):
         try:
@@ -336,7 +334,7 @@ def _newest(folder: Path) -> Iterator[ControlRecord]:
 
 
 def _rows_of(file: Path) -> list[dict[str, Any]]:
-    """Raises FileNotFoundError, WarehouseUnusable."""
+    """The rows of a file of the log. Raises FileNotFoundError, WarehouseUnusable."""
     try:
         return pq.read_table(file, partitioning=None).to_pylist()  # type: ignore[no-any-return]
     except FileNotFoundError:
@@ -350,7 +348,7 @@ def _open_or_create(folder: Path) -> DeltaTable:
         return DeltaTable(str(folder))
     except TableNotFoundError:
         folder.mkdir(parents=True, exist_ok=True)
-    # "ignore": the first two engines of a new warehouse may both come here.
+    # "ignore", since two engines may open a new warehouse at the same time.
     table = DeltaTable.create(
         str(folder),
         Schema.from_arrow(SCHEMA),
@@ -378,7 +376,7 @@ def _records(table: DeltaTable) -> list[ControlRecord]:
 
 
 def _checked(records: list[ControlRecord], version: int) -> list[ControlRecord]:
-    """Every version is one record of ours, but for those of before what upkeep has dropped."""
+    """The records, once it is certain that each version has one, except those that upkeep has dropped."""
     unknown = next((record for record in records if record.kind not in KINDS), None)
     if unknown is not None:
         raise _foreign(f'found a record of kind "{unknown.kind}" at {unknown.seq}')
@@ -402,7 +400,7 @@ def _last_upkeep(records: Sequence[ControlRecord]) -> Mapping[str, Any]:
 
 def _since(records: Sequence[ControlRecord], first: int) -> list[ControlRecord]:
     """The records from this one on, and those that stay."""
-    kept = {record.seq for record in standing(records)} | {*_last_upkeep(records).get(KEPT, ())}
+    kept = {record.seq for record in permanent(records)} | {*_last_upkeep(records).get(KEPT, ())}
     return [record for record in records if record.seq >= first or record.seq in kept]
 
 

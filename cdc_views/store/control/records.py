@@ -64,7 +64,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class ControlRecord:
-    """A decision of the writer. `seq` is the version of `_epochs` that added it."""
+    """A decision of the writer. `seq` is the version of `_epochs` that added the record."""
 
     seq: int
     term: int
@@ -87,7 +87,7 @@ class ControlRecord:
         return self.kind == "publish" and "changes" not in self.detail
 
     def holds(self, position: Lsn) -> bool:
-        """Whether everything committed before `position` is in it."""
+        """Whether the record covers everything committed before `position`."""
         return self.complete_to is not None and self.complete_to >= position
 
     def row(self) -> pa.Table:
@@ -110,7 +110,7 @@ class ControlRecord:
 
 
 def record_of(row: Mapping[str, Any]) -> ControlRecord:
-    """A row of `_epochs` as a record; the kind is not looked at."""
+    """A row of `_epochs` as a record; the kind is not checked."""
     complete_to = row["complete_to_lsn"]
     return ControlRecord(
         **{name: row[name] for name in ("seq", "term", "writer", "kind", "epoch", "attempt", "generation")},

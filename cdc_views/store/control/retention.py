@@ -15,7 +15,7 @@ from itertools import pairwise
 from cdc_views.config import UpkeepSettings
 from cdc_views.store.control.records import PUBLISHING, ControlRecord
 
-REPLACED = "replaced"  # in the detail of a swap: the tables that were published until then
+REPLACED = "replaced"  # in the detail of a swap: the tables that it replaced
 
 
 @dataclass(frozen=True)

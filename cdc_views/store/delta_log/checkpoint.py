@@ -8,6 +8,7 @@ replaces it is fsynced, whoever wrote it.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -18,12 +19,11 @@ from typing import Final
 from deltalake import DeltaTable
 
 from cdc_views import faults
-from cdc_views.store.delta_log.entries import LOG_FOLDER
+from cdc_views.store.delta_log.entries import LOG_FOLDER, checkpoint_file, checkpoints
 from cdc_views.store.storage import durable
 from cdc_views.store.storage.disk import touching
 from cdc_views.store.storage.port import STORAGE
 
-_CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _LAST: Final = "_last_checkpoint"
 _PARQUET: Final = b"PAR1"
 # An entry, its checksum by Spark, a checkpoint in one file or several, or compacted entries (by the last version).
@@ -58,11 +58,9 @@ def _link_log(log: Path, since: int, to: Path) -> None:
             os.link(log / name, to / name)
 
 
-def newest_checkpoint(table: Path, at_most: int | None = None) -> int | None:
+def newest_checkpoint(table: Path, at_most: float = math.inf) -> int | None:
     """The version of the newest single-file checkpoint, of those up to `at_most`; None if there is none."""
-    found = {int(match[1]): name for name in STORAGE.list(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name))}
-    wanted = (version for version in sorted(found, reverse=True) if at_most is None or version <= at_most)
-    return next((version for version in wanted if _has_end(table / LOG_FOLDER / found[version])), None)
+    return next((each for each in checkpoints(table, at_most) if _has_end(checkpoint_file(table, each))), None)
 
 
 def _has_end(file: Path) -> bool:
@@ -82,7 +80,7 @@ def clean_log(table: Path, oldest: int) -> int:
         return 0
     log, removed = table / LOG_FOLDER, 0
     # Its writer may have crashed before the fsync, or never fsyncs.
-    for file in (log / f"{first:020d}.checkpoint.parquet", log):
+    for file in (checkpoint_file(table, first), log):
         durable.sync(file)
     # Oldest first, so that a crash leaves a log without a gap.
     for name in sorted(STORAGE.list(log), key=lambda name: name[:20]):

@@ -8,6 +8,7 @@ retried here.
 from __future__ import annotations
 
 import errno
+import math
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,8 @@ LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
 NO_TABLE: Final = -1
 
-_ENTRY = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
+_CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
+_ENTRY: Final = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
 
 
 class VersionTaken(Exception):
@@ -106,6 +108,17 @@ def _refuse_gap(table: Path, version: int) -> None:
         if newest_version(table) > version:
             raise VersionTaken(version)
         raise unusable(errno.ENOENT, entry_file(table, version - 1))
+
+
+def checkpoint_file(table: Path, version: int) -> Path:
+    """The file of a checkpoint of one file."""
+    return table / LOG_FOLDER / f"{version:020d}.checkpoint.parquet"
+
+
+def checkpoints(table: Path, at_most: float = math.inf) -> list[int]:
+    """The versions up to `at_most` with a checkpoint of one file, newest first; the file may be incomplete."""
+    found = (int(match[1]) for name in STORAGE.list(table / LOG_FOLDER) if (match := _CHECKPOINT.match(name)))
+    return sorted((version for version in found if version <= at_most), reverse=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,17 +15,16 @@ import pyarrow.parquet as pq
 
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
 from cdc_views.store.delta_log.entries import (
-    LOG_FOLDER,
     NO_TABLE,
     Add,
+    checkpoint_file,
+    checkpoints,
     has_entry,
     newest_version,
     put_entry,
     read_entry,
 )
-from cdc_views.store.storage.port import STORAGE
 
-_CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _IN_CHECKPOINT: Final = ("add", "txn", "protocol", "metaData")
 
 
@@ -134,13 +132,11 @@ class TableState:
     def _begin_at_checkpoint(self, table: Path, at_most: float = math.inf) -> None:
         """Restart from the newest single-file checkpoint that can be read, or from nothing if there is none."""
         vars(self).update(vars(TableState()))
-        names = STORAGE.list(table / LOG_FOLDER)
-        found = (int(match[1]) for name in names if (match := _CHECKPOINT.match(name)))
-        for version in sorted((version for version in found if version <= at_most), reverse=True):
+        for version in checkpoints(table, at_most):
             # A crash or a loss of power may have left half a checkpoint; then the entries that it replaces still exist.
             with (
                 suppress(pa.ArrowException, OSError),
-                pq.ParquetFile(table / LOG_FOLDER / f"{version:020d}.checkpoint.parquet") as file,
+                pq.ParquetFile(checkpoint_file(table, version)) as file,
             ):
                 rows = file.read(columns=[kind for kind in _IN_CHECKPOINT if kind in file.schema_arrow.names])
                 self.apply(version, map(_without_nulls, rows.to_pylist(maps_as_pydicts="strict")))

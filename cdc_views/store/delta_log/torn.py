@@ -50,7 +50,7 @@ def newest_whole_version(table: Path) -> int:
     return version
 
 
-def is_whole(table: Path, actions: Sequence[Action]) -> bool:
+def has_all_files(table: Path, actions: Sequence[Action]) -> bool:
     """Whether all files that an entry adds exist in full length."""
     return all(_is_there(table, action["add"]) for action in actions if "add" in action)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cdc_views.store.files.data_files import ROW_GROUP, bounded_columns, write_rows
+from cdc_views.store.files.data_files import ROW_GROUP, write_rows
+from cdc_views.store.files.statistics import bounded_columns
 
 __all__ = [
     "ROW_GROUP",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_views.store.delta_log.entries import Add
-from cdc_views.store.delta_log.schema import TableSpec, statistics_columns
+from cdc_views.store.files.statistics import Statistics, add_action
 from cdc_views.store.storage.port import STORAGE
 
 # A lookup by key decodes only the row groups that it needs. Smaller ones would slow down scans.
@@ -34,19 +32,9 @@ def write_rows(table: Path, rows: pa.Table, bounded: Sequence[str]) -> Add:
     pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=ROW_GROUP)
     content = memoryview(stream.getvalue())
     STORAGE.put(table / name, content)
-    return {
-        "path": name,
-        "partitionValues": {},
-        "size": len(content),
-        "modificationTime": time.time_ns() // 1_000_000,
-        "dataChange": True,
-        "stats": orjson.dumps(_statistics(rows, bounded)).decode(),
-    }
-
-
-def bounded_columns(spec: TableSpec) -> list[str]:
-    """The columns with minimum and maximum: integers only, since texts are cut and times rounded in statistics."""
-    return [name for name in statistics_columns(spec) if pa.types.is_integer(spec.schema.field(name).type)]
+    statistics = Statistics(bounded)
+    statistics.add(rows)
+    return add_action(name, len(content), statistics, data_change=True)
 
 
 def repetitive(rows: pa.Table) -> list[str]:
@@ -57,14 +45,3 @@ def repetitive(rows: pa.Table) -> list[str]:
     first = rows.slice(0, _SAMPLE_ROWS)
     plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     return [name for name in plain if 2 * pc.count_distinct(first[name], mode="all").as_py() < first.num_rows]
-
-
-def _statistics(rows: pa.Table, columns: Sequence[str]) -> dict[str, Any]:
-    extremes = {name: pc.min_max(rows[name]).as_py() for name in columns}
-    return {
-        "numRecords": rows.num_rows,
-        "minValues": {name: found["min"] for name, found in extremes.items() if found["min"] is not None},
-        "maxValues": {name: found["max"] for name, found in extremes.items() if found["max"] is not None},
-        "nullCount": {name: rows[name].null_count for name in columns},
-        "tightBounds": True,
-    }

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
 from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.files.data_files import ROW_GROUP, bounded_columns, repetitive
+from cdc_views.store.files.data_files import ROW_GROUP, repetitive
+from cdc_views.store.files.statistics import Statistics, add_action, bounded_columns
 from cdc_views.store.storage import durable
 
 _BATCH_ROWS: Final = 5 * ROW_GROUP
@@ -77,7 +75,7 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
     if (first := next(groups, None)) is None:
         return None
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
-    statistics = _Statistics(spec)
+    statistics = Statistics(bounded_columns(spec))
     file = table / name
     try:
         with pq.ParquetWriter(file, spec.schema, compression="zstd", use_dictionary=repetitive(first)) as writer:
@@ -88,45 +86,7 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
         file.unlink(missing_ok=True)
         raise
     durable.sync(file)
-    return {
-        "path": name,
-        "partitionValues": {},
-        "size": file.stat().st_size,
-        "modificationTime": time.time_ns() // 1_000_000,
-        "dataChange": False,
-        "stats": statistics.text(),
-    }
-
-
-class _Statistics:
-    """The statistics of a file's rows, added up piece by piece."""
-
-    def __init__(self, spec: TableSpec) -> None:
-        self._columns = bounded_columns(spec)
-        self._bounds: dict[str, tuple[int, int]] = {}
-        self._nulls = dict.fromkeys(self._columns, 0)
-        self.rows = 0
-
-    def add(self, rows: pa.Table) -> None:
-        """Add the statistics of further rows."""
-        self.rows += rows.num_rows
-        for name in self._columns:
-            found = pc.min_max(rows[name]).as_py()
-            self._nulls[name] += rows[name].null_count
-            if found["min"] is not None:
-                low, high = self._bounds.get(name, (found["min"], found["max"]))
-                self._bounds[name] = min(low, found["min"]), max(high, found["max"])
-
-    def text(self) -> str:
-        """The `stats` of the file."""
-        stats: dict[str, Any] = {
-            "numRecords": self.rows,
-            "minValues": {name: low for name, (low, _) in self._bounds.items()},
-            "maxValues": {name: high for name, (_, high) in self._bounds.items()},
-            "nullCount": self._nulls,
-            "tightBounds": True,
-        }
-        return orjson.dumps(stats).decode()
+    return add_action(name, file.stat().st_size, statistics, data_change=False)
 
 
 def _in_row_groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -1,13 +1,13 @@
-"""Compaction: small files become one, and larger ones with many deleted rows are written anew.
+"""Compaction: small files are merged, and larger ones with many deleted rows are rewritten.
 
-Files are merged with others of about their size only, like a log-structured merge tree: a row is copied once per
-size class, so that the cost of an epoch does not grow with the table, and the number of files is bounded by the
-number of classes. Readers built on delta-rs decode a file that has deletion vectors whole, by one thread, whatever
-they look for in it; so a file is full, too, when it has half a million rows. A version made here rearranges rows and
-changes none (`dataChange` is false), and carries the stamp of an attempt that the control log knows.
+Files are merged only with others of about their size, as in a log-structured merge tree: a row is copied once per size
+class, so the cost of an epoch does not grow with the table, and the number of files is bounded by the number of
+classes. Readers built on delta-rs decode a whole file with deletion vectors in one thread, whatever they look for in
+it, so a file also counts as full when it has half a million rows. A compaction rearranges rows and changes none
+(`dataChange` is false), and its version carries the stamp of an attempt that the control log has.
 
-Ours, not delta-rs's: that one rewrites every file below its target size each time, in one row group, and its
-version has no stamp (docs/decisions/2026-11-21-upkeep.md).
+We do not use the compaction of delta-rs: it rewrites every file below its target size each time, in one row group, and
+its version has no stamp (docs/decisions/2026-11-21-upkeep.md).
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from cdc_views.store.storage.disk import touching
 
 _MB = 1_000_000
 _CLASSES = 4
-# Twice as many files cost an epoch that changes rows in each a tenth more, and halve what a reader decodes.
+# Half as many rows would mean twice as many files: an epoch that changes rows in all of them costs a tenth more, and
+# a reader decodes half as much.
 FULL_ROWS = 500_000
 
 
 @dataclass(frozen=True)
 class _Sized:
-    """A file of a table, by what is left of it: rows that are not deleted, and the bytes that they take about."""
+    """A file of a table by its live rows, and the approximate bytes that these take."""
 
     add: Add
     live_bytes: float
@@ -53,7 +54,7 @@ class _Sized:
 
 
 def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> list[Add]:
-    """The files that are to become one next; none if the table is compact, or has fewer than `times` too many."""
+    """The files to merge or rewrite next; none if no compaction is due, `times` over."""
     target = settings.target_mb * _MB
     sized = sorted((_Sized.of(add) for add in state.files.values()), key=lambda file: file.live_bytes)
     classes: list[list[_Sized]] = [[] for _ in range(_CLASSES)]
@@ -63,18 +64,18 @@ def files_due(state: TableState, settings: UpkeepSettings, times: int = 1) -> li
             classes[_class_of(file.live_bytes, smallest, settings.merged_files)].append(file)
     for files in classes:
         if len(files) >= times * settings.merged_files:
-            # All of the class: where upkeep has fallen behind, fewer and larger merges catch up.
+            # The whole class: if upkeep is behind, fewer and larger merges catch up.
             return [file.add for file in _first_up_to(files, 2 * target)]
-    # A small one goes with its class soon enough.
+    # A small file is soon merged with its class anyway.
     large = (file for file in sized if file.add["size"] > smallest or file.live_rows >= FULL_ROWS)
     worn = [file for file in large if file.deleted_part >= settings.deleted_part]
     return [file.add for file in worn[:1]] if len(worn) >= times else []
 
 
 def compact(table: Path, spec: TableSpec, state: TableState, files: Sequence[Add], stamp: Stamp) -> None:
-    """Make the version after `state`, in which the rows of these files are in one, or in full ones. Advances `state`.
+    """Make the version after `state`, in which the rows of these files are in one file or in full ones.
 
-    Raises VersionTaken, and then nothing has changed; DiskFull.
+    Advances `state`. Raises VersionTaken, and then nothing has changed; DiskFull.
     """
     rows = sum(_Sized.of(add).live_rows for add in files)
     count = max(1, rows // FULL_ROWS)
@@ -93,7 +94,7 @@ def _class_of(live_bytes: float, smallest: float, factor: int) -> int:
 
 
 def _first_up_to(files: Sequence[_Sized], most_bytes: float) -> list[_Sized]:
-    """The first files, at least two, as long as there are not too many bytes and rows in them."""
+    """The first files, at least two, within the limits of bytes and rows."""
     held_bytes = accumulate(file.live_bytes for file in files)
     held_rows = accumulate(file.live_rows for file in files)
     few = sum(size <= most_bytes and rows <= FULL_ROWS for size, rows in zip(held_bytes, held_rows, strict=True))

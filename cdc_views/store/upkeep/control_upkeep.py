@@ -1,6 +1,6 @@
-"""Upkeep of the control log itself: few files, and no records that nothing needs any more.
+"""Upkeep of the control log itself: few files, and no records that are no longer needed.
 
-A version of the log is a record, so what rearranges its files is one too, of kind `upkeep`, in the same commit.
+Every version of the log is a record, so a version that rearranges its files carries a record of kind `upkeep`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
-from cdc_views.store.control.control_log import FIRST, FOLDER, KEPT, SPEC, ControlLog, standing
+from cdc_views.store.control.control_log import FIRST, FOLDER, KEPT, SPEC, ControlLog, permanent
 from cdc_views.store.control.retention import Needed
 from cdc_views.store.delta_log.entries import Add
 from cdc_views.store.delta_log.versions import removal
@@ -23,15 +23,15 @@ from cdc_views.store.files.merged_file import rows_of, write_merged
 from cdc_views.store.storage.disk import touching
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 
-# Each compaction is a record and a file more.
+# Each compaction adds a record and a file.
 _MERGED_FILES: Final = 32
-# Who reads the control log has opened one version of it, and is done with that soon.
+# A reader of the control log opens one version of it, and is done within this time.
 _READ_WITHIN: Final = timedelta(minutes=5)
 _READ_VERSIONS: Final = 100
 
 
 class ControlUpkeep:
-    """The upkeep of `_epochs`, by its writer."""
+    """The upkeep of `_epochs`, done by its writer."""
 
     def __init__(self, root: Path, control: ControlLog, settings: UpkeepSettings) -> None:
         self._folder = root / FOLDER
@@ -43,14 +43,14 @@ class ControlUpkeep:
         self._log = TableUpkeep(root, SPEC, settings.model_copy(update=ours))
 
     def is_compaction_due(self, times: int = 1) -> bool:
-        """Whether there are many small files, `times` too many of them."""
-        return self._log.is_known(self._control.version) and bool(self._log.files_due(times))
+        """Whether there are too many small files, `times` over."""
+        return self._log.catch_up(self._control.version) and bool(self._log.files_due(times))
 
     def compact(self, needed: Needed) -> None:
-        """Merge small files, and drop the records that nothing needs. Raises Fenced, DiskFull."""
+        """Merge small files, and drop the records that are no longer needed. Raises Fenced, DiskFull."""
         first = max(needed.first, self._control.first)
         kept = sorted(record.seq for record in self._control.records if record.seq in needed.kept)
-        staying = {record.seq for record in standing(self._control.records)}.union(kept)
+        staying = {record.seq for record in permanent(self._control.records)}.union(kept)
         repeated = [record for record in self._control.records if record.seq < first and record.seq in staying]
         gone = [add for add in self._log.files if _numbers(add)[1] < first]
         # A file that has a repeated record would show it twice.
@@ -76,26 +76,26 @@ class ControlUpkeep:
         faults.point("upkeep.after_control_record")
 
     def is_checkpoint_due(self, times: int = 1) -> bool:
-        """Whether the log of the log has become long, `times` as long as it may be."""
-        return self._log.is_known(self._control.version) and self._log.is_checkpoint_due(times)
+        """Whether the Delta log of the control log is too long, `times` over."""
+        return self._log.catch_up(self._control.version) and self._log.is_checkpoint_due(times)
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
         self._log.checkpoint()
 
     def is_sweep_due(self, times: int = 1) -> bool:
-        """Whether to look for what can be removed, for `times` as long as it may wait."""
-        return self._log.is_known(self._control.version) and self._log.is_sweep_due(times)
+        """Whether a sweep is due, `times` over."""
+        return self._log.catch_up(self._control.version) and self._log.is_sweep_due(times)
 
     def sweep(self, now: float | None = None) -> None:
-        """Remove the files of versions that nobody reads any more; `now` as of TableUpkeep.sweep."""
+        """Remove the files of versions that nobody reads any more; `now` is as in TableUpkeep.sweep."""
         since = self._control.clock.now() - _READ_WITHIN
         recent = (each.seq for each in self._control.records if each.published_at and each.published_at > since)
         oldest = max(0, min(next(recent, self._control.version), self._control.version - _READ_VERSIONS))
         self._log.sweep(oldest, now)
 
     def _merged(self, files: Sequence[Add], first: int) -> list[Add]:
-        """The records of these files from this number on in one file; none if there are none."""
+        """One file with the records of these files from this number on; none if there are no records."""
         rows = (rows.filter(pc.greater_equal(rows["seq"], first)) for rows in rows_of(self._folder, SPEC, files))
         with touching(self._folder):
             written = write_merged(self._folder, SPEC, rows)
@@ -108,6 +108,6 @@ def _holds(add: Add, seq: int) -> bool:
 
 
 def _numbers(add: Add) -> tuple[int, int]:
-    """The lowest and the highest number of a record in a file."""
+    """The lowest and the highest record number in a file."""
     stats = orjson.loads(add["stats"])
     return int(stats["minValues"]["seq"]), int(stats["maxValues"]["seq"])

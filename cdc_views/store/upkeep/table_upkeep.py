@@ -1,7 +1,7 @@
 """Upkeep of one table: compaction of its small files, checkpoints, clean-up of its log, vacuum.
 
-Only the writer does it, between two of its own versions. A crash anywhere leaves the last version and files that
-nobody names, which the next vacuum removes.
+Only the writer does it, between two of its own versions. A crash anywhere leaves the last version intact, and files
+that no version names, which the next vacuum removes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cdc_views.store.index.driver_table import DriverTable, Indexes
 from cdc_views.store.upkeep.compaction import compact, files_due
 from cdc_views.store.upkeep.vacuum import files_of, sweep
 
-# Without new versions too, files become old enough to go.
+# Files become old enough for removal even without new versions.
 _SWEEP_EVERY_S: Final = 600
-_SWEEPS_PER_KEPT: Final = 4  # while all that is kept is replaced
+_SWEEPS_PER_KEPT: Final = 4  # sweeps while all retained versions are replaced once
 _HOUR_S: Final = 3600
 
 
@@ -40,18 +40,18 @@ class TableUpkeep:
         self._settings = settings
         self._table = table or DriverTable(self._folder, Indexes(0))
         self._known = NO_TABLE
-        self._dropped: dict[int, set[Path]] = {}  # files by the version that took them out
-        self._unknown = NO_TABLE  # up to this version the log no longer says what was taken out
+        self._dropped: dict[int, set[Path]] = {}  # files by the version that removed them
+        self._unknown = NO_TABLE  # up to this version the log no longer has the removed files
         self._checkpointed: int | None = None
-        self._first = NO_TABLE  # the version that was found at first
+        self._first = NO_TABLE  # the first version that was seen
         self._swept: int | None = None
-        self._kept_versions = 0  # of those dropped, at the last sweep
+        self._kept_versions = 0  # versions in `_dropped` after the last sweep
         self._swept_at = 0.0
-        self._again_at = math.inf  # when what nobody names and the first sweep found too young is old enough
+        self._again_at = math.inf  # when orphaned files that were too young for the first sweep are old enough
 
     @property
     def version(self) -> int:
-        """The version of the table that is known."""
+        """The version of the table up to which upkeep has caught up."""
         return self._known
 
     @property
@@ -60,26 +60,26 @@ class TableUpkeep:
         with self._table.lock:
             return list(self._table.state.files.values())
 
-    def is_known(self, version: int) -> bool:
-        """Learn the table's files up to this version, its newest. False if that cannot be, or it is another one."""
+    def catch_up(self, version: int) -> bool:
+        """Read the log up to this version. False if it cannot be read, or another version is the newest."""
         with self._table.lock:
-            is_there = self._table.state.version == version or self._table.catch_up()
-            if not is_there or self._table.state.version != version:
+            has_caught_up = self._table.state.version == version or self._table.catch_up()
+            if not has_caught_up or self._table.state.version != version:
                 return False
         if self._swept is not None:
-            self._take_in(range(self._known + 1, version + 1))
+            self._note_removed(range(self._known + 1, version + 1))
         self._known = version
         if self._first == NO_TABLE:
             self._first = version
         return True
 
     def files_due(self, times: int = 1) -> list[Add]:
-        """The files that are to be merged next; none if the table is compact, or has not `times` too many of them."""
+        """The files to merge or rewrite next; none if no compaction is due, `times` over."""
         with self._table.lock:
             return files_due(self._table.state, self._settings, times)
 
     def compact(self, files: Sequence[Add], stamp: Stamp) -> int:
-        """Merge these files and return the new version. Raises Fenced if another writer has put one."""
+        """Merge these files and return the new version. Raises Fenced if another writer took that version."""
         with self._table.lock:
             try:
                 compact(self._folder, self.spec, self._table.state, files, stamp)
@@ -89,11 +89,11 @@ class TableUpkeep:
                     hint="another engine is writing; this one has stopped",
                 ) from taken
             self._known = self._table.state.version
-        self._take_in(range(self._known, self._known + 1))
+        self._note_removed(range(self._known, self._known + 1))
         return self._known
 
     def is_checkpoint_due(self, times: int = 1) -> bool:
-        """Whether the log has become long since its last checkpoint, `times` as long as it may be."""
+        """Whether the log since its last checkpoint is too long, `times` over."""
         if self._checkpointed is None:
             self._checkpointed = newest_checkpoint(self._folder) or 0
         return self.version - self._checkpointed >= times * self._settings.checkpoint_versions
@@ -103,8 +103,8 @@ class TableUpkeep:
         self._checkpointed = write_checkpoint(self._folder)
 
     def is_sweep_due(self, times: int = 1) -> bool:
-        """Whether to look for what can be removed: at first and again, after (`times`) many versions, after a while."""
-        # A sweep looks at every file that is kept: the more these are, the more versions share one.
+        """Whether a sweep is due: at first, after many versions (`times` over), and after a while."""
+        # A sweep checks every retained file, so the more there are, the more versions share one sweep.
         wanted = max(self._settings.sweep_versions, self._kept_versions // _SWEEPS_PER_KEPT)
         if self.version - (self._first if self._swept is None else self._swept) >= times * wanted:
             return True
@@ -113,14 +113,14 @@ class TableUpkeep:
         return times == 1 and (self._swept is None or now >= self._again_at or bool(is_old))
 
     def sweep(self, oldest: int, now: float | None = None) -> int:
-        """Remove entries and files that only versions before `oldest` need; returns how many files that were.
+        """Remove entries and files that only versions before `oldest` need; returns how many files.
 
-        `now` is when this was still the writer, as `time.time()` tells: files of later engines are younger.
+        `now` is a `time.time()` at which this was still the writer: files of later engines are younger.
         """
         now = time.time() if now is None else now
         kept_s = self._settings.keep_hours * _HOUR_S
         if self._swept is None:
-            self._take_in(range(oldest + 1, self.version + 1))
+            self._note_removed(range(oldest + 1, self.version + 1))
             self._again_at = time.monotonic() + kept_s
         elif time.monotonic() >= self._again_at:
             self._again_at = math.inf
@@ -132,8 +132,8 @@ class TableUpkeep:
         needed = files_of(self._folder, self.files).union(*self._dropped.values())
         return clean_log(self._folder, oldest) + sweep(self._folder, needed, now - kept_s)
 
-    def _take_in(self, versions: range) -> None:
-        """Learn what these versions took out. Somebody else may have cleaned the log up."""
+    def _note_removed(self, versions: range) -> None:
+        """Note the files that these versions removed. Somebody else may have cleaned up the log."""
         for version in versions:
             if not has_entry(self._folder, version):
                 self._unknown = version

@@ -1,6 +1,6 @@
-"""Vacuum: data files that no version still read has are removed; of retired tables, the whole folder.
+"""Vacuum: removes data files that no retained version needs, and the folders of retired tables.
 
-What a crash left half done looks the same: a data file that no version names. So does what Spark's attempts leave.
+A crash leaves the same kind of garbage, a data file that no version names, and so do failed attempts of Spark's tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DATA: Final = (".parquet", ".bin")
 
 
 def files_of(table: Path, actions: Iterable[Mapping[str, Any]]) -> set[Path]:
-    """The files that `add` or `remove` actions name, data and deletion vectors."""
+    """The data files and deletion vector files that `add` or `remove` actions name."""
     found = set()
     for action in actions:
         found.add(data_file(table, action["path"]))
@@ -33,7 +33,7 @@ def files_of(table: Path, actions: Iterable[Mapping[str, Any]]) -> set[Path]:
 def sweep(table: Path, needed: Collection[Path], before: float) -> int:
     """Remove the table's files that are not `needed` and were written before a time; returns how many.
 
-    What was written later may belong to a version that is being made.
+    A younger file may belong to a version that is being made.
     """
     removed = 0
     for file in table.iterdir():
@@ -53,18 +53,17 @@ def sweep(table: Path, needed: Collection[Path], before: float) -> int:
 
 
 def remove_tables(root: Path, paths: Iterable[str], require_writer: Callable[[], None]) -> int:
-    """Remove whole tables, and what an earlier call had begun with; returns how many.
+    """Remove whole tables, and what an interrupted call has left; returns how many.
 
-    `require_writer` is asked before each: another engine may publish a table of the same path again.
-
-    Moved first: a table of which half the files are gone must not pass for one that is there.
+    `require_writer` is called before each removal: another engine may publish a table at the same path again. The
+    folder is moved first, since a table that lacks half of its files must not look like a table.
     """
     trash = root / _TRASH
     removed = 0
     for path in paths:
         require_writer()
         trash.mkdir(exist_ok=True)
-        with suppress(FileNotFoundError):  # a rebuild has removed what was its own
+        with suppress(FileNotFoundError):  # a rebuild has removed its own table
             (root / path).rename(trash / uuid4().hex)
             removed += 1
         faults.point("upkeep.after_leftover_moved")
@@ -73,7 +72,7 @@ def remove_tables(root: Path, paths: Iterable[str], require_writer: Callable[[],
 
 
 def _checked_by(name: str) -> str:
-    """The file that a checksum of Hadoop's file system belongs to; of any other file its own name."""
+    """The name of the file that a checksum file of Hadoop belongs to; for any other file its own name."""
     return name[1:-4] if name.startswith(".") and name.endswith(".crc") else name
 
 
