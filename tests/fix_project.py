@@ -25,7 +25,7 @@ import yaml
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from cdc_views.cli.main import main
+from cdc_views.cli.main import INTERRUPTED, main
 from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, load_settings
 from cdc_views.engine.capture import resume_capture
 from cdc_views.engine.captures import current_settings
@@ -140,6 +140,8 @@ class Project:
                 done = runner.invoke(main, ["-C", str(self.folder), *arguments], catch_exceptions=False)
         finally:
             signal.signal(signal.SIGTERM, before)
+        if done.exit_code == INTERRUPTED:
+            raise KeyboardInterrupt  # of the tests, for the command got it in their place
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
     def catch_up(self) -> None:
