@@ -8,9 +8,9 @@ newest after its own steps and at the end. Polars and DuckDB read through deltal
 deltalake names, DuckDB takes the rows of deltalake's scan. So two programs read Delta's log, deltalake and Spark
 (docs/readers.md).
 
-A history has 40 steps. CI runs 6 seeds, to which each operation is dealt at least once; `just nightly` runs 20, and
-`just conformance` 200. The summary of the test run shows how often each operation ran, and where commits crashed
-(tests/fix_conformance.py).
+A history has 40 steps. CI runs 6 seeds, to which each operation, and each place of a crash, is dealt at least once;
+`just nightly` runs 20 seeds, and `just conformance` 200. The summary of the test run shows how often each operation
+ran, and where commits crashed (tests/fix_conformance.py).
 """
 
 from __future__ import annotations
@@ -96,6 +96,9 @@ SHAPES: Final = (
 # Where a commit may crash: in the middle of a file of new rows, of what says which rows vanish, and of the entry's
 # draft; or with all files there before the entry.
 PLACES: Final = ("data file", "vanishing rows", "before the entry", "entry")
+# This step of every history is a crash in a commit, at a place that follows from the seed. By then there are rows that
+# a commit can change.
+CRASH_STEP: Final = 34
 
 
 _armed = threading.local()
@@ -156,7 +159,8 @@ class History:
         for number in range(1, STEPS):
             # Three of each history are dealt out, so that six seeds have all 18 of them.
             dealt = names[(self.seed * 3 + number // 10) % len(names)]
-            self.step(dealt if number % 10 == 9 else self.chance.choices(names, weights)[0])
+            chosen = dealt if number % 10 == 9 else self.chance.choices(names, weights)[0]
+            self.step("crash_in_commit" if number == CRASH_STEP else chosen)
         self.keep_up()
         self.oldest = self.version
         self.upkeep.sweep(self.oldest)
@@ -262,7 +266,9 @@ class History:
     def crash_in_commit(self) -> None:
         """Somewhere before the version counts: files are there, whole or half, and no version names them."""
         changes, _ = self.changes()
-        with pytest.raises(Crash) as crash, crashing(place=self.chance.randrange(len(PLACES))):
+        is_dealt = len(self.done) == CRASH_STEP + 1
+        place = self.seed % len(PLACES) if is_dealt else self.chance.randrange(len(PLACES))
+        with pytest.raises(Crash) as crash, crashing(place=place):
             self.warehouse.commit(self.spec, self.version, changes, self.stamp())
         self.crashed.append(str(crash.value))
         self.start()
