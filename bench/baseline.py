@@ -18,7 +18,7 @@ from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.log.topics import admin_client, begin_offsets, describe_topics, end_offsets, partitions_of, topic_name
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import connect
-from cdc_views.store.schema import TableSpec
+from cdc_views.store.delta_log.schema import TableSpec
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from bench.baseline import Baseline, result
 from cdc_views.capture.types import column_types
 from cdc_views.log.reader import Reader
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.features import table_properties
+from cdc_views.store.delta_log.features import table_properties
 
 INTERVAL_S: Final = 0.2
 

@@ -13,7 +13,7 @@ from cdc_views.demo.check import check
 from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect as connect_to_source
-from cdc_views.store.control import last_published
+from cdc_views.store.control.control_log import last_published
 from cdc_views.store.reading import read_table
 from cdc_views.testing.compare import Difference
 from cdc_views.testing.question import Question

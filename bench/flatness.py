@@ -28,14 +28,14 @@ from bench import command
 from bench.picture import line_chart
 from cdc_views.clock import SYSTEM_CLOCK
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.epoch import Intent, run_epoch
-from cdc_views.engine.maintenance import Maintenance
-from cdc_views.engine.tables import Tables
-from cdc_views.engine.views import ViewResult, ViewRunner
-from cdc_views.store.compaction import compact
-from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
+from cdc_views.engine.epoch.steps import Intent, run_epoch
+from cdc_views.engine.epoch.tables import Tables
+from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.views.maintain import ViewResult, ViewRunner
+from cdc_views.store.control.control_log import FOLDER, ControlLog, ControlRecord
+from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.reading import TableScan
-from cdc_views.store.state import TableState
+from cdc_views.store.upkeep.compaction import compact
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.flatness import checkpoint_bytes, entry_bytes

@@ -16,7 +16,7 @@ from bench.rig import Rig, rig
 from bench.systems import CdcViews, System, systems
 from cdc_views.demo.figures import changes_of
 from cdc_views.metrics import STAGES
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control.control_log import ControlRecord
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -20,7 +20,7 @@ from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
 from cdc_views.source.position import wal_end
 from cdc_views.stack import process
-from cdc_views.store.control import ControlRecord, last_published
+from cdc_views.store.control.control_log import ControlRecord, last_published
 from cdc_views.testing.compare import describe
 
 LIMIT_S: Final = 1800.0

@@ -25,10 +25,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from cdc_views.engine.parallel import in_parallel
+from cdc_views.engine.epoch.parallel import in_parallel
 from cdc_views.errors import NothingPublished
-from cdc_views.store.control import FOLDER, last_published
-from cdc_views.store.entries import entry_file, newest_version
+from cdc_views.store.control.control_log import FOLDER, last_published
+from cdc_views.store.delta_log.entries import entry_file, newest_version
 
 _POLL_S: Final = 0.01
 

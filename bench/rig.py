@@ -24,8 +24,8 @@ from bench.load import DSN_VARIABLE
 from cdc_views.config import FILE_NAME, Settings, load_settings
 from cdc_views.demo.programs import Program, wait_until
 from cdc_views.demo.project import VIEWS
-from cdc_views.engine.capture import forget_capture, start_capture
-from cdc_views.engine.preflight import fix, require_ready
+from cdc_views.engine.capture.preflight import fix, require_ready
+from cdc_views.engine.capture.start import forget_capture, start_capture
 from cdc_views.errors import NotRunning
 from cdc_views.log.connect import Connect
 from cdc_views.log.markers import read_marker

@@ -14,8 +14,8 @@ from bench.rig import Rig
 from cdc_views.demo.programs import Program, wait_until
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning
 from cdc_views.stack import process
-from cdc_views.store.control import PUBLISHING, ControlRecord, read_control
-from cdc_views.store.entries import newest_version
+from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, read_control
+from cdc_views.store.delta_log.entries import newest_version
 from cdc_views.testing.compare import Difference, describe
 
 END_LIMIT_S: Final = 3600.0

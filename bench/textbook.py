@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 
 from bench.baseline import Baseline, result
 from bench.jars import kafka_source_jars
+from cdc_views.engine.spark.session import start_session
 from cdc_views.source.catalog import SourceTable
 from cdc_views.stack.fetch import delta_jars
-from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Warehouse
 
 # Bounds a batch while it catches up; in the steady state no batch comes near it.

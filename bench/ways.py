@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from bench import command
 from bench.flatness import Growing, base_rows
 from cdc_views.config import EngineSettings, StoreSettings
+from cdc_views.engine.spark.session import start_session
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.store.reading import read_table
-from cdc_views.store.spark import start_session
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
 SCHEMA: Final = pa.schema([("id", pa.int64()), ("holder", pa.string()), ("balance", pa.decimal128(12, 2))])

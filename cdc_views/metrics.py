@@ -101,7 +101,7 @@ class UpkeepDone:
 class Work:
     """What the driver did by itself for one table: rows and files that it read, rows that its commits wrote.
 
-    A file that is read twice counts twice. What Spark reads is counted by Spark (store/spark_work.py).
+    A file that is read twice counts twice. What Spark reads is counted by Spark (engine/spark/jobs.py).
     """
 
     rows_read: int = 0

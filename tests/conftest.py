@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from cdc_views.store import durable
+from cdc_views.store.storage import durable
 
 pytest_plugins = [
     "tests.fix_services",

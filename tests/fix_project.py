@@ -27,15 +27,15 @@ from pyspark.sql import SparkSession
 
 from cdc_views.cli.main import INTERRUPTED, main
 from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, load_settings
-from cdc_views.engine.capture import resume_capture
-from cdc_views.engine.captures import current_settings
-from cdc_views.engine.engine import Engine
-from cdc_views.engine.preflight import fix, require_ready
-from cdc_views.engine.target import current_target
+from cdc_views.engine.capture.captures import current_settings
+from cdc_views.engine.capture.preflight import fix, require_ready
+from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.target import current_target
+from cdc_views.engine.spark.session import lending
 from cdc_views.log.topics import admin_client
-from cdc_views.store.control import ControlRecord, last_published, read_control
+from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
-from cdc_views.store.spark import lending
 from cdc_views.testing.crash import crash_at
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database

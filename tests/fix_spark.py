@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.config import SHORT_LIVED, EngineSettings
-from cdc_views.store.spark import start_session
+from cdc_views.engine.spark.session import start_session
 from cdc_views.store.warehouse import Warehouse
 
 

@@ -13,16 +13,16 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.bulk import BulkReader
-from cdc_views.engine.epoch import run_epoch
-from cdc_views.engine.maintenance import Maintenance
-from cdc_views.engine.recovery import recover, take_over
-from cdc_views.engine.tables import Tables
-from cdc_views.engine.views import ViewResult, ViewRunner
-from cdc_views.store.control import ControlLog, ControlRecord, read_control
-from cdc_views.store.disk import touching
+from cdc_views.engine.epoch.recovery import recover, take_over
+from cdc_views.engine.epoch.steps import run_epoch
+from cdc_views.engine.epoch.tables import Tables
+from cdc_views.engine.input.bulk import BulkReader
+from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.views.maintain import ViewResult, ViewRunner
+from cdc_views.store.control.control_log import ControlLog, ControlRecord, read_control
+from cdc_views.store.control.records import PUBLISHING
 from cdc_views.store.reading import read_table
-from cdc_views.store.records import PUBLISHING
+from cdc_views.store.storage.disk import touching
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import Delete, HandClock, Insert, Update
 from cdc_views.testing.changes import Change

@@ -14,7 +14,7 @@ from typing import Final
 
 from cdc_views import faults
 from cdc_views.errors import CdcViewsError
-from cdc_views.store import durable
+from cdc_views.store.storage import durable
 
 LIMIT_S: Final = 60
 

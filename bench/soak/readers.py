@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from bench.soak.world import BANK_TOTAL
 from cdc_views.errors import NothingPublished
-from cdc_views.store.control import PUBLISHING, ControlRecord, last_published, read_control
+from cdc_views.store.control.control_log import PUBLISHING, ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
 
 OLDER: Final = 100  # how many epochs back; upkeep keeps more

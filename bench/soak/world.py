@@ -22,9 +22,9 @@ from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
 from cdc_views.config import INTERPRETED, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.programs import Program, engine
-from cdc_views.engine.capture import forget_capture
-from cdc_views.engine.patience import AWAY
-from cdc_views.engine.preflight import fix
+from cdc_views.engine.capture.preflight import fix
+from cdc_views.engine.capture.start import forget_capture
+from cdc_views.engine.service.patience import AWAY
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning, ServiceKilled, WarehouseLocked
 from cdc_views.names import TableName
 from cdc_views.source.connection import connect
@@ -32,7 +32,7 @@ from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.service import Service
 from cdc_views.stopped import stopped_in
-from cdc_views.store.control import ControlRecord, TableVersion, last_published, read_control
+from cdc_views.store.control.control_log import ControlRecord, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
 
 SCHEMA: Final = Path(__file__).with_name("schema.sql")

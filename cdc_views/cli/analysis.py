@@ -9,13 +9,13 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
-from cdc_views.engine.declared import Declared
-from cdc_views.engine.view_tables import AnalysedView, analyse_views
+from cdc_views.engine.capture.declared import Declared
+from cdc_views.engine.spark.session import start_session
+from cdc_views.engine.views.declare import AnalysedView, analyse_views
 from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.stack.fetch import delta_jars
-from cdc_views.store.spark import start_session
 
 
 @contextmanager

@@ -10,14 +10,14 @@ from cdc_views.cli.analysis import view_findings
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.config import Settings
-from cdc_views.engine.captures import current_settings
-from cdc_views.engine.declared import declare
-from cdc_views.engine.preflight import findings, fix
+from cdc_views.engine.capture.captures import current_settings
+from cdc_views.engine.capture.declared import declare
+from cdc_views.engine.capture.preflight import findings, fix
 from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.source.connection import connect
 from cdc_views.source.dba_script import dba_script
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
 SEVERITIES = ("error", "warning", "info")

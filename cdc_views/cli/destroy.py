@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cdc_views.cli.main import Project
-from cdc_views.engine.destroy import destroy as destroy_project
+from cdc_views.engine.capture.destroy import destroy as destroy_project
 
 
 @click.command()

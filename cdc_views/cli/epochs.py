@@ -9,7 +9,7 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 
 COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes", "parked")
 WAYS = "ways"

@@ -6,12 +6,12 @@ import click
 
 from cdc_views.cli.analysis import analyse
 from cdc_views.cli.main import Project
-from cdc_views.engine.captures import current_settings
-from cdc_views.engine.declared import declare
+from cdc_views.engine.capture.captures import current_settings
+from cdc_views.engine.capture.declared import declare
 from cdc_views.errors import BadView, UnknownView
 from cdc_views.plan.explain import explain as explained
 from cdc_views.source.connection import connect
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 
 
 @click.command()

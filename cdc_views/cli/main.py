@@ -63,7 +63,7 @@ class Commands(click.Group):
     def _unusable(ctx: click.Context, error: OSError) -> CdcViewsError | None:
         """The error of ours for a file that no command has expected to be refused."""
         # Imported here: it takes long, and nothing else that every command needs does.
-        return importlib.import_module("cdc_views.store.disk").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
+        return importlib.import_module("cdc_views.store.storage.disk").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
 
     @staticmethod
     def _fail(ctx: click.Context, error: CdcViewsError) -> None:

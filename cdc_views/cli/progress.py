@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from cdc_views.engine.bulk import Progress
-from cdc_views.engine.initial import Shown
+from cdc_views.engine.capture.initial import Shown
+from cdc_views.engine.input.bulk import Progress
 from cdc_views.log.snapshot import SnapshotProgress
 
 SHOWN_EVERY_S: Final = 1.0

@@ -6,12 +6,12 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
-from cdc_views.engine.captures import current_settings
+from cdc_views.engine.capture.captures import current_settings
 from cdc_views.log.record import Place
 from cdc_views.replay import quarantine as events
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control.control_log import ControlRecord
 
 COLUMNS = ("table", "topic", "partition", "offset", "key", "state", "epoch", "reason")
 

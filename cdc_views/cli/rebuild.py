@@ -9,7 +9,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import json_value, print_rows
 from cdc_views.cli.progress import ShownProgress
-from cdc_views.engine.captures import current_settings
+from cdc_views.engine.capture.captures import current_settings
 from cdc_views.errors import BadReplay
 from cdc_views.replay.compare import TableDifference
 from cdc_views.replay.origin import parse_origin

@@ -7,12 +7,12 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.progress import SHOWN, say
 from cdc_views.cli.run import report
-from cdc_views.engine.bulk import warm_up
+from cdc_views.engine.input.bulk import warm_up
+from cdc_views.engine.spark.session import driver_beside
 from cdc_views.replay.reset import remove_left
 from cdc_views.replay.reset import reset as reset_project
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.spark import driver_beside
 
 
 @click.command()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from cdc_views.cli.main import Project
-from cdc_views.engine.captures import current_settings
+from cdc_views.engine.capture.captures import current_settings
 from cdc_views.replay.rollback import rollback as roll_back
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.retention import REPLACED
+from cdc_views.store.control.retention import REPLACED
 
 
 @click.command()

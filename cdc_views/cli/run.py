@@ -12,16 +12,17 @@ from pyspark.sql import SparkSession
 from cdc_views.cli.main import Project
 from cdc_views.cli.progress import SHOWN, ShownProgress, say
 from cdc_views.config import Settings
-from cdc_views.engine.bulk import warm_up
-from cdc_views.engine.capture import resume_capture
-from cdc_views.engine.captures import CurrentCapture, current_capture
-from cdc_views.engine.declared import declare
-from cdc_views.engine.engine import Engine
-from cdc_views.engine.initial import capture_or_resume
-from cdc_views.engine.patience import AWAY, Patience
-from cdc_views.engine.preflight import require_known_tables, require_ready
-from cdc_views.engine.read_ahead import ReadAhead
-from cdc_views.engine.target import current_target
+from cdc_views.engine.capture.captures import CurrentCapture, current_capture
+from cdc_views.engine.capture.declared import declare
+from cdc_views.engine.capture.initial import capture_or_resume
+from cdc_views.engine.capture.preflight import require_known_tables, require_ready
+from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.input.bulk import warm_up
+from cdc_views.engine.input.read_ahead import ReadAhead
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.patience import AWAY, Patience
+from cdc_views.engine.service.target import current_target
+from cdc_views.engine.spark.session import Driver, driver_beside
 from cdc_views.errors import RequestFailed
 from cdc_views.lsn import Lsn
 from cdc_views.replay.reset import continue_reset
@@ -30,8 +31,7 @@ from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.stopped import stopped_in
-from cdc_views.store.control import ControlRecord, read_control
-from cdc_views.store.spark import Driver, driver_beside
+from cdc_views.store.control.control_log import ControlRecord, read_control
 
 
 @click.command()

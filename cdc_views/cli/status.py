@@ -9,11 +9,11 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.progress import say
-from cdc_views.engine.captures import reset_of
+from cdc_views.engine.capture.captures import reset_of
+from cdc_views.engine.service.lock import holder
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.stopped import stopped_in
-from cdc_views.store.control import ControlRecord, read_control
-from cdc_views.store.lock import holder
+from cdc_views.store.control.control_log import ControlRecord, read_control
 
 COLUMNS = ("table", "status", "version", "path", "failure", "parked", "discarded")
 

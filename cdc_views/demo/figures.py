@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from cdc_views.metrics import STAGES
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control.control_log import ControlRecord
 
 SAMPLES_PER_EPOCH: Final = 50
 

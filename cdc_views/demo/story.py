@@ -16,13 +16,13 @@ from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
 from cdc_views.demo.programs import Program, committed, engine, wait_until, workload
 from cdc_views.demo.project import DemoProject, forget_project, make_project
 from cdc_views.demo.show import Show
-from cdc_views.engine.capture import start_capture
-from cdc_views.engine.preflight import fix, require_ready
-from cdc_views.engine.target import current_target
+from cdc_views.engine.capture.preflight import fix, require_ready
+from cdc_views.engine.capture.start import start_capture
+from cdc_views.engine.service.target import current_target
 from cdc_views.errors import CheckFailed, NotRunning
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.stack.local import LocalStack
-from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.control.control_log import ControlRecord, read_control
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import WalOracle, drop_leftovers
 

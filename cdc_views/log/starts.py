@@ -2,8 +2,8 @@
 
 Debezium says in its notifications that it skips the snapshot, as the first thing of every start but the first one. It
 goes on behind the last change that was stored, by its position in the WAL, and may leave out what shares that position:
-engine/lost_rows.py asks the source whether it did. What was before a start is told by the times that the worker gives
-to its records: where workers share a connector their clocks must agree better than a start takes, about a second.
+engine/input/lost_rows.py asks the source whether it did. The times that the worker gives to its records say what was
+before a start: where workers share a connector their clocks must agree better than a start takes, about a second.
 """
 
 from __future__ import annotations

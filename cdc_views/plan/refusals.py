@@ -1,6 +1,6 @@
 """Why a function or operator cannot stand in a view, and what to write instead.
 
-plan/support.py finds them among the tokens, engine/determinism.py in Spark's analysed plan.
+plan/support.py finds them among the tokens, engine/views/determinism.py in Spark's analysed plan.
 """
 
 from __future__ import annotations

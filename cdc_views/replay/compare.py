@@ -10,8 +10,8 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from cdc_views.engine.tables import Tables
-from cdc_views.store.control import ControlRecord, TableVersion, known_attempts, read_control
+from cdc_views.engine.epoch.tables import Tables
+from cdc_views.store.control.control_log import ControlRecord, TableVersion, known_attempts, read_control
 from cdc_views.store.reading import scan
 from cdc_views.store.warehouse import TableSpec, Warehouse
 

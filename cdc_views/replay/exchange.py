@@ -9,14 +9,14 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
-from cdc_views.engine.capture import resume_capture
-from cdc_views.engine.engine import Engine
-from cdc_views.engine.requests import QuarantineRequest, Request, Requests
-from cdc_views.engine.swap import SwapRequest, find_swap
+from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.epoch.swap import SwapRequest, find_swap
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.lock import holder
+from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests
 from cdc_views.errors import StoreError, WarehouseLocked
-from cdc_views.store.control import ControlRecord, read_control
-from cdc_views.store.disk import touching
-from cdc_views.store.lock import holder
+from cdc_views.store.control.control_log import ControlRecord, read_control
+from cdc_views.store.storage.disk import touching
 
 TRIES: Final = 3
 

@@ -11,15 +11,15 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
-from cdc_views.engine.captures import require_no_reset
-from cdc_views.engine.quarantine import NAME, Entry, entry_of
-from cdc_views.engine.requests import QuarantineRequest
+from cdc_views.engine.capture.captures import require_no_reset
+from cdc_views.engine.input.quarantine import NAME, Entry, entry_of
+from cdc_views.engine.service.requests import QuarantineRequest
+from cdc_views.engine.spark.session import session_for
 from cdc_views.log.record import Place
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control import ControlRecord
-from cdc_views.store.entries import NO_TABLE, newest_version
+from cdc_views.store.control.control_log import ControlRecord
+from cdc_views.store.delta_log.entries import NO_TABLE, newest_version
 from cdc_views.store.reading import read_table
-from cdc_views.store.spark import session_for
 
 
 def listed(warehouse: Path) -> list[Entry]:

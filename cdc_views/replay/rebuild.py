@@ -20,15 +20,18 @@ from cdc_views import faults
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
-from cdc_views.engine.bulk import BulkReader, OnProgress
-from cdc_views.engine.captures import SOURCE, known_takeover, require_no_reset
-from cdc_views.engine.declared import Declared, declare
-from cdc_views.engine.engine import open_log
-from cdc_views.engine.epoch import cut_of, read_offsets
-from cdc_views.engine.generation import known_placeholder, require_same_tables
-from cdc_views.engine.parallel import in_parallel
-from cdc_views.engine.swap import Standby, SwapRequest, find_swap, published_epoch
-from cdc_views.engine.view_tables import view_path
+from cdc_views.engine.capture.captures import SOURCE, known_takeover, require_no_reset
+from cdc_views.engine.capture.declared import Declared, declare
+from cdc_views.engine.capture.generation import known_placeholder, require_same_tables
+from cdc_views.engine.epoch.parallel import in_parallel
+from cdc_views.engine.epoch.steps import cut_of, read_offsets
+from cdc_views.engine.epoch.swap import Standby, SwapRequest, find_swap, published_epoch
+from cdc_views.engine.input.bulk import BulkReader, OnProgress
+from cdc_views.engine.service.engine import open_log
+from cdc_views.engine.service.lock import holder
+from cdc_views.engine.spark.session import session_for
+from cdc_views.engine.upkeep.rebuilds import Unfinished
+from cdc_views.engine.views.declare import view_path
 from cdc_views.errors import BadReplay, ForeignCommit, LogGap, RowsLost, UnresolvedToast, WarehouseLocked
 from cdc_views.log.log import Log
 from cdc_views.log.placeholder import read_placeholder
@@ -43,12 +46,9 @@ from cdc_views.replay.shadow import FIRST_ATTEMPT, Reached, Shadows, stamp_of, s
 from cdc_views.replay.snapshot import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.exported import exported_snapshot
-from cdc_views.store.control import ControlRecord, last_published, read_control
-from cdc_views.store.disk import touching
-from cdc_views.store.lock import holder
+from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
 from cdc_views.store.reading import require_readable
-from cdc_views.store.rebuilds import Unfinished
-from cdc_views.store.spark import session_for
+from cdc_views.store.storage.disk import touching
 from cdc_views.store.warehouse import Warehouse
 
 Note = Callable[[str], None]

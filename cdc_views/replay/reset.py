@@ -1,6 +1,6 @@
 """A reset: a new generation beside the old one, published in one epoch; then the old slot, topics and connector go.
 
-1. A record of kind `reset` names the new capture: from here on it is the current one (engine/captures.py).
+1. A record of kind `reset` names the new capture: from here on it is the current one (engine/capture/captures.py).
 2. Topics, connector and slot are made, and the initial snapshot is taken.
 3. An engine of the new generation publishes its first epoch: new mirrors, and views computed over them. Until then
    readers have the last epoch of the old one.
@@ -20,15 +20,16 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.config import Settings
-from cdc_views.engine import broken
-from cdc_views.engine.captures import Capture, CurrentCapture, Reset, all_captures, current_capture
-from cdc_views.engine.declared import declare
-from cdc_views.engine.engine import Engine
-from cdc_views.engine.generation import generation_facts, require_same_source, require_same_tables
-from cdc_views.engine.initial import Shown, capture_or_resume
-from cdc_views.engine.preflight import require_met
-from cdc_views.engine.read_ahead import ReadAhead
-from cdc_views.engine.removal import Removal, remove_capture
+from cdc_views.engine.capture import broken
+from cdc_views.engine.capture.captures import Capture, CurrentCapture, Reset, all_captures, current_capture
+from cdc_views.engine.capture.declared import declare
+from cdc_views.engine.capture.generation import generation_facts, require_same_source, require_same_tables
+from cdc_views.engine.capture.initial import Shown, capture_or_resume
+from cdc_views.engine.capture.preflight import require_met
+from cdc_views.engine.capture.removal import Removal, remove_capture
+from cdc_views.engine.input.read_ahead import ReadAhead
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.lock import WarehouseLock, only_reset, require_no_engine
 from cdc_views.errors import (
     BadConfig,
     LogError,
@@ -43,8 +44,7 @@ from cdc_views.log.topics import topics_below
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import read_slot
-from cdc_views.store.control import ControlLog, ControlRecord, last_published, last_takeover
-from cdc_views.store.lock import WarehouseLock, only_reset, require_no_engine
+from cdc_views.store.control.control_log import ControlLog, ControlRecord, last_published, last_takeover
 
 # What makes a begun capture useless; other errors pass, or are met again by another one.
 OUTDATED: Final = (LogError, PreflightFailed, BadConfig, SchemaChanged, TableTruncated, TableUnavailable)

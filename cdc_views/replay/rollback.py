@@ -10,15 +10,15 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings
-from cdc_views.engine.captures import require_no_reset
-from cdc_views.engine.swap import Standby, SwapRequest, read_standbys
-from cdc_views.engine.tables import REBUILT
+from cdc_views.engine.capture.captures import require_no_reset
+from cdc_views.engine.epoch.swap import Standby, SwapRequest, read_standbys
+from cdc_views.engine.epoch.tables import REBUILT
+from cdc_views.engine.spark.session import session_for
 from cdc_views.errors import BadReplay
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control import ControlRecord, known_attempts, read_control
-from cdc_views.store.copying import copy_table
-from cdc_views.store.retention import REPLACED
-from cdc_views.store.spark import session_for
+from cdc_views.store.control.control_log import ControlRecord, known_attempts, read_control
+from cdc_views.store.control.retention import REPLACED
+from cdc_views.store.storage.copying import copy_table
 from cdc_views.store.warehouse import Warehouse
 
 

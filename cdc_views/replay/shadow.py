@@ -12,21 +12,21 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.bulk import BulkReader
-from cdc_views.engine.deltas import read_deltas
-from cdc_views.engine.epoch import Intent, cut_of, read_offsets
-from cdc_views.engine.mirrors import commit_mirrors
-from cdc_views.engine.tables import REBUILT, Tables
-from cdc_views.engine.view_tables import declare_views
-from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.engine.epoch.mirrors import commit_mirrors
+from cdc_views.engine.epoch.steps import Intent, cut_of, read_offsets
+from cdc_views.engine.epoch.tables import REBUILT, Tables
+from cdc_views.engine.input.bulk import BulkReader
+from cdc_views.engine.input.deltas import read_deltas
+from cdc_views.engine.views.declare import declare_views
+from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import ViewFailed
 from cdc_views.log.log import Log
 from cdc_views.log.record import Offsets
 from cdc_views.lsn import Lsn
 from cdc_views.replay.plan import RebuildPlan
-from cdc_views.store.commit import Rows, WrittenRows
-from cdc_views.store.control import ControlRecord
-from cdc_views.store.versions import Stamp, TableCommit
+from cdc_views.store.commits.through_spark import Rows, WrittenRows
+from cdc_views.store.control.control_log import ControlRecord
+from cdc_views.store.delta_log.versions import Stamp, TableCommit
 from cdc_views.store.warehouse import Changes, Warehouse
 
 # Of the first takeover of a warehouse: known, and of no published epoch.

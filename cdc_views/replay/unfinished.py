@@ -17,12 +17,12 @@ from uuid import uuid4
 
 import orjson
 
-from cdc_views.engine.requests import Requests
+from cdc_views.engine.service.lock import holder
+from cdc_views.engine.service.requests import Requests
+from cdc_views.engine.upkeep.rebuilds import FOLDER, SEPARATOR, Unfinished, locked, read_rebuild, rebuild_files
 from cdc_views.errors import RebuildRunning
-from cdc_views.store import durable
-from cdc_views.store.control import read_control
-from cdc_views.store.lock import holder
-from cdc_views.store.rebuilds import FOLDER, SEPARATOR, Unfinished, locked, read_rebuild, rebuild_files
+from cdc_views.store.control.control_log import read_control
+from cdc_views.store.storage import durable
 
 _NOT_COMPARED: Final = b'"compared":false'
 _COMPARED: Final = b'"compared":true'

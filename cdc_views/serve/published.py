@@ -11,7 +11,7 @@ from cdc_views.errors import RESET, CdcViewsError, NotRunning, UnknownView, View
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import STOPPED, stopped_in
-from cdc_views.store.control import ControlRecord, TableVersion, last_published
+from cdc_views.store.control.control_log import ControlRecord, TableVersion, last_published
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
+from cdc_views.engine.spark.session import class_archive, start_session
 from cdc_views.stack.fetch import delta_jars
-from cdc_views.store.spark import class_archive, start_session
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
 _EXIT_LIMIT_S: Final = 300.0

@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from cdc_views import metrics
 from cdc_views.errors import TableUnavailable, WarehouseUnusable
-from cdc_views.store.disk import unusable_by
+from cdc_views.store.storage.disk import unusable_by
 
 
 class TableScan:

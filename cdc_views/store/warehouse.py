@@ -25,11 +25,19 @@ from cdc_views import faults, metrics
 from cdc_views.config import StoreSettings
 from cdc_views.errors import Fenced
 from cdc_views.metrics import Ways
-from cdc_views.store import commit as spark_commit
-from cdc_views.store import direct, durable, plain, restoring, torn, versions
-from cdc_views.store.commit import Changes, Conflict, Written, WrittenRows, frame_of, key_match, translated
-from cdc_views.store.driver_table import DriverTable, Indexes
-from cdc_views.store.entries import (
+from cdc_views.store.commits import direct, plain
+from cdc_views.store.commits import through_spark as spark_commit
+from cdc_views.store.commits.through_spark import (
+    Changes,
+    Conflict,
+    Written,
+    WrittenRows,
+    frame_of,
+    key_match,
+    translated,
+)
+from cdc_views.store.delta_log import restoring, torn, versions
+from cdc_views.store.delta_log.entries import (
     NO_TABLE,
     VersionTaken,
     entry_file,
@@ -37,16 +45,18 @@ from cdc_views.store.entries import (
     put_entry,
     read_entry,
 )
-from cdc_views.store.features import check_features
-from cdc_views.store.fetching import RowGroups
-from cdc_views.store.fingerprints import Fingerprints, fingerprints, joined
-from cdc_views.store.history import History, foreign
-from cdc_views.store.lookups import Lookups
-from cdc_views.store.order_words import Between
+from cdc_views.store.delta_log.features import check_features
+from cdc_views.store.delta_log.history import History, foreign
+from cdc_views.store.delta_log.schema import TableSpec, delta_schema, key_schema, quoted
+from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.index.driver_table import DriverTable, Indexes
+from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, joined
+from cdc_views.store.index.lookups import Lookups
+from cdc_views.store.index.order_words import Between
+from cdc_views.store.index.stored_keys import Positions, all_rows, by_reading, read_keys
 from cdc_views.store.reading import read_table
-from cdc_views.store.schema import TableSpec, delta_schema, key_schema, quoted
-from cdc_views.store.stored_keys import Positions, all_rows, by_reading, read_keys
-from cdc_views.store.versions import Stamp
+from cdc_views.store.storage import durable
 
 __all__ = ["Changes", "Stamp", "TableSpec", "Warehouse", "WrittenRows"]
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from cdc_views.errors import CheckFailed, NothingPublished
 from cdc_views.lsn import Lsn
-from cdc_views.store.control import read_control
-from cdc_views.store.entries import read_entry
-from cdc_views.store.records import PUBLISHING, ControlRecord, TableVersion
-from cdc_views.store.versions import TableCommit
+from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control.records import PUBLISHING, ControlRecord, TableVersion
+from cdc_views.store.delta_log.entries import read_entry
+from cdc_views.store.delta_log.versions import TableCommit
 from cdc_views.testing.compare import Difference, describe, differences, read_published
 from cdc_views.testing.oracle import WalOracle
 from cdc_views.testing.question import Question

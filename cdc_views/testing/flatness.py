@@ -17,10 +17,10 @@ import click
 import orjson
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.store.control import FOLDER, last_published
-from cdc_views.store.entries import LOG_FOLDER
+from cdc_views.store.control.control_log import FOLDER, last_published
+from cdc_views.store.delta_log.entries import LOG_FOLDER
+from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.reading import read_table
-from cdc_views.store.state import TableState
 from cdc_views.testing.changes import Insert, Update
 from cdc_views.testing.harness import ViewHarness
 

@@ -25,29 +25,29 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import INTERPRETED, LogSettings, UpkeepSettings
-from cdc_views.engine import quarantine
-from cdc_views.engine.declared import compile_declared
-from cdc_views.engine.epoch import run_epoch, run_retry
-from cdc_views.engine.maintenance import Maintenance
-from cdc_views.engine.parallel import in_parallel
-from cdc_views.engine.recovery import recover, take_over
-from cdc_views.engine.relations import Relations
-from cdc_views.engine.shapes import Shapes
-from cdc_views.engine.strategies.full import own_columns
-from cdc_views.engine.tables import Tables
-from cdc_views.engine.text_columns import TextColumns
-from cdc_views.engine.view_tables import declare_view
-from cdc_views.engine.views import ViewRunner, ViewWork
+from cdc_views.engine.capture.declared import compile_declared
+from cdc_views.engine.epoch.parallel import in_parallel
+from cdc_views.engine.epoch.recovery import recover, take_over
+from cdc_views.engine.epoch.steps import run_epoch, run_retry
+from cdc_views.engine.epoch.tables import Tables
+from cdc_views.engine.input import quarantine
+from cdc_views.engine.spark.jobs import spark_work
+from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.views.declare import declare_view
+from cdc_views.engine.views.maintain import ViewRunner, ViewWork
+from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.shapes import Shapes
+from cdc_views.engine.views.strategies.full import own_columns
+from cdc_views.engine.views.text_columns import TextColumns
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
 from cdc_views.log.record import Place
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.explain import Explanation, explain
-from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
-from cdc_views.store.disk import touching
+from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.reading import read_table
-from cdc_views.store.spark_work import spark_work
+from cdc_views.store.storage.disk import touching
 from cdc_views.store.warehouse import TableSpec, Warehouse
 from cdc_views.testing.changes import Change
 from cdc_views.testing.crash import crash_at

@@ -9,8 +9,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from cdc_views.config import SHORT_LIVED, EngineSettings
+from cdc_views.engine.spark.session import start_session
 from cdc_views.stack.fetch import delta_jars
-from cdc_views.store.spark import start_session
 
 
 @contextmanager

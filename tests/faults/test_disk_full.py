@@ -7,11 +7,11 @@ import traceback
 import pytest
 
 from cdc_views.errors import DiskFull
-from cdc_views.store.control import read_control
-from cdc_views.store.control_upkeep import ControlUpkeep
-from cdc_views.store.retention import Needed
-from cdc_views.store.upkeep import TableUpkeep
-from cdc_views.store.versions import Stamp
+from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control.retention import Needed
+from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.upkeep.control_upkeep import ControlUpkeep
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from tests.fix_disk import SmallDisk
 from tests.ledger import OFTEN, Ledger, MirrorEngine, assert_right, published
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from cdc_views.faults import POINTS
-from cdc_views.store.control import read_control
-from cdc_views.store.entries import newest_version
+from cdc_views.store.control.control_log import read_control
+from cdc_views.store.delta_log.entries import newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.testing import crash_at
 from tests.ledger import EIGHT_DAYS_S, NAMES, OFTEN, Ledger, MirrorEngine, assert_right, published

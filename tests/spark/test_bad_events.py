@@ -11,11 +11,11 @@ import orjson
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.quarantine import Entry
+from cdc_views.engine.input.quarantine import Entry
 from cdc_views.errors import BadEvent, UnknownEvent, UnsupportedType
 from cdc_views.log.record import Place
 from cdc_views.replay.quarantine import listed
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 from cdc_views.testing import Delete, HandClock, Insert, Update, ViewHarness
 from cdc_views.testing.memory_log import TOAST_BYTES
 

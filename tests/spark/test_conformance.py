@@ -37,12 +37,13 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.config import INTERPRETED, UpkeepSettings
 from cdc_views.errors import ForeignCommit
-from cdc_views.store import durable, state
-from cdc_views.store.entries import Action, put_entry
-from cdc_views.store.features import check_features
+from cdc_views.store.delta_log import state
+from cdc_views.store.delta_log.entries import Action, put_entry
+from cdc_views.store.delta_log.features import check_features
 from cdc_views.store.reading import scan
-from cdc_views.store.upkeep import TableUpkeep
-from cdc_views.store.vacuum import files_of
+from cdc_views.store.storage import durable
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
+from cdc_views.store.upkeep.vacuum import files_of
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
 SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "6"))

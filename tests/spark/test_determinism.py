@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.determinism import check_determinism
+from cdc_views.engine.views.determinism import check_determinism
 from cdc_views.errors import UnsupportedView
 from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView, compile_view

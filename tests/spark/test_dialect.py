@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.view_tables import AnalysedView, analyse_views
+from cdc_views.engine.views.declare import AnalysedView, analyse_views
 from cdc_views.plan.compiled import compile_view
 from cdc_views.plan.dialect import DIFFERENCES
 from cdc_views.source.connection import Connection

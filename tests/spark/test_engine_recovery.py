@@ -13,11 +13,11 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.recovery import TORN
-from cdc_views.engine.strategies import STRATEGIES, Recompute
+from cdc_views.engine.epoch.recovery import TORN
+from cdc_views.engine.views.strategies import STRATEGIES, Recompute
 from cdc_views.errors import DiskFull, Fenced, ForeignCommit
-from cdc_views.store.control import FOLDER, ControlRecord, last_published, read_control
-from cdc_views.store.entries import entry_file, newest_version
+from cdc_views.store.control.control_log import FOLDER, ControlRecord, last_published, read_control
+from cdc_views.store.delta_log.entries import entry_file, newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, Warehouse
 from cdc_views.testing import POINTS, Change, Delete, HandClock, Insert, Update, ViewHarness, assert_equal

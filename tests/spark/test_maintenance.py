@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import ForeignCommit, TableUnavailable
-from cdc_views.store.control import TableVersion, read_control
+from cdc_views.store.control.control_log import TableVersion, read_control
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, Warehouse
 from cdc_views.testing import POINTS, HandClock, Insert, Update, ViewHarness, assert_equal

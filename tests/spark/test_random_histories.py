@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.strategies import STRATEGIES, Recompute
+from cdc_views.engine.views.strategies import STRATEGIES, Recompute
 from cdc_views.errors import UnequalRows
 from cdc_views.log.cut import Cut
-from cdc_views.store.entries import commit_info, read_entry
+from cdc_views.store.delta_log.entries import commit_info, read_entry
 from cdc_views.store.warehouse import Changes
 from cdc_views.testing import Insert, Update, ViewHarness, assert_equal
 from cdc_views.testing.histories import TABLES, History, Schema, State, histories, play

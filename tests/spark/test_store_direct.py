@@ -15,13 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
-from cdc_views.store import versions
-from cdc_views.store.checkpoint import newest_checkpoint
-from cdc_views.store.compaction import removal
-from cdc_views.store.entries import put_entry, read_entry
-from cdc_views.store.features import check_features, table_properties
-from cdc_views.store.order_words import Between
+from cdc_views.store.delta_log import versions
+from cdc_views.store.delta_log.checkpoint import newest_checkpoint
+from cdc_views.store.delta_log.entries import put_entry, read_entry
+from cdc_views.store.delta_log.features import check_features, table_properties
+from cdc_views.store.index.order_words import Between
 from cdc_views.store.reading import read_table, scan
+from cdc_views.store.upkeep.compaction import removal
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
 

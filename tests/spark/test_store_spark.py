@@ -14,18 +14,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
+from cdc_views.engine.service.lock import WarehouseLock
+from cdc_views.engine.spark.session import driver_beside, driver_pid, lending, session_for
 from cdc_views.errors import DiskFull, WarehouseLocked
-from cdc_views.store.commit import translated
-from cdc_views.store.lock import WarehouseLock
-from cdc_views.store.spark import driver_beside, driver_pid, lending, session_for
+from cdc_views.store.commits.through_spark import translated
 from tests.waiting import wait_for
 
 ENGINE = """
 import sys
 from pathlib import Path
 from cdc_views.config import EngineSettings
-from cdc_views.store.lock import WarehouseLock
-from cdc_views.store.spark import driver_pid, start_session
+from cdc_views.engine.service.lock import WarehouseLock
+from cdc_views.engine.spark.session import driver_pid, start_session
 lock = WarehouseLock(Path(sys.argv[1]), 0)
 lock.acquire()
 spark = start_session(EngineSettings(driver_memory="512m"), [Path(jar) for jar in sys.argv[2:]])
@@ -135,7 +135,7 @@ def test_full_disk_deep_in_the_causes_of_a_java_error_is_disk_full(spark: SparkS
 
 def test_start_session_without_a_working_jvm_tells_its_output(delta_jars: list[Path]) -> None:
     program = (
-        "from cdc_views.config import EngineSettings\nfrom cdc_views.store.spark import start_session\n"
+        "from cdc_views.config import EngineSettings\nfrom cdc_views.engine.spark.session import start_session\n"
         "from cdc_views.errors import ServiceFailed\n"
         "try: start_session(EngineSettings(driver_memory='1k'), [])\n"
         "except ServiceFailed as error: print(error.message)"
@@ -151,7 +151,7 @@ from pathlib import Path
 from cdc_views.config import EngineSettings
 from cdc_views.errors import DriverLost
 from cdc_views.stack.process import family
-from cdc_views.store.spark import Driver, driver_pid
+from cdc_views.engine.spark.session import Driver, driver_pid
 
 def kill(nth, delay_s, known, is_over):
     # The first new process is Spark's launcher, the second the JVM of the driver.

@@ -12,7 +12,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced, ForeignCommit, UnsupportedType, WrongFeatures
-from cdc_views.store.features import check_features
+from cdc_views.store.delta_log.features import check_features
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from cdc_views import demo
 from cdc_views.cli.analysis import view_findings
 from cdc_views.config import EngineSettings
-from cdc_views.engine.declared import Declared, compile_declared
-from cdc_views.engine.view_tables import analyse_views
+from cdc_views.engine.capture.declared import Declared, compile_declared
+from cdc_views.engine.views.declare import analyse_views
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceIdentity, SourceTable

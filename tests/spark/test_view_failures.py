@@ -14,15 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc_views.config import StoreSettings
-from cdc_views.engine.strategies import STRATEGIES, Recompute
-from cdc_views.engine.strategies.difference import is_unique
-from cdc_views.engine.strategies.guards import TOO_LARGE, Bound, bounded
-from cdc_views.engine.view_tables import declare_views
-from cdc_views.engine.views import ViewRunner
+from cdc_views.engine.views.declare import declare_views
+from cdc_views.engine.views.maintain import ViewRunner
+from cdc_views.engine.views.strategies import STRATEGIES, Recompute
+from cdc_views.engine.views.strategies.difference import is_unique
+from cdc_views.engine.views.strategies.guards import TOO_LARGE, Bound, bounded
 from cdc_views.errors import BadView, CdcViewsError, DiskFull, DriverLost, Fenced, ViewFailed
 from cdc_views.plan import compiled
 from cdc_views.plan.rows import Rows
-from cdc_views.store.control import TableVersion
+from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import Changes, Stamp
 from cdc_views.testing import Delete, Insert, Update, ViewHarness, assert_equal
 

@@ -13,7 +13,7 @@ from cdc_views.log.record import Place
 from cdc_views.log.topics import topic_name
 from cdc_views.names import TableName
 from cdc_views.replay.quarantine import listed
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 from tests.fix_project import SOURCE, Project
 from tests.waiting import wait_for
 

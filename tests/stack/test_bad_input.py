@@ -16,7 +16,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.fixes import fix_source
 from cdc_views.source.preflight import check_source
 from cdc_views.stack.pins import pins
-from cdc_views.store.control import ControlLog
+from cdc_views.store.control.control_log import ControlLog
 from tests.fix_disk import SmallDisk
 from tests.fix_project import ACCOUNTS, BALANCES, Project, assert_refused, files_below
 

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc_views.capture.types import arrow_schema
-from cdc_views.engine.bulk import BulkReader, OnProgress, Progress
-from cdc_views.engine.bulk_files import PIECE_OFFSETS
+from cdc_views.engine.input.bulk import BulkReader, OnProgress, Progress
+from cdc_views.engine.input.bulk_files import PIECE_OFFSETS
 from cdc_views.errors import CutTooLarge, DiskFull, LogDiscontinuity, SchemaChanged, UnresolvedToast
 from cdc_views.log.cut import Cut
 from cdc_views.log.log import Log

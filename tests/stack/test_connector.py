@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cdc_views.captured import CapturedSet
-from cdc_views.engine.capture import begin_capture, confirmed_flush
+from cdc_views.engine.capture.start import begin_capture, confirmed_flush
 from cdc_views.errors import (
     ConnectorFailed,
     LogGap,

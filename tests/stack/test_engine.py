@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.capture import confirmed_flush
+from cdc_views.engine.capture.start import confirmed_flush
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.topics import delete_topics, ensure_topics
 from cdc_views.lsn import Lsn
@@ -26,7 +26,7 @@ from cdc_views.stack import process
 from cdc_views.stack.connect import SETTINGS, Connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, assert_refused, end_at, projects

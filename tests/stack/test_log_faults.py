@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
 from cdc_views.capture.types import prints_in_zone
-from cdc_views.engine.capture import confirmed_flush
+from cdc_views.engine.capture.start import confirmed_flush
 from cdc_views.errors import (
     ConnectorFailed,
     LogDiscontinuity,

@@ -32,7 +32,7 @@ from cdc_views.errors import (
 )
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.store.control import ControlLog, TableVersion
+from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import PREFIX, WalOracle, drop_leftovers
 from cdc_views.testing.question import Question

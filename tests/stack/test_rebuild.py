@@ -14,16 +14,16 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from cdc_views import faults
-from cdc_views.engine.requests import Requests
-from cdc_views.engine.swap import Standby, SwapRequest
+from cdc_views.engine.epoch.swap import Standby, SwapRequest
+from cdc_views.engine.service.requests import Requests
 from cdc_views.log.ranges import read_piece
 from cdc_views.log.topics import admin_client, describe_topics, end_offsets, partitions_of, topic_name
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.store.control import ControlRecord, read_control
-from cdc_views.store.entries import newest_version, put_entry
+from cdc_views.store.control.control_log import ControlRecord, read_control
+from cdc_views.store.delta_log.entries import newest_version, put_entry
+from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.reading import read_table
-from cdc_views.store.state import TableState
 from tests.fix_project import Project, assert_refused, end_at
 from tests.waiting import wait_for
 

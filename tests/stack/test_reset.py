@@ -21,14 +21,14 @@ from pyspark.sql import SparkSession
 from cdc_views.cli.main import main
 from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings, load_settings
-from cdc_views.engine import removal
-from cdc_views.engine.capture import resume_capture
-from cdc_views.engine.captures import current_capture, current_settings, require_no_reset
-from cdc_views.engine.destroy import destroy
-from cdc_views.engine.engine import Engine
-from cdc_views.engine.initial import Shown
-from cdc_views.engine.preflight import require_ready
-from cdc_views.engine.target import current_target
+from cdc_views.engine.capture import removal
+from cdc_views.engine.capture.captures import current_capture, current_settings, require_no_reset
+from cdc_views.engine.capture.destroy import destroy
+from cdc_views.engine.capture.initial import Shown
+from cdc_views.engine.capture.preflight import require_ready
+from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.target import current_target
 from cdc_views.errors import (
     BadConfig,
     BadEvent,
@@ -69,7 +69,7 @@ from cdc_views.source.fixes import fix_source
 from cdc_views.source.preflight import check_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
-from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.store.control.control_log import ControlRecord, read_control
 from cdc_views.testing.crash import crash_at
 from cdc_views.testing.hand_clock import HandClock
 from tests.fix_kafka import captures

@@ -9,22 +9,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.config import Settings, load_settings
-from cdc_views.engine.capture import resume_capture
-from cdc_views.engine.captures import current_settings
-from cdc_views.engine.declared import declare
-from cdc_views.engine.destroy import destroy
-from cdc_views.engine.engine import Engine
-from cdc_views.engine.initial import Shown
-from cdc_views.engine.preflight import findings, require_ready
-from cdc_views.engine.swap import Standby, SwapRequest
-from cdc_views.engine.target import current_target
+from cdc_views.engine.capture.captures import current_settings
+from cdc_views.engine.capture.declared import declare
+from cdc_views.engine.capture.destroy import destroy
+from cdc_views.engine.capture.initial import Shown
+from cdc_views.engine.capture.preflight import findings, require_ready
+from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.epoch.swap import Standby, SwapRequest
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.target import current_target
 from cdc_views.errors import BadReplay, SchemaChanged, TableTruncated, UnsupportedView, ViewFailed
 from cdc_views.plan import compiled
 from cdc_views.replay.origin import Origin
 from cdc_views.replay.plan import plan_rebuild
 from cdc_views.replay.reset import reset
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.store.control import read_control
+from cdc_views.store.control.control_log import read_control
 from cdc_views.testing.crash import crash_at
 from cdc_views.views.references import ParsedQuery
 from tests.fix_kafka import CaptureOf

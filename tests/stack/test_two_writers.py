@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.store.control import read_control
-from cdc_views.store.entries import newest_version
-from cdc_views.store.records import PUBLISHING
+from cdc_views.store.control.control_log import read_control
+from cdc_views.store.control.records import PUBLISHING
+from cdc_views.store.delta_log.entries import newest_version
 from tests.fix_project import Project
 from tests.stopped import is_stopped
 from tests.waiting import wait_for

@@ -31,7 +31,7 @@ from cdc_views.source.exported import exported_snapshot
 from cdc_views.source.preflight import check_source
 from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.stack.local import LocalStack
-from cdc_views.store.schema import TableSpec, delta_schema
+from cdc_views.store.delta_log.schema import TableSpec, delta_schema
 from tests.fix_kafka import CaptureOf, captures
 from tests.fix_postgres import Database, new_database
 from tests.stack.type_cases import CASES, KEYS, LARGE, MARKED, REFUSALS, REFUSED_KEYS, SETUP, STOPS

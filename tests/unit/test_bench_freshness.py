@@ -16,7 +16,7 @@ from bench.observed import Observation, Seen
 from bench.reader import PLACES, Sighting
 from bench.rig import Rig
 from bench.systems import BASELINES, CdcViews, System
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control.control_log import ControlRecord
 from cdc_views.testing.compare import Difference
 
 START_S = datetime(2026, 1, 1, tzinfo=UTC).timestamp()

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from bench.reader import PLACES, LatestTables, PublishedTables, Source
-from cdc_views.store.control import ControlLog, TableVersion
+from cdc_views.store.control.control_log import ControlLog, TableVersion
 
 FORMS: dict[str, Any] = {
     "public.posts": lambda number: number,

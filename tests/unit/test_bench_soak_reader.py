@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from bench.soak.readers import PinnedReader
 from bench.soak.world import BANK_TOTAL
-from cdc_views.store.control import ControlLog, TableVersion
+from cdc_views.store.control.control_log import ControlLog, TableVersion
 from tests.waiting import wait_for
 
 TABLES = ("public.accounts", "public.savings", "bank")

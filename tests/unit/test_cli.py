@@ -25,7 +25,7 @@ from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.locations import state_folder
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.store.control import ControlLog, TableVersion
+from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.views.definition import read_views
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_views.cli import progress
 from cdc_views.cli.progress import ShownProgress, ShownSnapshot
-from cdc_views.engine.bulk import Progress
+from cdc_views.engine.input.bulk import Progress
 from cdc_views.log.snapshot import SnapshotProgress
 
 

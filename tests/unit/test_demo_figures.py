@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control.control_log import ControlRecord
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.engine.broken import remembering, require_unbroken
+from cdc_views.engine.capture.broken import remembering, require_unbroken
 from cdc_views.errors import CdcViewsError, LogDiscontinuity, MarkerTimeout, SlotChanged
-from cdc_views.store.control import FOLDER
+from cdc_views.store.control.control_log import FOLDER
 
 
 def meet(warehouse: Path, error: CdcViewsError) -> None:

@@ -15,22 +15,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.capture.types import arrow_schema
-from cdc_views.engine import bulk_files, quarantine
-from cdc_views.engine.bulk import BulkReader
-from cdc_views.engine.bulk_files import FilesOfRange, Range
-from cdc_views.engine.epoch import run_retry
-from cdc_views.engine.recovery import UNREADABLE
+from cdc_views.engine.epoch.recovery import UNREADABLE
+from cdc_views.engine.epoch.steps import run_retry
+from cdc_views.engine.input import bulk_files, quarantine
+from cdc_views.engine.input.bulk import BulkReader
+from cdc_views.engine.input.bulk_files import FilesOfRange, Range
 from cdc_views.errors import DriverLost, FaultNotReached
 from cdc_views.log.cut import Cut
 from cdc_views.log.record import Offsets, Place, RawRecord, Record, TopicPartition
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable
-from cdc_views.store.commit import Written
-from cdc_views.store.control import read_control
-from cdc_views.store.disk import touching
+from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.control.control_log import read_control
+from cdc_views.store.delta_log.schema import TableSpec, key_schema
 from cdc_views.store.reading import read_table
-from cdc_views.store.schema import TableSpec, key_schema
+from cdc_views.store.storage.disk import touching
 from cdc_views.testing import crash_at
 from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.memory_log import MemoryLog

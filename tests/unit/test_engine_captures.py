@@ -8,10 +8,10 @@ import pytest
 from pydantic import SecretStr
 
 from cdc_views.config import LogSettings, Settings, SourceSettings
-from cdc_views.engine.captures import CAPTURE, SOURCE, Capture, Reset, capture_of, require_no_reset, reset_of
-from cdc_views.engine.tables import where_published
+from cdc_views.engine.capture.captures import CAPTURE, SOURCE, Capture, Reset, capture_of, require_no_reset, reset_of
+from cdc_views.engine.epoch.tables import where_published
 from cdc_views.errors import BadConfig, ResetUnfinished
-from cdc_views.store.control import ControlLog, read_control
+from cdc_views.store.control.control_log import ControlLog, read_control
 
 
 def settings(warehouse: Path = Path("warehouse"), **names: str) -> Settings:

@@ -12,9 +12,9 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from cdc_views.engine import lost_rows
-from cdc_views.engine.lost_rows import LostRows
-from cdc_views.engine.quarantine import Counts
+from cdc_views.engine.input import lost_rows
+from cdc_views.engine.input.lost_rows import LostRows
+from cdc_views.engine.input.quarantine import Counts
 from cdc_views.errors import RowsLost
 from cdc_views.log.cut import Cut
 from cdc_views.log.record import KeptRecord, Place, Record, parse_record

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.epoch import run_epoch
-from cdc_views.engine.maintenance import Maintenance
-from cdc_views.engine.recovery import take_over
-from cdc_views.engine.tables import Tables, mirror_spec, path_part, where_published
-from cdc_views.engine.views import ViewResult, ViewRunner
+from cdc_views.engine.epoch.recovery import take_over
+from cdc_views.engine.epoch.steps import run_epoch
+from cdc_views.engine.epoch.tables import Tables, mirror_spec, path_part, where_published
+from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import Fenced
 from cdc_views.replay.unfinished import Wanted, claimed
-from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
-from cdc_views.store.schema import TableSpec
+from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
+from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import HandClock, Insert, Update
 from cdc_views.testing.ddl import read_tables
@@ -95,7 +95,7 @@ def test_slot_without_a_share_of_the_time_does_nothing(engine: Engine) -> None:
 def test_upkeep_that_is_far_behind_is_done_whatever_time_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdc_views.engine.maintenance._MOST_SAVED_S", 0.0)  # a slot never has time
+    monkeypatch.setattr("cdc_views.engine.upkeep.maintenance._MOST_SAVED_S", 0.0)  # a slot never has time
     few = {"merged_files": 2, "checkpoint_versions": 2, "sweep_versions": 2}
     maintenance = engine.maintenance(SETTINGS.model_copy(update=few))
     folder = engine.root / engine.tables.specs["public.t"].path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_views.engine.patience import Patience
+from cdc_views.engine.service.patience import Patience
 from cdc_views.errors import SourceUnreachable
 from cdc_views.testing.hand_clock import HandClock
 

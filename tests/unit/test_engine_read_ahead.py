@@ -14,18 +14,18 @@ import pytest
 from pydantic import SecretStr
 
 from cdc_views.config import Settings, SourceSettings
-from cdc_views.engine import read_ahead
-from cdc_views.engine.bulk import Ahead, BulkReader, Progress
-from cdc_views.engine.bulk_files import Range
-from cdc_views.engine.declared import Declared
-from cdc_views.engine.read_ahead import ReadAhead, Reading, TableAhead
-from cdc_views.engine.tables import mirror_spec
+from cdc_views.engine.capture.declared import Declared
+from cdc_views.engine.epoch.tables import mirror_spec
+from cdc_views.engine.input import read_ahead
+from cdc_views.engine.input.bulk import Ahead, BulkReader, Progress
+from cdc_views.engine.input.bulk_files import Range
+from cdc_views.engine.input.read_ahead import ReadAhead, Reading, TableAhead
 from cdc_views.errors import BadEvent, NotRunning
 from cdc_views.log.record import Offsets, TopicPartition
 from cdc_views.log.topics import Topic
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceIdentity
-from cdc_views.store.commit import Written
+from cdc_views.store.commits.through_spark import Written
 from cdc_views.testing.ddl import PLACEHOLDER, read_tables
 from tests.unit.log_records import log_settings
 from tests.waiting import wait_for

@@ -9,9 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cdc_views.engine.mirror_errors import naming_table
-from cdc_views.engine.requests import Answer, QuarantineRequest, Refused, Request, Requests, parse_request, refusing
-from cdc_views.engine.swap import Standby, SwapRequest
+from cdc_views.engine.epoch.swap import Standby, SwapRequest
+from cdc_views.engine.input.mirror_errors import naming_table
+from cdc_views.engine.service.requests import (
+    Answer,
+    QuarantineRequest,
+    Refused,
+    Request,
+    Requests,
+    parse_request,
+    refusing,
+)
 from cdc_views.errors import (
     BadReplay,
     BadRequest,

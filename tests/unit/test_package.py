@@ -68,7 +68,8 @@ def test_installed_wheel_makes_a_project_and_finds_its_files(installed: Installe
     assert {file.name for file in (tmp_path / "shop").rglob("*")} == {"cdc-views.yaml", "views", "balances.sql"}
     code = (
         "import cdc_views.demo.data as data, cdc_views.demo.project as project, cdc_views.demo.check as check\n"
-        "import cdc_views.store.spark as spark, cdc_views.stack.pins as pins, cdc_views.log.connector as connector\n"
+        "import cdc_views.engine.spark.session as spark, cdc_views.stack.pins as pins\n"
+        "import cdc_views.log.connector as connector\n"
         "files = [data.SCHEMA_FILE, project.VIEWS, check.POSTGRES_SQL, spark._LOG4J, pins.LOCK_FILE]\n"
         "for file in [*files, connector.template_file()]:\n"
         "    assert file.exists(), file\n"

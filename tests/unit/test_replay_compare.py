@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from cdc_views.replay.compare import SAMPLES, TableDifference, compare_versions
-from cdc_views.store.control import TableVersion
+from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import TableSpec
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64()), ("tags", pa.list_(pa.int32()))])

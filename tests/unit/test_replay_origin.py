@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_views.engine.bulk import Progress
+from cdc_views.engine.input.bulk import Progress
 from cdc_views.errors import BadReplay
 from cdc_views.log.record import TopicPartition
 from cdc_views.replay.origin import Origin, parse_origin
 from cdc_views.replay.shadow import MOST_OFFSETS, steps
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control.control_log import ControlRecord
 
 ONE = TopicPartition("a.b/c", 0)
 

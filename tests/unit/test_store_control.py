@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
 from cdc_views.lsn import Lsn
-from cdc_views.store.control import FOLDER, ControlLog, TableVersion, last_published, read_control
-from cdc_views.store.records import SCHEMA, ControlRecord
+from cdc_views.store.control.control_log import FOLDER, ControlLog, TableVersion, last_published, read_control
+from cdc_views.store.control.records import SCHEMA, ControlRecord
 
 TABLES = {"public.orders": TableVersion("mirrors/public/orders/1", 7, "ok")}
 
@@ -177,7 +177,7 @@ RACER = """
 import sys
 from pathlib import Path
 from cdc_views.errors import Fenced
-from cdc_views.store.control import ControlLog
+from cdc_views.store.control.control_log import ControlLog
 for _ in range(20):
     log = ControlLog.open(Path(sys.argv[1]), sys.argv[2])
     print("ready", flush=True)

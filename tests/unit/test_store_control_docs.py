@@ -10,8 +10,8 @@ import pytest
 from deltalake import write_deltalake
 
 from cdc_views.lsn import Lsn
-from cdc_views.store.control import ControlLog, TableVersion
-from cdc_views.store.records import SCHEMA
+from cdc_views.store.control.control_log import ControlLog, TableVersion
+from cdc_views.store.control.records import SCHEMA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control_log.md").read_text()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cdc_views.errors import StoreError
-from cdc_views.store.deletion_vectors import Rows, VectorFile, file_of, read_rows
+from cdc_views.store.delta_log.deletion_vectors import Rows, VectorFile, file_of, read_rows
 
 # PROTOCOL.md of Delta, "Deletion Vector Format": JSON examples 1 and 3, whose rows it says are these. The inline
 # one is in an older layout with the same bitmap; delta-kernel-rs publishes it in the present one.

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from cdc_views.cli.main import main
+from cdc_views.engine.service.lock import WarehouseLock, holder
 from cdc_views.errors import DiskFull, WarehouseUnusable
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.query import query
-from cdc_views.store.control import ControlLog, read_control
-from cdc_views.store.disk import unusable_by, unusable_by_java
-from cdc_views.store.entries import LOG_FOLDER, newest_version, put_entry, read_entry
-from cdc_views.store.lock import WarehouseLock, holder
+from cdc_views.store.control.control_log import ControlLog, read_control
+from cdc_views.store.delta_log.entries import LOG_FOLDER, newest_version, put_entry, read_entry
+from cdc_views.store.storage.disk import unusable_by, unusable_by_java
 from tests.ledger import Ledger, MirrorEngine, published
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -37,7 +37,7 @@ def test_entry_that_the_system_refuses_is_named_with_its_number(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("cdc_views.store.durable._is_on", True)
+    monkeypatch.setattr("cdc_views.store.storage.durable._is_on", True)
     monkeypatch.setattr(os, call, refuse)
     with pytest.raises(WarehouseUnusable, match=r"cannot be used|no space left") as error:
         put_entry(tmp_path, 0, [{"txn": {}}])

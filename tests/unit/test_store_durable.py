@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.config import StoreSettings, UpkeepSettings
-from cdc_views.store import durable
-from cdc_views.store.checkpoint import clean_log, write_checkpoint
-from cdc_views.store.commit import Written, WrittenRows
-from cdc_views.store.control import ControlLog, read_control
-from cdc_views.store.data_files import write_rows
+from cdc_views.store.commits.through_spark import Written, WrittenRows
+from cdc_views.store.control.control_log import ControlLog, read_control
+from cdc_views.store.delta_log.checkpoint import clean_log, write_checkpoint
+from cdc_views.store.delta_log.schema import Layout
+from cdc_views.store.delta_log.torn import remove_torn_entries
+from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.reading import read_table
-from cdc_views.store.schema import Layout
-from cdc_views.store.torn import remove_torn_entries
-from cdc_views.store.upkeep import TableUpkeep
+from cdc_views.store.storage import durable
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc_views.errors import DiskFull, TableUnavailable
-from cdc_views.store.entries import (
+from cdc_views.store.delta_log.entries import (
     LOG_FOLDER,
     NO_TABLE,
     VersionTaken,

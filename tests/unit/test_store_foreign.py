@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from cdc_views import faults
 from cdc_views.errors import Fenced, ForeignCommit
-from cdc_views.store import state
-from cdc_views.store.commit import Written
-from cdc_views.store.data_files import write_rows
-from cdc_views.store.entries import Action, put_entry
+from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.delta_log import state
+from cdc_views.store.delta_log.entries import Action, put_entry
+from cdc_views.store.delta_log.schema import Layout
+from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.reading import read_table
-from cdc_views.store.schema import Layout
-from cdc_views.store.upkeep import TableUpkeep
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse, WrittenRows
 from tests.unit.test_store_upkeep import SETTINGS
 

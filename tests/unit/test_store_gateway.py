@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.engine.spark import gateway
+from cdc_views.engine.spark.gateway import start_jvm
 from cdc_views.errors import DriverLost, ServiceFailed
-from cdc_views.store import gateway
-from cdc_views.store.gateway import start_jvm
 
 # The launcher prints the command of the driver's JVM, which here is this script again.
 GOOD_LAUNCHER = r"""printf '\0\n%s\0driver\0' "$0" """

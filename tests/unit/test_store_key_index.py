@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_views.store import key_index
-from cdc_views.store.fingerprints import Fingerprints, fingerprints, has_fingerprints
-from cdc_views.store.key_index import BYTES_PER_ROW, KeyIndex
-from cdc_views.store.order_words import Between, order_words
+from cdc_views.store.index import key_index
+from cdc_views.store.index.fingerprints import Fingerprints, fingerprints, has_fingerprints
+from cdc_views.store.index.key_index import BYTES_PER_ROW, KeyIndex
+from cdc_views.store.index.order_words import Between, order_words
 
 TEXTS = ["", "a", "ab", "a\0", "abcdefgh", "abcdefghi", "é" * 100, "x" * 256, "x" * 257, "x" * 300 + "y", "x" * 301]
 VALUES: dict[pa.DataType, list[Any]] = {

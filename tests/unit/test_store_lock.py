@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.engine.service.lock import WarehouseLock, only_reset
 from cdc_views.errors import WarehouseLocked
-from cdc_views.store.lock import WarehouseLock, only_reset
 
 HOLD = {
     "engine": "import fcntl as f; f.flock(file, f.LOCK_EX)",

@@ -15,17 +15,18 @@ from deltalake import DeltaTable
 from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.errors import ForeignCommit
 from cdc_views.metrics import Work, counting
-from cdc_views.store import direct, fetching
-from cdc_views.store.commit import Written, WrittenRows
-from cdc_views.store.deletion_vectors import file_of
-from cdc_views.store.driver_table import Indexes
-from cdc_views.store.entries import VersionTaken, entry_file, put_entry, read_entry
-from cdc_views.store.fingerprints import Fingerprints, fingerprints
-from cdc_views.store.key_index import BYTES_PER_NUMBER, KeyIndex
-from cdc_views.store.order_words import Between, order_words
+from cdc_views.store.commits import direct
+from cdc_views.store.commits.through_spark import Written, WrittenRows
+from cdc_views.store.delta_log.deletion_vectors import file_of
+from cdc_views.store.delta_log.entries import VersionTaken, entry_file, put_entry, read_entry
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.index import fetching
+from cdc_views.store.index.driver_table import Indexes
+from cdc_views.store.index.fingerprints import Fingerprints, fingerprints
+from cdc_views.store.index.key_index import BYTES_PER_NUMBER, KeyIndex
+from cdc_views.store.index.order_words import Between, order_words
 from cdc_views.store.reading import read_table
-from cdc_views.store.state import TableState
-from cdc_views.store.upkeep import TableUpkeep
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from cdc_views.testing import HandClock
 

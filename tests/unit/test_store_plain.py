@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import BadView, WrongFeatures
 from cdc_views.metrics import Work, counting
-from cdc_views.store.entries import read_entry
-from cdc_views.store.features import check_features
+from cdc_views.store.delta_log.entries import read_entry
+from cdc_views.store.delta_log.features import check_features
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.reading import read_table
-from cdc_views.store.state import TableState
-from cdc_views.store.upkeep import TableUpkeep
-from cdc_views.store.versions import Stamp
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, TableSpec, Warehouse
 from cdc_views.views.definition import parse_view
 

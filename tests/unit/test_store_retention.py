@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, ForeignCommit
 from cdc_views.lsn import Lsn
-from cdc_views.store.control import (
+from cdc_views.store.control.control_log import (
     FOLDER,
     ControlLog,
     ControlRecord,
@@ -21,8 +21,8 @@ from cdc_views.store.control import (
     last_published,
     read_control,
 )
-from cdc_views.store.control_upkeep import ControlUpkeep
-from cdc_views.store.retention import REPLACED, Needed, needed
+from cdc_views.store.control.retention import REPLACED, Needed, needed
+from cdc_views.store.upkeep.control_upkeep import ControlUpkeep
 from cdc_views.testing import HandClock, crash_at
 
 pytestmark = pytest.mark.usefixtures("without_fsync")

@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from cdc_views.errors import UnsupportedType, WrongFeatures
-from cdc_views.store.entries import put_entry
-from cdc_views.store.features import check_features
-from cdc_views.store.schema import TableSpec, delta_schema, statistics_columns
-from cdc_views.store.versions import creation
+from cdc_views.store.delta_log.entries import put_entry
+from cdc_views.store.delta_log.features import check_features
+from cdc_views.store.delta_log.schema import TableSpec, delta_schema, statistics_columns
+from cdc_views.store.delta_log.versions import creation
 
 
 def spec(*fields: pa.Field, key: tuple[str, ...] = ()) -> TableSpec:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdc_views.config import EngineSettings
-from cdc_views.store.spark import _configuration, class_archive
+from cdc_views.engine.spark.session import _configuration, class_archive
 
 
 def java_options(jars: list[Path]) -> str:

@@ -18,13 +18,14 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, TableUnavailable
-from cdc_views.store import compaction, upkeep
-from cdc_views.store.data_files import ROW_GROUP
-from cdc_views.store.entries import read_entry
+from cdc_views.store.delta_log.entries import read_entry
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.files.data_files import ROW_GROUP
 from cdc_views.store.reading import read_table, require_readable
-from cdc_views.store.state import TableState
-from cdc_views.store.upkeep import TableUpkeep
-from cdc_views.store.versions import Stamp
+from cdc_views.store.upkeep import compaction
+from cdc_views.store.upkeep import table_upkeep as upkeep
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, TableSpec, Warehouse
 from cdc_views.testing import crash_at
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.config import StoreSettings
-from cdc_views.store.commit import Changes, Written, WrittenRows
-from cdc_views.store.data_files import write_rows
+from cdc_views.store.commits.through_spark import Changes, Written, WrittenRows
+from cdc_views.store.delta_log.schema import Layout, TableSpec
+from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.reading import read_table
-from cdc_views.store.schema import Layout, TableSpec
 from cdc_views.store.warehouse import Stamp, Warehouse
 
 pytestmark = pytest.mark.usefixtures("without_fsync")

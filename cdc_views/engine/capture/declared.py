@@ -1,0 +1,100 @@
+"""What the user declared, checked as far as it can be without Spark."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cdc_views.config import Settings
+from cdc_views.engine.capture.captures import VIEWS, known_takeover
+from cdc_views.engine.capture.mirrored import published_of, read_mirrored
+from cdc_views.errors import BadView, CdcViewsError
+from cdc_views.names import TableName
+from cdc_views.plan.compiled import CompiledView, compile_view, refused_view
+from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
+from cdc_views.source.connection import Connection
+from cdc_views.stopped import StoppedTable
+from cdc_views.store.control.control_log import ControlRecord, TableVersion
+from cdc_views.views.definition import ViewDefinition, read_views
+from cdc_views.views.graph import ViewGraph
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the user declared, checked as far as it can be without Spark; `stopped` and `changed` as in Mirrored.
+
+    `running` are the views whose text is that which the last engine ran, and where they are published; `refused` those
+    of them that this version refuses.
+    """
+
+    sources: list[SourceTable]
+    identity: SourceIdentity
+    levels: list[list[CompiledView]]
+    stopped: Mapping[TableName, StoppedTable] = field(default_factory=dict)
+    changed: Mapping[TableName, CdcViewsError] = field(default_factory=dict)
+    running: Mapping[str, TableVersion] = field(default_factory=dict)
+    refused: Mapping[str, BadView] = field(default_factory=dict)
+
+
+def declare(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Declared:
+    """Read the source's catalog and the view files; `records` of the control log say what is published of them.
+
+    Raises BadView for a view that is not published with this text, UnknownTable, UnsupportedType.
+    """
+    definitions = read_views(settings.views)
+    graph = ViewGraph(definitions, settings.source.tables)
+    mirrored = read_mirrored(settings, connection, records)
+    running = _running(definitions, records)
+    refused: dict[str, BadView] = {}
+    compiled: dict[str, CompiledView] = {}
+    levels: list[list[CompiledView]] = []
+    for level in graph.levels:
+        views = []
+        for definition in level:
+            try:
+                views.append(compile_declared(definition, graph, mirrored.sources, compiled))
+            except BadView as error:
+                if definition.name not in running:
+                    raise
+                refused[definition.name] = error
+                views.append(refused_view(definition, graph.inputs(definition.name)))
+        levels.append(views)
+        compiled |= {view.definition.name: view for view in views}
+    return Declared(
+        mirrored.sources, read_identity(connection), levels, mirrored.stopped, mirrored.changed, running, refused
+    )
+
+
+def texts_of(views: Iterable[ViewDefinition]) -> dict[str, str]:
+    """The hash of each view's text, for the detail of a takeover under VIEWS."""
+    return {view.name: view.text_hash for view in views}
+
+
+def _running(views: Iterable[ViewDefinition], records: Sequence[ControlRecord]) -> dict[str, TableVersion]:
+    known = known_takeover(records)
+    published = published_of(records, known)
+    if known is None or published is None:
+        return {}
+    texts = known.detail.get(VIEWS, {})
+    names = [name for name, text in texts_of(views).items() if texts.get(name) == text]
+    return {name: published.tables[name] for name in names if name in published.tables}
+
+
+def compile_declared(
+    definition: ViewDefinition, graph: ViewGraph, sources: Iterable[SourceTable], parents: Mapping[str, CompiledView]
+) -> CompiledView:
+    """Compile a view of the graph over these tables; `parents` has the views that it reads. Raises UnsupportedView."""
+    tables = {str(table.name): table for table in sources}
+    columns = {name: {column.name: column.mirrored_type for column in table.columns} for name, table in tables.items()}
+    keys = {name: table.key for name, table in tables.items()}
+    keys |= {name: view.key for name, view in parents.items() if view.key is not None}
+    return _told_apart_by_parents(compile_view(definition, graph, columns, keys), parents)
+
+
+def _told_apart_by_parents(view: CompiledView, parents: Mapping[str, CompiledView]) -> CompiledView:
+    """A view whose parent is another one now has another table: its rows are those of another query."""
+    facts = [view.fingerprint, *(parents[name].fingerprint for name in view.inputs if name in parents)]
+    if len(facts) == 1:
+        return view
+    return replace(view, fingerprint=hashlib.sha256("\0".join(facts).encode()).hexdigest()[: len(view.fingerprint)])

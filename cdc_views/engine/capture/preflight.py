@@ -1,0 +1,199 @@
+"""Everything that a run needs from Postgres, Kafka and Connect, looked at before it starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from cdc_views.config import Settings
+from cdc_views.engine.capture.broken import LASTING, require_unbroken
+from cdc_views.engine.capture.captures import known_takeover
+from cdc_views.engine.capture.declared import Declared, declare
+from cdc_views.engine.capture.generation import require_same_source, require_same_tables
+from cdc_views.engine.capture.mirrored import read_mirrored
+from cdc_views.engine.capture.self_contained import check_self_contained
+from cdc_views.engine.capture.start import confirmed_flush, require_slot
+from cdc_views.errors import (
+    RESET,
+    BadConfig,
+    BadView,
+    LogDiscontinuity,
+    NotRunning,
+    PreflightFailed,
+    SchemaChanged,
+    SourceUnreachable,
+    UnknownTable,
+    UnsupportedType,
+)
+from cdc_views.findings import Finding, remedies, summary
+from cdc_views.log.preflight import check_log
+from cdc_views.names import TableName
+from cdc_views.source.catalog import read_tables
+from cdc_views.source.connection import Connection, connect
+from cdc_views.source.fixes import OnFix, fix_source
+from cdc_views.source.preflight import check_source
+from cdc_views.store.control.control_log import ControlRecord, read_control
+from cdc_views.store.delta_log.schema import require_column_names
+
+
+def findings(settings: Settings) -> list[Finding]:
+    """What is missing or unwise, errors first; then of which tables the log is self-contained."""
+    found = _judge(settings)
+    if not any(finding.severity == "error" for finding in found):
+        with connect(settings.source.dsn.get_secret_value()) as connection:
+            mirrored = read_mirrored(settings, connection, _records(settings))
+        found += check_self_contained(settings, [each for each in mirrored.sources if each.name not in mirrored.held])
+    return sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity))
+
+
+def _judge(settings: Settings, *, values: bool = False) -> list[Finding]:
+    """Everything that would refuse a start."""
+    return [*_check_history(settings), *_requirements(settings, values=values), *_check_declared(settings)]
+
+
+def _requirements(settings: Settings, *, values: bool = False) -> list[Finding]:
+    """What a run needs: all that a start looks at, but for the view files."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        held = _held(settings, connection)
+        gone = frozenset(name for name in held if not _exists(connection, name))
+    found = [
+        *check_source(settings, held, values=values),
+        *_check_names(settings, held),
+        *_check_warehouse(settings.warehouse),
+        *check_log(settings, confirmed_flush(settings)),
+    ]
+    if held:  # a reset needs all tables, and begins with what "check --fix" leaves
+        of_held = [each for each in check_source(settings, gone) if each not in found]
+        found += [replace(each, severity="warning") for each in of_held]
+    return found
+
+
+def _check_history(settings: Settings) -> Iterator[Finding]:
+    """What a start refuses because of what the warehouse was made from."""
+    subject = f'warehouse "{settings.warehouse}"'
+    try:
+        require_unbroken(settings.warehouse)
+    except LASTING as error:
+        yield Finding("error", subject, error.message, error.hint or RESET)
+
+
+def _check_warehouse(warehouse: Path) -> Iterator[Finding]:
+    """Look whether the warehouse can be written to, without writing to it."""
+    subject = f'warehouse "{warehouse}"'
+    there = next(folder for folder in (warehouse, *warehouse.parents) if os.path.lexists(folder))
+    if not there.is_dir():
+        yield Finding("error", subject, f'"{there}" is not a folder', "choose another folder as warehouse")
+    elif not os.access(there, os.W_OK | os.X_OK):
+        yield Finding("error", subject, f'"{there}" cannot be written to', "change its owner or its rights")
+
+
+def _check_declared(settings: Settings) -> Iterator[Finding]:
+    """Look at the view files, and at whether the tables are those that the warehouse was made from."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        try:
+            declared = declare(settings, connection, _records(settings))
+            require_known_tables(settings, declared)
+        except UnknownTable:
+            return  # check_source has a finding of it
+        except BadView as error:
+            yield Finding("error", f'views in "{settings.views}"', error.message, error.hint or "correct the file")
+        except (BadConfig, UnsupportedType, SchemaChanged, LogDiscontinuity) as error:
+            yield Finding("error", f'tables of "{settings.warehouse}"', error.message, error.hint or "")
+        else:
+            yield from _of_stopped(declared)
+            for name, refusal in declared.refused.items():
+                yield Finding("error", f'view "{name}"', refusal.message, refusal.hint or "correct the file")
+
+
+def _of_stopped(declared: Declared) -> Iterator[Finding]:
+    """Tables that are stopped, or will be by the next epoch; the others go on, so that a start is not refused."""
+    for name, stopped in declared.stopped.items():
+        problem = f"is stopped at position {stopped.position}, with the views that read it: {stopped.message}"
+        yield Finding("warning", f'table "{name}"', problem, stopped.hint or RESET)
+    for name, error in declared.changed.items():
+        yield Finding("warning", f'table "{name}"', f"{error.message}; a run stops it", error.hint or RESET)
+
+
+def _records(settings: Settings) -> list[ControlRecord]:
+    return read_control(settings.warehouse) if settings.warehouse.is_dir() else []
+
+
+def _held(settings: Settings, connection: Connection) -> frozenset[TableName]:
+    """The tables that a start does not ask the catalog for any more."""
+    try:
+        return read_mirrored(settings, connection, _records(settings)).held
+    except (UnknownTable, UnsupportedType):
+        return frozenset()  # check_source has a finding of it
+
+
+def _exists(connection: Connection, name: TableName) -> bool:
+    try:
+        read_tables(connection, [name])
+    except UnknownTable:
+        return False
+    return True
+
+
+def _check_names(settings: Settings, held: Collection[TableName]) -> Iterator[Finding]:
+    """Columns whose names a mirror cannot have."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        for name in (each for each in settings.source.tables if each not in held):
+            try:
+                table = read_tables(connection, [name], settings.source.columns)[name]
+                require_column_names(str(name), [column.name for column in table.columns])
+            except UnknownTable:
+                continue  # check_source has said so
+            except UnsupportedType as error:
+                subject = f'table "{name}"'
+                problem = error.message.removeprefix(f"{subject}: ")
+                yield Finding("error", subject, problem, error.hint or "rename the column")
+
+
+def fix(
+    settings: Settings,
+    on_fix: OnFix = lambda finding, failure: None,
+    judge_views: Callable[[], Iterable[Finding]] = tuple,
+) -> None:
+    """Run the SQL of the findings that have one; `on_fix` is given each.
+
+    `judge_views` says what is wrong with the views beside what their text alone shows; it is asked if all else is good.
+    Raises PreflightFailed, before anything is written, if a finding remains that this SQL does not fix.
+    """
+    found = _judge(settings, values=True)
+    blocking = [finding for finding in found if finding.blocking]
+    blocking = blocking or [finding for finding in judge_views() if finding.severity == "error"]
+    if blocking:
+        raise PreflightFailed(summary(blocking), hint=f"{remedies(blocking)}; nothing was written to the source")
+    fix_source(settings, found, on_fix)
+
+
+def require_known_tables(settings: Settings, declared: Declared) -> None:
+    """Raise what a start raises if the source or its tables are not those that the warehouse was made from.
+
+    Raises LogDiscontinuity, SchemaChanged, BadConfig.
+    """
+    known = known_takeover(_records(settings))
+    if known is not None:
+        require_same_source(known.detail["source"], declared.identity, settings.source.slot)
+        require_same_tables(known.detail["source"], declared.sources)
+
+
+def require_ready(settings: Settings) -> None:
+    """Raises PreflightFailed with every error that `check` finds; SlotChanged and LogDiscontinuity by their names."""
+    require_unbroken(settings.warehouse)
+    require_met(settings)
+
+
+def require_met(settings: Settings) -> None:
+    """The same, whatever was remembered of the log's history."""
+    errors = [finding for finding in _requirements(settings) if finding.severity == "error"]
+    if errors:
+        with suppress(NotRunning, SourceUnreachable):
+            if _records(settings):
+                require_slot(settings)  # the connector may have moved on by the next start, and nothing would be seen
+        raise PreflightFailed(
+            summary(errors), hint=f'{remedies(errors)} ("cdc-views check --fix" does what can be done)'
+        )

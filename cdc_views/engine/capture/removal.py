@@ -1,0 +1,81 @@
+"""Remove a capture: its connector with the stored offsets, its slot, its topics.
+
+Each part is removed whatever becomes of the others: a server that is away for good must not keep the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from cdc_views import faults
+from cdc_views.config import Settings
+from cdc_views.engine.capture.captures import Capture
+from cdc_views.errors import CdcViewsError
+from cdc_views.log.connect import Connect
+from cdc_views.log.topics import admin_client, delete_named_topics, topics_of
+from cdc_views.source.connection import connect
+from cdc_views.source.slot import drop_slot, read_slot
+
+# A walsender whose client was killed notices at its next write.
+LET_GO_S: Final = 90.0
+
+
+@dataclass
+class Removal:
+    """What was removed, and what could not be, with the reason; each is told as it happens."""
+
+    tell: Callable[[str], None]
+    left: list[str] = field(default_factory=list)
+
+    def removed(self, what: str) -> None:
+        """Note that something is gone."""
+        self.tell(f"removed {what}")
+
+    @contextmanager
+    def trying(self, what: str) -> Iterator[None]:
+        """Around the removal of something: an error of ours leaves it there."""
+        try:
+            yield
+        except CdcViewsError as error:
+            self.left.append(what)
+            self.tell(f"left {what}: {type(error).__name__}: {error.message}")
+
+
+def remove_capture(base: Settings, capture: Capture, removal: Removal) -> None:
+    """Remove what there is of a capture; what cannot be removed is in `removal.left`."""
+    _remove_connector(base, capture, removal)
+    faults.point("removal.after_connector")
+    _remove_slot(base, capture, removal)
+    faults.point("removal.after_slot")
+    _remove_topics(base, capture, removal)
+    faults.point("removal.after_topics")
+
+
+def _remove_connector(base: Settings, capture: Capture, removal: Removal) -> None:
+    what = f'connector "{capture.connector}" and its stored offsets'
+    with removal.trying(what):
+        worker = Connect(base.log.connect_url)
+        if worker.exists(capture.connector):
+            worker.delete_connector(capture.connector)
+            removal.removed(what)
+
+
+def _remove_slot(base: Settings, capture: Capture, removal: Removal) -> None:
+    what = f'replication slot "{capture.slot}"'
+    with removal.trying(what), connect(base.source.dsn.get_secret_value()) as connection:
+        if read_slot(connection, capture.slot) is not None:
+            drop_slot(connection, capture.slot, limit_s=LET_GO_S)
+            removal.removed(what)
+
+
+def _remove_topics(base: Settings, capture: Capture, removal: Removal) -> None:
+    settings = capture.log(base)
+    with removal.trying(f'topics "{capture.topic_prefix}.*"'):
+        names = topics_of(settings, capture.table_names)
+        if names:
+            delete_named_topics(admin_client(settings), names)
+        for name in names:
+            removal.removed(f'topic "{name}"')

@@ -1,0 +1,1 @@
+"""What an epoch takes in: the deltas of the tables, bulk reads through Spark, and the quarantine."""

@@ -1,0 +1,1 @@
+"""The engine as a process: start, loop, requests, lock and restart."""

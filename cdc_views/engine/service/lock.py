@@ -1,0 +1,166 @@
+"""One engine per warehouse and machine, held by the operating system for as long as it lives.
+
+Two locks, since the engine is two processes: a flock by Python, and a FileLock by the driver's JVM,
+which can outlive a killed Python with a MERGE in flight. A lock ends with its process, however that
+ends; what the files say is for people only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cdc_views.engine.spark.gateway import GONE
+from cdc_views.errors import WarehouseLocked
+from cdc_views.store.storage.disk import touching
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FOLDER: Final = ".lock"
+_POLL_S: Final = 0.1
+
+
+class WarehouseLock:
+    """`acquire` before anything is looked at, `hold_in_jvm` before Spark is given work."""
+
+    def __init__(self, root: Path, timeout_s: float) -> None:
+        self._root = root
+        self._engine_file = root / _FOLDER / "engine"
+        self._driver_file = root / _FOLDER / "driver"
+        self._timeout_s = timeout_s
+        self._descriptor: int | None = None
+        self._channel: Any = None
+
+    def acquire(self) -> None:
+        """Take Python's lock, and wait until no JVM of an earlier engine holds the other one.
+
+        Raises WarehouseLocked after the timeout, WarehouseUnusable.
+        """
+        with touching(self._root):
+            self._acquire(time.monotonic() + self._timeout_s)
+
+    def _acquire(self, deadline: float) -> None:
+        self._engine_file.parent.mkdir(parents=True, exist_ok=True)
+        # Python opens files close-on-exec, so neither the JVM nor another child inherits the lock.
+        descriptor = os.open(self._engine_file, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._wait(deadline, self._engine_file, lambda: _flocked(descriptor))
+            self._wait(deadline, self._driver_file, lambda: _free(self._driver_file))
+            _write_pid(descriptor, os.getpid())
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+
+    def hold_in_jvm(self, spark: SparkSession) -> None:
+        """Take the second lock in the session's JVM. Raises WarehouseLocked."""
+        java: Any = spark._jvm
+        pid = int(java.java.lang.ProcessHandle.current().pid())
+        channel = java.java.io.RandomAccessFile(str(self._driver_file), "rw").getChannel()
+        if channel.tryLock() is None:
+            holder = _holder(self._driver_file)
+            channel.close()
+            raise self._locked(holder)
+        self._driver_file.write_text(f"{pid}\n")
+        self._channel = channel
+
+    def release(self) -> None:
+        """Give both locks back; the end of the processes does so too."""
+        channel, self._channel = self._channel, None
+        descriptor, self._descriptor = self._descriptor, None
+        if channel is not None:
+            with suppress(*GONE):  # with its JVM
+                channel.close()
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _wait(self, deadline: float, file: Path, free: Any) -> None:
+        while not free():
+            if time.monotonic() >= deadline:
+                raise self._locked(_holder(file))
+            time.sleep(_POLL_S)
+
+    def _locked(self, holder: str) -> WarehouseLocked:
+        return _locked(self._root, holder)
+
+
+def holder(root: Path) -> int | None:
+    """The pid of the engine that holds the warehouse; None if none does. Raises WarehouseUnusable."""
+    with touching(root):
+        return _holding_pid(root / _FOLDER / "engine")
+
+
+def _holding_pid(file: Path) -> int | None:
+    if not file.exists():
+        return None
+    with file.open("rb") as probe:
+        try:
+            fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(file.read_text().strip() or 0) or None
+    return None
+
+
+@contextmanager
+def only_reset(root: Path) -> Iterator[None]:
+    """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked, WarehouseUnusable."""
+    file = root / _FOLDER / "reset"
+    with touching(root):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _flocked(descriptor):
+            raise WarehouseLocked(
+                f'warehouse "{root}" is being reset by process {_holder(file)}', hint="wait until it has ended"
+            )
+        _write_pid(descriptor, os.getpid())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def require_no_engine(root: Path) -> None:
+    """Raise WarehouseLocked while an engine holds the warehouse."""
+    if (pid := holder(root)) is not None:
+        raise _locked(root, str(pid))
+
+
+def _locked(root: Path, holder: str) -> WarehouseLocked:
+    return WarehouseLocked(
+        f'warehouse "{root}" is locked by process {holder}',
+        hint="an engine runs on it; stop that one first, or wait until it has ended",
+    )
+
+
+def _flocked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _free(file: Path) -> bool:
+    # Java's FileLock is a POSIX record lock, which lockf meets; it is given back at once.
+    with file.open("a+b") as probe:
+        try:
+            fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            return False
+        fcntl.lockf(probe, fcntl.LOCK_UN)
+    return True
+
+
+def _write_pid(descriptor: int, pid: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{pid}\n".encode(), 0)
+
+
+def _holder(file: Path) -> str:
+    return file.read_text().strip() or "unknown"

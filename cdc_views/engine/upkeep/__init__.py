@@ -1,0 +1,1 @@
+"""Upkeep of the warehouse between two epochs."""

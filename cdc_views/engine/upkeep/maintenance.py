@@ -1,0 +1,181 @@
+"""Upkeep in the writer's own slots, between two epochs, within a part of the engine's time.
+
+Steps are small, but not to be cut off: one may take longer than there is time for, which the next slots make good.
+What is done, and what it keeps: docs/upkeep.md.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from cdc_views.config import UpkeepSettings
+from cdc_views.engine.epoch.tables import REBUILT, Tables
+from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
+from cdc_views.metrics import UpkeepStep
+from cdc_views.store.control.control_log import ControlLog
+from cdc_views.store.control.retention import Needed, needed
+from cdc_views.store.delta_log.entries import LOG_FOLDER
+from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.storage.disk import touching
+from cdc_views.store.upkeep.control_upkeep import ControlUpkeep
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
+from cdc_views.store.upkeep.vacuum import remove_tables
+
+# What is not used of an idle time is not saved up for a busy one.
+_MOST_SAVED_S: Final = 1.0
+# Of upkeep that is behind by so many times what makes it due a step is done in every slot, whatever time it takes: no
+# table grows without end because its epochs follow each other too fast.
+_BEHIND: Final = 4
+_LEFTOVERS_EVERY_S: Final = 600
+_HOUR_S: Final = 3600
+_FROM_EPOCH: Final = "epoch:"
+
+
+class Maintenance:
+    """The upkeep of all tables of an engine, and of its control log."""
+
+    def __init__(self, root: Path, tables: Tables, control: ControlLog, settings: UpkeepSettings) -> None:
+        self._root = root
+        self._tables = tables
+        self._control = control
+        self._settings = settings
+        self._of_tables: dict[str, TableUpkeep] = {}
+        self._of_control = ControlUpkeep(root, control, settings)
+        self._next = 0
+        self._saved_s = _MOST_SAVED_S
+        self._last_slot = time.monotonic()
+        self._looked_for_leftovers = -math.inf
+
+    def slot(self) -> None:
+        """Do what is due as long as the engine's time allows, else one thing that is far behind.
+
+        Raises Fenced, DiskFull.
+        """
+        with self._control.writing(), touching(self._root), self._tables.upkeep_done.slot():
+            self._slot()
+
+    def run(self) -> None:
+        """Do all that is due, however long it takes. Raises Fenced, DiskFull."""
+        with self._control.writing(), touching(self._root), self._tables.upkeep_done.slot():
+            for step in self._steps():
+                self._tables.upkeep_done.did(step)
+
+    def _slot(self) -> None:
+        now = time.monotonic()
+        self._saved_s = min(self._saved_s + self._settings.share * (now - self._last_slot), _MOST_SAVED_S)
+        self._last_slot = now
+        if not self._settings.share:
+            return
+        for step in self._steps(1 if self._saved_s > 0 else _BEHIND):
+            self._tables.upkeep_done.did(step)
+            self._saved_s = max(self._saved_s - (time.monotonic() - now), -_MOST_SAVED_S)
+            now = time.monotonic()
+            if self._saved_s <= 0:
+                break
+
+    def _steps(self, times: int = 1) -> Iterator[UpkeepStep]:
+        """The kind of each step that is due so many times over, after it was done.
+
+        A table left out is the first one next time.
+        """
+        if self._tables.published is None or self._tables.standing_in:
+            return
+        names = sorted(self._tables.specs)
+        for name in names[self._next % len(names) :] + names[: self._next % len(names)]:
+            yield from self._steps_of(name, times)
+            self._next += 1
+        yield from self._steps_of_control(times)
+        if times == 1 and time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
+            self._remove_leftovers()
+            self._looked_for_leftovers = time.monotonic()
+            yield "leftovers"
+
+    def _steps_of(self, name: str, times: int) -> Iterator[UpkeepStep]:
+        table = self._upkeep_of(name)
+        if not table.is_known(self._tables.version(name)):
+            return  # somebody else's version: the next commit says so
+        while files := table.files_due(times):
+            self._tables.stand_at({name: table.compact(files, self._stamp())})
+            yield "compaction"
+        if table.is_checkpoint_due(times):
+            table.checkpoint()
+            yield "checkpoint"
+        if table.is_sweep_due(times):
+            oldest = self._needed().oldest.get(table.spec.path, 0)
+            table.sweep(oldest, self._as_writer_at())
+            yield "sweep"
+
+    def _steps_of_control(self, times: int) -> Iterator[UpkeepStep]:
+        if self._of_control.is_compaction_due(times):
+            self._of_control.compact(self._needed())
+            yield "compaction"
+        if self._of_control.is_checkpoint_due(times):
+            self._of_control.checkpoint()
+            yield "checkpoint"
+        if self._of_control.is_sweep_due(times):
+            self._of_control.sweep(self._as_writer_at())
+            yield "sweep"
+
+    def _upkeep_of(self, name: str) -> TableUpkeep:
+        spec = self._tables.specs[name]
+        if name not in self._of_tables or self._of_tables[name].spec != spec:
+            self._of_tables[name] = TableUpkeep(self._root, spec, self._settings)
+        return self._of_tables[name]
+
+    def _stamp(self) -> Stamp:
+        """Of upkeep: of the last epoch, and of an attempt that the control log has."""
+        assert self._tables.published is not None
+        return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
+
+    def _needed(self) -> Needed:
+        rebuilds = unfinished_rebuilds(self._root)
+        origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
+        return needed(
+            self._control.records,
+            self._control.clock.now(),
+            self._settings,
+            rebuilding_since=min(rebuilds.values(), default=None),
+            rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
+        )
+
+    def _as_writer_at(self) -> float:
+        """A time at which this is the writer. Raises Fenced.
+
+        Whatever a later engine writes is younger, however long this process is stopped before it removes a file.
+        """
+        now = time.time()
+        self._control.require_writer()
+        return now
+
+    def _remove_leftovers(self) -> None:
+        """Remove tables that nobody reads: replaced long ago, of views that are gone, of rebuilds that were left."""
+        now = self._as_writer_at()
+        forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
+        rebuilds = tuple(f"{REBUILT}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
+        used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
+        found = [*self._root.glob("mirrors/*/*/*"), *self._root.glob("views/*/*")]
+        paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]
+        # Earlier versions wrote a name with a slash as it is: such a mirror is below what looks like a table.
+        above = {str(folder) for path in used for folder in PurePosixPath(path).parents}
+        left = [path for path in paths if path not in used | above and not path.endswith(rebuilds)]
+        remove_tables(self._root, left, self._control.require_writer)
+
+    def _is_old(self, table: Path, now: float) -> bool:
+        """Whether nothing was written to a table for so long that nobody is about to publish it."""
+        written = max(_written(table), _written(table / LOG_FOLDER))
+        return now - written >= self._settings.keep_tables_hours * _HOUR_S
+
+
+def _written(folder: Path) -> float:
+    """When something was last put into a folder; never, if it is not there, or was removed just now."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return -math.inf
+    # A copy has the time of its original for when it was modified, not for when it was made.
+    return max(status.st_mtime, status.st_ctime)

@@ -1,0 +1,1 @@
+"""Step 5: the views, from their declaration to their commit."""

@@ -1,0 +1,102 @@
+"""Versions of tables as temporary views of one session: each made once, however many queries read it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_views import metrics
+from cdc_views.engine.views.strategies.full import HASH, NUMBER
+from cdc_views.metrics import Work
+from cdc_views.store.warehouse import Warehouse
+
+_Version = tuple[str, int]  # path and version
+
+VIEW_FOLDER: Final = "views/"  # the folder of the views' tables
+
+
+def is_hidden(path: str, column: str) -> bool:
+    """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN see a view's own columns only."""
+    return path.startswith(VIEW_FOLDER) and column in (HASH, NUMBER)
+
+
+@dataclass
+class _Relation:
+    name: str
+    work: Work
+    readers: int = 0
+
+
+class Relations:
+    """What queries read. May be used from several threads, but for `forget`."""
+
+    def __init__(self, spark: SparkSession, warehouse: Warehouse) -> None:
+        self.session = spark.newSession()
+        self._warehouse = warehouse
+        self._made: dict[_Version, _Relation] = {}
+        self._locks: defaultdict[_Version, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+        self._last_name = 0
+
+    @contextmanager
+    def reading(self, versions: Mapping[str, _Version]) -> Iterator[dict[str, str]]:
+        """The temporary view of each of these versions of tables, by the same names, for the time of the block.
+
+        A large one is let go with its last reader. The work of reading one counts for every reader, as if there
+        were no other: what a view costs does not depend on its neighbours.
+        """
+        begun: list[_Version] = []
+        try:
+            names = {}
+            for source, version in versions.items():
+                names[source] = self._begin(version)
+                begun.append(version)
+            yield names
+        finally:
+            for version in begun:
+                self._end(version)
+
+    def forget(self) -> None:
+        """Let go of everything; nobody may be reading."""
+        for relation in self._made.values():
+            self.session.catalog.dropTempView(relation.name)
+        self._made.clear()
+        self._locks.clear()
+
+    def _begin(self, version: _Version) -> str:
+        with self._lock_of(version):
+            if version not in self._made:
+                with metrics.counting(Work()) as work:
+                    frame = self._warehouse.frame(*version, self.session)
+                self._made[version] = _Relation(self._named(frame, version[0]), work)
+            relation = self._made[version]
+            relation.readers += 1
+        metrics.count(rows_read=relation.work.rows_read, files_read=relation.work.files_read)
+        return relation.name
+
+    def _end(self, version: _Version) -> None:
+        with self._lock_of(version):
+            relation = self._made[version]
+            relation.readers -= 1
+            # What Spark reads itself is a plan and no rows; then the driver has read none.
+            if not relation.readers and relation.work.rows_read > self._warehouse.task_rows:
+                self.session.catalog.dropTempView(relation.name)
+                del self._made[version]
+
+    def _named(self, frame: DataFrame, path: str) -> str:
+        with self._lock:
+            self._last_name += 1
+            name = f"_cv_input_{self._last_name}"
+        frame = frame.drop(*(column for column in frame.columns if is_hidden(path, column)))
+        frame.createOrReplaceTempView(name)
+        return name
+
+    def _lock_of(self, version: _Version) -> threading.Lock:
+        with self._lock:
+            return self._locks[version]

@@ -1,0 +1,68 @@
+"""Retention: which epochs can still be read, and which versions of which tables those need.
+
+An epoch's time begins when its successor is published: until then it is what readers see. A rebuild under way needs
+the epochs from its beginning on, and the one that it began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from cdc_views.config import UpkeepSettings
+from cdc_views.store.control.records import PUBLISHING, ControlRecord
+
+REPLACED = "replaced"  # in the detail of a swap: the tables that were published until then
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What is still read. `oldest` has the oldest needed version by the path of a table; a path that is not there is
+    of a table that nobody needs. `first` is the first record of the control log that must stay.
+    """
+
+    oldest: Mapping[str, int]
+    first: int
+
+
+def needed(
+    records: Sequence[ControlRecord],
+    now: datetime,
+    settings: UpkeepSettings,
+    rebuilding_since: datetime | None = None,
+    rebuilt_from: Collection[int] = (),
+) -> Needed:
+    """What the retained epochs, open intents and rollbacks need."""
+    published = [record for record in records if record.kind in PUBLISHING]
+    last = published[-1].seq if published else 0
+    since = now - timedelta(hours=settings.keep_hours)
+    since = since if rebuilding_since is None else min(since, rebuilding_since)
+    retained = [
+        *published[-settings.keep_epochs :],
+        *(record for record, successor in pairwise(published) if _at(successor) > since),
+        *(record for record in published if record.epoch in rebuilt_from),
+        *(record for record in records if record.seq > last),
+    ]
+    oldest: dict[str, int] = {}
+    for path, version in (place for record in retained for place in _places(record)):
+        oldest[path] = min(oldest.get(path, version), version)
+    replacing = [record for record in published if _can_be_rolled_back(record, now, settings)]
+    for table in (table for record in replacing for table in record.detail[REPLACED].values()):
+        oldest[table["path"]] = min(oldest.get(table["path"], table["version"]), table["version"])
+    first = min((record.seq for record in (*retained, *replacing, *records[-settings.keep_records :])), default=1)
+    return Needed(oldest, first)
+
+
+def _can_be_rolled_back(record: ControlRecord, now: datetime, settings: UpkeepSettings) -> bool:
+    return REPLACED in record.detail and _at(record) > now - timedelta(hours=settings.keep_tables_hours)
+
+
+def _places(record: ControlRecord) -> Iterator[tuple[str, int]]:
+    return ((table.path, table.version) for table in record.tables.values())
+
+
+def _at(record: ControlRecord) -> datetime:
+    assert record.published_at is not None
+    return record.published_at
