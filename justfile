@@ -2,9 +2,9 @@
 default:
     @just --list
 
-# What CI runs
-ci:
-    ./scripts/test
+# What CI runs; `just ci --durations` also prints the slowest tests
+ci *options:
+    ./scripts/test {{options}}
 
 # Tests that need neither a JVM nor services
 unit:
@@ -30,7 +30,7 @@ lock:
 rebuild-kills:
     CDC_VIEWS_REBUILD_KILLS=all ./scripts/test tests/stack/test_rebuild.py
 
-# The conformance suite of the Delta tables with 200 random histories instead of 20
+# The conformance suite of the Delta tables with 200 random histories instead of 6
 conformance:
     CDC_VIEWS_CONFORMANCE_SEEDS=200 CDC_VIEWS_CONFORMANCE_SPARK=8 ./scripts/test tests/spark/test_conformance.py
 
@@ -42,11 +42,9 @@ two-writers:
 crash-pairs:
     CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
 
-# What takes too long for each change: 2,000 random histories of views, every stop with a reset, 100 histories with DDL
+# What takes too long for each change: the tests marked nightly, and larger samples of the sweeps; prints its time
 nightly:
-    CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/spark/test_random_histories.py
-    CDC_VIEWS_RESET_STOPS=all ./scripts/test tests/stack/test_reset.py
-    CDC_VIEWS_DDL_HISTORIES=100 ./scripts/test tests/stack/test_random_ddl.py
+    ./scripts/nightly
 
 # A Debezium of before 3.7 beside ours, to see that a test can fail which it has to fail
 old-debezium:

@@ -12,6 +12,8 @@ import pytest
 
 VARIABLE: Final = "CDC_VIEWS_CRASH_PAIRS"
 """`all`, or the seed that the names of a run's tests begin with, for the same pairs again."""
+SAMPLE: Final = "CDC_VIEWS_CRASH_PAIRS_SAMPLE"
+"""How many pairs a module takes; `just nightly` sets it."""
 
 _RECOVERED: Final = "recovery.after_intent"
 _TAKEN_BACK: Final = "abandon.after_first_restore"
@@ -23,8 +25,8 @@ HALF_DONE: Final = "epoch.before_publish"
 
 
 def pairs(points: Sequence[str], some: int) -> pytest.MarkDecorator:
-    """Parametrize a test with `first` and `second`: so many pairs at random, or all."""
-    wanted = os.environ.get(VARIABLE, "")
+    """Parametrize a test with `first` and `second`: `some` pairs at random, or what the environment asks for."""
+    wanted, some = os.environ.get(VARIABLE, ""), int(os.environ.get(SAMPLE, some))
     # After that first one the log in memory has nothing newer than eight days, so no recovery repeats a cut of it.
     everything = [pair for pair in product(sorted(points), repeat=2) if pair != (_TAKEN_BACK, _RECOVERED)]
     seed = int(wanted) if wanted.isdigit() else random.randrange(1_000_000)

@@ -1,8 +1,8 @@
-"""A fresh database for each test, on the stack's Postgres."""
+"""A fresh database for each test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,6 @@ from psycopg import sql
 
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.slot import drop_slot
-from cdc_views.stack.local import LocalStack
 from cdc_views.stack.postgres import Postgres
 from tests.fix_ports import free_port
 from tests.waiting import wait_for
@@ -75,16 +74,18 @@ def database_dsn(stack_dsn: str, name: str) -> str:
 
 
 @contextmanager
-def new_database(stack: LocalStack, template: str = "template1") -> Iterator[Database]:
+def new_database(
+    server_dsn: str, template: str = "template1", settings: Mapping[str, str] = HOSTILE
+) -> Iterator[Database]:
     """An empty database, or a copy of another one, with hostile settings; its slots and itself are gone afterwards."""
     name = f"t_{uuid4().hex[:12]}"
-    with connect(stack.addresses.dsn) as server:
+    with connect(server_dsn) as server:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         server.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
-        for setting, value in HOSTILE.items():
+        for setting, value in settings.items():
             server.execute(sql.SQL(f"ALTER DATABASE {name} SET {setting} = {value}"))
-    yield Database(name, database_dsn(stack.addresses.dsn, name))
-    with connect(stack.addresses.dsn) as server:
+    yield Database(name, database_dsn(server_dsn, name))
+    with connect(server_dsn) as server:
         slots = server.execute("SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)).fetchall()
         for (slot,) in slots:
             drop_slot(server, slot)
@@ -108,9 +109,9 @@ def server_setting(database: Database, name: str, value: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def database(stack: LocalStack) -> Iterator[Database]:
+def database(postgres: Postgres) -> Iterator[Database]:
     """An empty database of the test's own."""
-    with new_database(stack) as database:
+    with new_database(postgres.dsn) as database:
         yield database
 
 
@@ -133,14 +134,8 @@ def not_logical(enterable_folder: Path) -> Iterator[str]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def postgres_alone(enterable_folder: Path) -> Iterator[Connection]:
-    """A connection to a Postgres without Kafka and Connect, for tests that only ask it for answers."""
-    port = free_port()
-    state = enterable_folder / f"postgres-{port}"
-    state.mkdir()
-    server = Postgres(state, port, durable=False)
-    server.start()
-    with connect(server.dsn) as connection:
+@pytest.fixture(scope="module")
+def answering(postgres: Postgres) -> Iterator[Connection]:
+    """A connection for tests that only ask Postgres for answers, in an empty database without hostile settings."""
+    with new_database(postgres.dsn, settings={}) as database, connect(database.dsn) as connection:
         yield connection
-    server.stop()

@@ -1,4 +1,9 @@
-"""A project folder on the session's stack, the command line in processes of its own, and what they leave behind."""
+"""A project folder on the session's stack, the command line in this process or in its own, and what it leaves behind.
+
+A command in its own process starts a JVM, which takes 10 to 19 s of processor time. So a test whose subject is the
+outcome of a command calls `Project.here`; `Project.run` and `Project.start` are for tests of processes: signals, kills,
+two commands at the same time.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,12 +23,21 @@ import psutil
 import pytest
 import requests
 import yaml
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
+from cdc_views.cli.main import INTERRUPTED, main
 from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, load_settings
-from cdc_views.engine.capture.readiness import fix
+from cdc_views.engine.capture.captures import current_settings
+from cdc_views.engine.capture.readiness import fix, require_ready
+from cdc_views.engine.capture.start import resume_capture
+from cdc_views.engine.service.engine import Engine
+from cdc_views.engine.service.target import current_target
+from cdc_views.engine.spark.session import lending
 from cdc_views.log.topics import admin_client
 from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
+from cdc_views.testing.crash import crash_at
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
@@ -60,12 +74,18 @@ class World:
 
 @dataclass
 class Project:
-    """A project folder; its commands run in processes that carry a mark in their environment."""
+    """A project folder; processes of its commands carry a mark in their environment."""
 
     folder: Path
     database: Database
     capture: Capture
+    spark: SparkSession
     mark: str = field(default_factory=lambda: uuid4().hex)
+
+    def __post_init__(self) -> None:
+        self.spark = self.spark.newSession()  # the session's temporary views and settings are not shared
+        for name, value in INTERPRETED.items():
+            self.spark.conf.set(name, value)
 
     @property
     def warehouse(self) -> Path:
@@ -108,6 +128,38 @@ class Project:
             finally:
                 process.kill()
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def here(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run `cdc-views` in the project to its end, in this process and on the session's Spark.
+
+        An injected fault passes through, for `crash_at`.
+        """
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            with lending(self.spark):
+                runner = CliRunner(env={"PROJECT_DSN": self.dsn, **environment})
+                done = runner.invoke(main, ["-C", str(self.folder), *arguments], catch_exceptions=False)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        if done.exit_code == INTERRUPTED:
+            raise KeyboardInterrupt  # of the tests, for the command got it in their place
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    def catch_up(self) -> None:
+        """Run `cdc-views run --until-caught-up` in this process."""
+        done = self.here("run", "--until-caught-up")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    @contextlib.contextmanager
+    def engine(self) -> Iterator[Callable[[], None]]:
+        """An engine that goes on in this process; calling what this gives lets it publish all that is committed."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PROJECT_DSN", self.dsn)
+            settings = current_settings(load_settings(self.folder))
+        require_ready(settings)
+        resume_capture(settings)
+        with Engine(settings, self.spark) as engine:
+            yield lambda: engine.run(until=current_target(settings))
 
     def processes(self) -> frozenset[int]:
         """Processes that a command of this project has started, the drivers' JVMs among them."""
@@ -178,25 +230,38 @@ def assert_refused(project: Project, error: str, status: int, hint: str, *argume
     """The command ends with this error, hint and status, and the world is as it was; returns stderr."""
     wait_for(lambda: not project.processes(), 60)  # an earlier command's JVM may still be ending
     before = project.world()
-    done = project.run(*arguments, **environment)
+    done = project.here(*arguments, **environment)
     assert done.returncode == status, done.stderr
     shown = done.stderr.splitlines()
     assert any(line.startswith(f"{error}: ") for line in shown), done.stderr
     assert shown[-1].startswith("hint: "), done.stderr
     assert hint in shown[-1], done.stderr
     assert "Traceback" not in done.stderr
-    wait_for(lambda: not project.processes(), 60)
     assert dataclasses.asdict(project.world()) == dataclasses.asdict(before)
     return done.stderr
 
 
+def end_at(project: Project, point: str, deed: str, *arguments: str) -> None:
+    """Let the command end at a fault point: by a `kill` of its own process, or by a `raise` in this one.
+
+    Both leave the same files. A kill also leaves a JVM that ends by itself, and takes a process with a JVM.
+    """
+    if deed == "raise":
+        with crash_at(point):
+            project.here(*arguments)
+        return
+    killed = project.run(*arguments, CDC_VIEWS_FAULT=f"{point}:kill")
+    assert killed.returncode == -signal.SIGKILL, (point, killed.stderr)
+    wait_for(lambda: not project.processes(), 60)
+
+
 @contextlib.contextmanager
-def projects(folder: Path, database: Database, capture: Capture) -> Iterator[Project]:
+def projects(folder: Path, database: Database, capture: Capture, spark: SparkSession) -> Iterator[Project]:
     """Make a project that mirrors `accounts` and keeps `balances`; nothing of it runs, and Postgres is prepared.
 
     What its commands started is killed afterwards.
     """
-    made = Project(folder, database, capture)
+    made = Project(folder, database, capture, spark)
     made.configure()
     made.view(BALANCES)
     yield made
@@ -207,8 +272,8 @@ def projects(folder: Path, database: Database, capture: Capture) -> Iterator[Pro
 
 
 @pytest.fixture
-def project(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
+def project(tmp_path: Path, database: Database, capture: CaptureOf, spark: SparkSession) -> Iterator[Project]:
     """A project on the stack's own worker."""
     database.execute(*ACCOUNTS)
-    with projects(tmp_path, database, capture("public.accounts")) as made:
+    with projects(tmp_path, database, capture("public.accounts"), spark) as made:
         yield made

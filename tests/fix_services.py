@@ -1,4 +1,4 @@
-"""One native stack for all tests of a run."""
+"""One native stack for all tests of a run, or Postgres alone where no test of the run needs more."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.ports import free_port
+from cdc_views.stack.postgres import Postgres
 
 AT_LEAST_ONCE: Mapping[str, str | int] = {
     "exactly.once.source.support": "disabled", "offset.flush.interval.ms": 500,
@@ -35,6 +36,21 @@ def stack(enterable_folder: Path) -> Iterator[LocalStack]:
     stack = LocalStack(enterable_folder / "stack", durable=False, short_lived=True)
     with stack:
         yield stack
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest, enterable_folder: Path) -> Iterator[Postgres]:
+    """The stack's Postgres if a selected test needs the stack, else a server that starts in 2 s, without a JVM."""
+    if any("stack" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        stack: LocalStack = request.getfixturevalue("stack")
+        yield stack.postgres
+        return
+    state = enterable_folder / "postgres-alone"
+    state.mkdir()
+    server = Postgres(state, free_port(exclude=()), durable=False)
+    server.start()
+    yield server
+    server.stop()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("without_fsync")
 PARTS = ("takeover", "epoch", "index", "mirrors", "recovery", "abandon", "upkeep")
 REACHED = sorted(point for point in POINTS if point.split(".")[0] in PARTS)
 EPOCHS = 40  # within so many all upkeep is due
-SOME = 16
+SOME = 8
 
 
 class Crashing:

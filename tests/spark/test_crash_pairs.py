@@ -17,7 +17,7 @@ from tests.spark.test_engine_recovery import EIGHT_DAYS_S, TABLES, TOTAL, Bank
 
 PARTS = ("takeover", "epoch", "mirrors", "views", "recovery", "abandon")
 REACHED = sorted(point for point in POINTS if point.split(".")[0] in PARTS)
-SOME = 12
+SOME = 6
 
 
 @pytest.fixture(scope="module")

@@ -40,11 +40,11 @@ def ask_spark(spark: SparkSession, expressions: Sequence[str]) -> list[Any]:
     return [plain(value) for value in spark.sql(f"SELECT {columns}").collect()[0]]
 
 
-def test_cases_differ_and_each_engine_can_answer_as_the_other(spark: SparkSession, postgres_alone: Connection) -> None:
-    postgres = ask_postgres(postgres_alone, [case.postgres for case in CASES])
+def test_cases_differ_and_each_engine_can_answer_as_the_other(spark: SparkSession, answering: Connection) -> None:
+    postgres = ask_postgres(answering, [case.postgres for case in CASES])
     naive = ask_spark(spark, [case.spark for case in CASES])
     in_spark = ask_spark(spark, [case.in_spark or "NULL" for case in CASES])
-    in_postgres = ask_postgres(postgres_alone, [case.in_postgres or "NULL" for case in CASES])
+    in_postgres = ask_postgres(answering, [case.in_postgres or "NULL" for case in CASES])
     wrong = [
         (case.postgres, there, here, rewritten_here, rewritten_there)
         for case, there, here, rewritten_here, rewritten_there in zip(
@@ -57,8 +57,8 @@ def test_cases_differ_and_each_engine_can_answer_as_the_other(spark: SparkSessio
     assert wrong == []
 
 
-def test_expressions_that_mean_the_same_answer_the_same(spark: SparkSession, postgres_alone: Connection) -> None:
-    here, there = ask_spark(spark, SAME), ask_postgres(postgres_alone, SAME)
+def test_expressions_that_mean_the_same_answer_the_same(spark: SparkSession, answering: Connection) -> None:
+    here, there = ask_spark(spark, SAME), ask_postgres(answering, SAME)
     assert [each for each in zip(SAME, here, there, strict=True) if each[1] != each[2]] == []
 
 

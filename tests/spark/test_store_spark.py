@@ -14,8 +14,9 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.config import EngineSettings
 from cdc_views.engine.service.lock import WarehouseLock
-from cdc_views.engine.spark.session import driver_pid
+from cdc_views.engine.spark.session import driver_beside, driver_pid, lending, session_for
 from cdc_views.errors import DiskFull, WarehouseLocked
 from cdc_views.store.commits.through_spark import translated
 from tests.waiting import wait_for
@@ -70,6 +71,16 @@ def test_start_session_is_utc_and_ansi(spark: SparkSession) -> None:
         "2026-01-01 00:00:00",
         "true",
     )
+
+
+def test_session_that_is_lent_is_given_to_whoever_starts_one_and_goes_on(spark: SparkSession) -> None:
+    lent = spark.newSession()
+    with lending(lent):
+        with session_for(EngineSettings(), []) as given:
+            assert given is lent
+        with driver_beside(EngineSettings(), [], lambda session: None) as driver:
+            assert driver.session() is lent
+    assert lent.range(3).count() == 3
 
 
 def test_start_session_leaves_the_interrupt_handler(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -40,7 +41,7 @@ def put(project: Project, key: bytes, value: bytes) -> LogOffset:
 
 def quarantined(project: Project) -> list[tuple[str, int, int, str]]:
     """Topic, partition, offset and state, as the command prints them."""
-    done = project.run("quarantine", "list", "--json")
+    done = project.here("quarantine", "list", "--json")
     assert done.returncode == 0, done.stderr
     assert SECRET not in done.stdout
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -65,7 +66,7 @@ def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(pr
     raw = f'{{"op":"u","{SECRET}"'.encode() + b" " * LARGE
     first = put(project, b'{"id":1}', raw)
     project.database.execute("UPDATE accounts SET balance = balance + 1 WHERE id IN (1, 3)")
-    stopped = project.run("run", "--until-caught-up")
+    stopped = project.here("run", "--until-caught-up")
     assert stopped.returncode == 1, stopped.stderr
     assert f"BadEvent: {first}: " in stopped.stderr
     assert SECRET not in stopped.stderr
@@ -74,7 +75,7 @@ def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(pr
     [entry] = listed(project.warehouse)
     assert (entry.record.key(), entry.record.value()) == (b'{"id":1}', raw)
 
-    discarded = project.run("quarantine", "discard", *words(first))
+    discarded = project.here("quarantine", "discard", *words(first))
     assert discarded.returncode == 0, discarded.stderr
     with project.start(*PARK, "run") as engine:
         try:
@@ -83,10 +84,10 @@ def test_bad_record_stops_the_engine_then_is_discarded_and_the_next_is_parked(pr
             second = put(project, b'{"id":2}', b"null")
             project.database.execute("UPDATE accounts SET balance = balance + 7 WHERE id IN (2, 3)")
             wait_for(lambda: has_parked(project, second), LIMIT_S)
-            retried = project.run("quarantine", "retry", *words(second))
+            retried = project.here("quarantine", "retry", *words(second))
             assert retried.returncode == 0, retried.stderr
             assert "1 keys are still parked" in retried.stderr
-            discarded = project.run("quarantine", "discard", *words(second))
+            discarded = project.here("quarantine", "discard", *words(second))
             assert discarded.returncode == 0, discarded.stderr
             assert "0 keys are still parked" in discarded.stderr
             assert engine.poll() is None
@@ -102,7 +103,7 @@ def has_parked(project: Project, bad: LogOffset) -> bool:
     """Whether the bad event of key 2 and the update after it are parked, and all else is applied."""
     if [(each.place, each.state) for each in listed(project.warehouse)][:1] != [(bad, "bad")]:
         return False
-    shown = {row["table"]: row for row in map(json.loads, project.run("status", "--json").stdout.splitlines())}
+    shown = {row["table"]: row for row in map(json.loads, project.here("status", "--json").stdout.splitlines())}
     assert shown.keys() == {"public.accounts", "balances"}
     wanted = {row[0]: row for row in project.expected("public.accounts")}
     equal = {row[0]: row == wanted[row[0]] for row in project.rows("public.accounts")}
@@ -115,17 +116,18 @@ def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project
     project.capture.start()
     raw = f'{{"op":"u","{SECRET}"'.encode()
     bad = put(project, b'{"id":2}', raw)
-    stopped = project.run(*bulk, "run", "--until-caught-up")
+    stopped = project.here(*bulk, "run", "--until-caught-up")
     assert stopped.returncode == 1, stopped.stderr
     assert f"BadEvent: {bad}: " in stopped.stderr
     assert SECRET not in stopped.stderr
     [entry] = listed(project.warehouse)
     assert (entry.place, entry.record.value(), entry.state) == (bad, raw, "stopped")
 
-    wait_for(lambda: not project.processes(), LIMIT_S)
     shutil.rmtree(project.warehouse)
+    jvm: Any = project.spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # it keeps what it has read, by path
     of_no_row = put(project, b"null", raw)
-    parked = project.run(*bulk, *PARK, "run", "--until-caught-up")
+    parked = project.here(*bulk, *PARK, "run", "--until-caught-up")
     assert parked.returncode == 0, parked.stderr
     assert [record.kind for record in read_control(project.warehouse)].count("abandon") == 1
     assert {(each.place, each.state) for each in listed(project.warehouse)} == {(bad, "bad"), (of_no_row, "bad")}
@@ -139,23 +141,23 @@ def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project
 )
 def test_table_with_a_parked_key_is_whole_again_after_a_rebuild(project: Project) -> None:
     project.capture.start()
-    assert project.run(*PARK, "run", "--until-caught-up").returncode == 0
+    assert project.here(*PARK, "run", "--until-caught-up").returncode == 0
     bad = put(project, b'{"id":2}', b"null")
     project.database.execute("UPDATE accounts SET balance = balance + 7 WHERE id IN (2, 3)")
-    parked = project.run(*PARK, "run", "--until-caught-up")
+    parked = project.here(*PARK, "run", "--until-caught-up")
     assert parked.returncode == 0, parked.stderr
     assert [(each.place, each.state) for each in listed(project.warehouse)][:1] == [(bad, "bad")]
     assert project.rows("public.accounts") != project.expected("public.accounts")
 
-    rebuilt = project.run(*PARK, "rebuild", "accounts", "--from", "snapshot", "--swap")
+    rebuilt = project.here(*PARK, "rebuild", "accounts", "--from", "snapshot", "--swap")
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert listed(project.warehouse) == []
     project.assert_equal_to_postgres()
 
-    back = project.run(*PARK, "rollback", "accounts")
+    back = project.here(*PARK, "rollback", "accounts")
     assert back.returncode != 0
     assert "BadReplay: " in back.stderr
     assert "has parked events" in back.stderr
     project.database.execute("UPDATE accounts SET balance = balance + 7 WHERE id IN (2, 3)")
-    assert project.run(*PARK, "run", "--until-caught-up").returncode == 0
+    assert project.here(*PARK, "run", "--until-caught-up").returncode == 0
     project.assert_equal_to_postgres()

@@ -22,7 +22,6 @@ from cdc_views.stack.pins import pins
 from cdc_views.store.control.control_log import ControlLog
 from tests.fix_disk import SmallDisk
 from tests.fix_project import ACCOUNTS, BALANCES, Project, assert_refused, files_below
-from tests.waiting import wait_for
 
 FEW_PAGES = 1000
 CHECK_FIX = '"cdc-views check --fix" fixes what can be fixed'
@@ -162,7 +161,7 @@ def test_check_fix_writes_nothing_while_something_else_is_wrong(
     assert problem in shown
     assert written(project) == before
     if spoil not in (add_infinite_interval, order_by_a_text):  # which only --fix looks for while others remain
-        assert problem in project.run("check").stdout
+        assert problem in project.here("check").stdout
 
 
 @pytest.mark.parametrize("setting", ["log.connect_url=http://127.0.0.1:1", "log.bootstrap_servers=127.0.0.1:1"])
@@ -196,12 +195,12 @@ def test_check_fix_of_a_table_in_use_ends_soon_and_names_it(project: Project) ->
     project.database.execute("ALTER TABLE accounts ADD note text", "ALTER TABLE accounts REPLICA IDENTITY DEFAULT")
     with project.database.connect() as other, other.transaction():
         other.execute("SELECT FROM accounts")
-        done = project.run("check", "--fix", "--yes")
+        done = project.here("check", "--fix", "--yes")
     assert done.returncode == 2, done.stderr
     assert 'PreflightFailed: table "public.accounts": replica identity' in done.stderr
     assert "not locked within 5 s" in done.stderr
     assert "fixed: service tables: " in done.stderr
-    assert project.run("check", "--fix", "--yes").returncode == 0
+    assert project.here("check", "--fix", "--yes").returncode == 0
 
 
 @pytest.mark.proves(
@@ -256,13 +255,12 @@ def test_run_with_an_unknown_column_in_a_view_is_refused_by_spark(prepared: Proj
     prepared.capture.start()
     prepared.view(BALANCES.replace("sum(balance)", "sum(blance)"))
     before = prepared.world()
-    done = prepared.run("run", "--once")
+    done = prepared.here("run", "--once")
     assert done.returncode == 2, done.stderr
     assert f"BadView: {prepared.folder}/views/balances.sql:2:" in done.stderr
     assert "blance" in done.stderr
     assert "\nhint: " in done.stderr
     assert "Traceback" not in done.stderr
-    wait_for(lambda: not prepared.processes(), 60)
     after = prepared.world()
     assert (after.topics, after.slots, after.connectors) == (before.topics, before.slots, before.connectors)
     with pytest.raises(NothingPublished):
@@ -328,14 +326,13 @@ def test_run_on_a_full_disk_goes_on_once_there_is_space(prepared: Project, small
         " FROM generate_series(10, 20000) g",
     )
     run = ("--set", "log.bulk_offsets=1000", "run", "--until-caught-up")  # so that Spark's tasks write the rows
-    full = prepared.run(*run)
+    full = prepared.here(*run)
     assert full.returncode == 1, full.stderr
     assert "DiskFull: no space left on the device of " in full.stderr
     assert "\nhint: free some space" in full.stderr
-    wait_for(lambda: not prepared.processes(), 60)
     with pytest.raises(NothingPublished):
         prepared.published()
     small_disk.free()
-    again = prepared.run(*run)
+    again = prepared.here(*run)
     assert again.returncode == 0, again.stderr
     prepared.assert_equal_to_postgres()

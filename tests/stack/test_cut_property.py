@@ -9,6 +9,7 @@ delivers at least once.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -44,7 +45,7 @@ KEYS = dict.fromkeys(TABLES, ("id",))
 PEOPLE = 60
 MOVED = 1000  # a changed key is the old one plus this, or minus it again
 TOTAL = 2 * PEOPLE * 1000
-CUTS = 60
+CUTS = int(os.environ.get("CDC_VIEWS_CUTS", "30"))  # `just nightly`: 60
 KILLS = 2
 OF_OTHER_BARRIER = 6  # one of so many cuts
 BEFORE_A_KILL = 60  # transfers since the last cut, so that there is something to deliver again

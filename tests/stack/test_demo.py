@@ -56,7 +56,7 @@ def test_demo_with_killed_engine_equals_postgres(
     assert processes_of(state_folder) == []
 
 
-@pytest.mark.parametrize("step", ["1. stack", "4. connector", "5. engine"])
+@pytest.mark.parametrize("step", ["1. stack", pytest.param("4. connector", marks=pytest.mark.nightly), "5. engine"])
 def test_interrupted_demo_leaves_no_process(
     demo: Callable[..., subprocess.Popen[str]], state_folder: Path, step: str
 ) -> None:

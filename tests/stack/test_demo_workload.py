@@ -30,7 +30,7 @@ from cdc_views.errors import CheckFailed
 from cdc_views.log.topics import Topic
 from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
-from cdc_views.stack.local import LocalStack
+from cdc_views.stack.postgres import Postgres
 from cdc_views.store.reading import read_table
 from cdc_views.testing.question import read_questions
 from cdc_views.testing.shadow import connect
@@ -59,19 +59,19 @@ class Database:
 
 
 @pytest.fixture(scope="module")
-def new_database(stack: LocalStack) -> Iterator[Callable[[], Database]]:
+def new_database(postgres: Postgres) -> Iterator[Callable[[], Database]]:
     made: list[Database] = []
 
     def make() -> Database:
         name = f"demo_test_{uuid4().hex[:8]}"
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        made.append(Database(make_conninfo(stack.addresses.dsn, dbname=name), name))
+        made.append(Database(make_conninfo(postgres.dsn, dbname=name), name))
         create(made[-1].dsn, seed=1)
         with psycopg.connect(made[-1].dsn) as connection:
             connection.execute("SELECT pg_create_logical_replication_slot(%s, 'test_decoding')", (name,))
         return made[-1]
 
-    with psycopg.connect(stack.addresses.dsn, autocommit=True) as admin:
+    with psycopg.connect(postgres.dsn, autocommit=True) as admin:
         yield make
         for database in made:
             admin.execute("SELECT pg_drop_replication_slot(%s)", (database.slot,))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cdc_views.log.connector import connector_config
 from cdc_views.log.log import Log
@@ -98,13 +99,12 @@ def is_first_half(records: list[Record]) -> bool:
 
 
 @pytest.fixture
-def wide(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
+def wide(tmp_path: Path, database: Database, capture: CaptureOf, spark: SparkSession) -> Iterator[Project]:
     """A ready project of a table of which two rows fill a page, caught up."""
     database.execute(*ACCOUNTS, *WIDE)
-    with projects(tmp_path, database, capture("public.accounts")) as made:
+    with projects(tmp_path, database, capture("public.accounts"), spark) as made:
         made.fix()
-        done = made.run("run", "--until-caught-up")
-        assert done.returncode == 0, done.stdout + done.stderr
+        made.catch_up()
         yield made
 
 
@@ -127,10 +127,10 @@ def test_rows_that_the_connector_leaves_out_stop_the_engine_until_they_are_rebui
         published = wide.published()
         with closing(wide.capture.detached_log()) as log:
             Leaving(wide, database, log).leave(is_lost, statement)
-        refused = wide.run("run", "--until-caught-up")
+        refused = wide.here("run", "--until-caught-up")
         assert "RowsLost" in refused.stderr, refused.stderr
         assert refused.returncode == 1
         assert wide.published() == published
-        rebuilt = wide.run("rebuild", "public.accounts", "--from", "snapshot", "--swap")
+        rebuilt = wide.here("rebuild", "public.accounts", "--from", "snapshot", "--swap")
         assert rebuilt.returncode == 0, rebuilt.stderr
         wide.assert_equal_to_postgres()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
@@ -24,13 +25,13 @@ RUN = ("--set", "log.bulk_offsets=1000", "run", "--until-caught-up")
 
 
 @pytest.fixture
-def project(tmp_path: Path, database: Database, capture: CaptureOf) -> Iterator[Project]:
+def project(tmp_path: Path, database: Database, capture: CaptureOf, spark: SparkSession) -> Iterator[Project]:
     """A ready project of two tables, the first of which is long."""
     database.execute(
         *ACCOUNTS, "CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)",
         f"INSERT INTO accounts SELECT n, 'eve', n FROM generate_series(1000, {ROWS + 999}) n",
     )  # fmt: skip
-    with projects(tmp_path, database, capture("public.accounts", "public.later")) as made:
+    with projects(tmp_path, database, capture("public.accounts", "public.later"), spark) as made:
         made.fix()
         yield made
 
@@ -104,7 +105,7 @@ def test_kill_while_tables_are_read_ahead_leaves_files_that_no_epoch_takes(proje
     left = rows_ahead(project)
     assert left
     wait_for(lambda: not project.processes(), LIMIT_S)
-    done = project.run(*RUN)
+    done = project.here(*RUN)
     assert done.returncode == 0, done.stderr
     project.assert_equal_to_postgres()
     assert rows_ahead(project) >= left + ROWS

@@ -25,18 +25,18 @@ from cdc_views.store.control.details import Standby
 from cdc_views.store.delta_log.entries import newest_version, put_entry
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.reading import read_table
-from tests.fix_project import Project, assert_refused
+from tests.fix_project import Project, assert_refused, end_at
 from tests.waiting import wait_for
 
 LIMIT_S = 120
+ENDINGS = pytest.mark.parametrize("deed", ["raise", pytest.param("kill", marks=pytest.mark.nightly)])
 
 
 @pytest.fixture
 def ready(project: Project) -> Project:
     """Published once."""
     project.fix()
-    done = project.run("run", "--until-caught-up")
-    assert done.returncode == 0, done.stderr
+    project.catch_up()
     return project
 
 
@@ -61,8 +61,8 @@ def delete_behind(project: Project, name: str, column: str, value: Any) -> None:
 
 
 def rebuild(project: Project, *arguments: str, status: int = 0, **environment: str) -> dict[str, Any]:
-    """Run a rebuild to its end and return its report."""
-    done = project.run("rebuild", *arguments, "--json", **environment)
+    """Run a rebuild in this process to its end and return its report."""
+    done = project.here("rebuild", *arguments, "--json", **environment)
     assert done.returncode == status, done.stdout + done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -86,7 +86,7 @@ def test_row_deleted_behind_the_engine_is_shown_and_healed(ready: Project) -> No
     assert swapped.tables["public.accounts"].path != before.tables["public.accounts"].path
     ready.assert_equal_to_postgres()
     ready.database.execute("INSERT INTO accounts VALUES (4, 'bob', 7)", "DELETE FROM accounts WHERE id = 1")
-    assert ready.run("run", "--until-caught-up").returncode == 0
+    ready.catch_up()
     ready.assert_equal_to_postgres()
     assert ready.published().tables["public.accounts"].path == swapped.tables["public.accounts"].path
 
@@ -99,8 +99,7 @@ POINTS = (
     *("rebuild.after_views", "rebuild.after_comparison", "takeover.after_fence", "epoch.after_intent"),
     *("mirrors.after_first_commit", "views.after_first_commit", "epoch.before_publish", "epoch.after_publish"),
 )
-DEEDS = {"kill": -signal.SIGKILL, "raise": 1}
-# Each is a command with a JVM of its own, of some 25 s: all of them by `just rebuild-kills`.
+# Each "kill" starts a process with its own JVM, which takes some 25 s: all of them run by `just rebuild-kills`.
 ALL = os.environ.get("CDC_VIEWS_REBUILD_KILLS") == "all"
 # The steps of one rebuild, which it comes to only once: those behind it are done when it goes on. After the last
 # there is nothing to be done any more.
@@ -117,7 +116,7 @@ def test_rebuild_from_topics_that_were_compacted_heals_too(ready: Project) -> No
         ready.database.execute(f"UPDATE accounts SET balance = {balance} WHERE id = 1")
     ready.database.execute("INSERT INTO accounts VALUES (5, 'cat', 1)", "DELETE FROM accounts WHERE id = 3",
                            "UPDATE accounts SET id = 12 WHERE id = 2")  # fmt: skip
-    assert ready.run("run", "--until-caught-up").returncode == 0
+    ready.catch_up()
     compact(ready)
     delete_behind(ready, "public.accounts", "id", 12)
     report = rebuild(ready, "accounts", "--from", "earliest", "--swap")
@@ -142,7 +141,7 @@ def compact(project: Project) -> None:
 
     wait_for(is_compacted, 60)
     _alter(admin, topic, {name: before.settings[name] for name in FAST})
-    assert project.run("run", "--until-caught-up").returncode == 0
+    project.catch_up()
 
 
 def _alter(admin: AdminClient, topic: str, settings: dict[str, str]) -> None:
@@ -174,7 +173,7 @@ def test_rebuild_beside_a_running_engine_is_swapped_in_by_it_and_rolled_back(rea
         answer = Requests(ready.warehouse).ask(gone, lambda: engine.poll() is None)
         assert answer is not None
         assert answer.error == "BadReplay"
-        done = ready.run("rollback", "balances")
+        done = ready.here("rollback", "balances")
         assert done.returncode == 0, done.stderr
         rolled_back = ready.published()
         assert paths(rolled_back) == paths(before)
@@ -201,21 +200,20 @@ def test_swap_in_which_the_engine_is_killed_is_done_in_its_place(ready: Project)
     assert kinds[-5:] == ["intent", "takeover", "abandon", "intent", "swap"]
     assert report["equal"]
     ready.assert_equal_to_postgres()
-    assert ready.run("run", "--until-caught-up").returncode == 0
+    ready.catch_up()
     ready.assert_equal_to_postgres()
 
 
-def test_rebuild_after_an_epoch_that_was_cut_off_has_every_row_once(ready: Project) -> None:
+@ENDINGS
+def test_rebuild_after_an_epoch_that_was_cut_off_has_every_row_once(ready: Project, deed: str) -> None:
     ready.database.execute("UPDATE accounts SET balance = 7 WHERE id = 1", "DELETE FROM accounts WHERE id = 3")
-    killed = ready.run("run", "--until-caught-up", CDC_VIEWS_FAULT="epoch.after_mirrors:kill")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    wait_for(lambda: not ready.processes(), LIMIT_S)
+    end_at(ready, "epoch.after_mirrors", deed, "run", "--until-caught-up")
     before = ready.published()
     delete_behind(ready, "public.accounts", "id", 2)
     rebuild(ready, "balances", "--from", "earliest", "--swap")
     assert [record.kind for record in read_control(ready.warehouse)][-4:] == ["takeover", "abandon", "intent", "swap"]
     ready.assert_equal_to_postgres()
-    done = ready.run("rollback", "balances")
+    done = ready.here("rollback", "balances")
     assert done.returncode == 0, done.stderr
     # To a copy of what was published, since somebody else has written there.
     assert ready.published().tables["public.accounts"].path.startswith(f"{paths(before)['public.accounts']}-")
@@ -261,11 +259,9 @@ def test_rebuild_that_is_ended_at_each_step_goes_on_and_leaves_nothing_behind(re
     delete_behind(ready, "public.accounts", "id", 2)
     for number, (point, deed) in enumerate(ended_at):
         ready.database.execute(f"UPDATE accounts SET balance = {number} WHERE id = 1")
-        ended = ready.run("rebuild", "balances", "--from", "earliest", "--swap", CDC_VIEWS_FAULT=f"{point}:{deed}")
-        assert ended.returncode == DEEDS[deed], (point, ended.stderr)
-        wait_for(lambda: not ready.processes(), LIMIT_S)
+        end_at(ready, point, deed, "rebuild", "balances", "--from", "earliest", "--swap")
         assert (read_control(ready.warehouse)[-1].kind == "swap") == (point == "epoch.after_publish"), point
-    done = ready.run("rebuild", "balances", "--from", "earliest", "--swap")
+    done = ready.here("rebuild", "balances", "--from", "earliest", "--swap")
     assert done.returncode == 0, done.stderr
     assert "continuing rebuild" in done.stderr
     assert [record.kind for record in read_control(ready.warehouse)].count("swap") == 1
@@ -275,11 +271,10 @@ def test_rebuild_that_is_ended_at_each_step_goes_on_and_leaves_nothing_behind(re
     assert not list(ready.warehouse.glob(".rebuilds/*"))
 
 
-def test_rebuild_of_another_table_removes_what_a_killed_one_has_left(ready: Project) -> None:
-    killed = ready.run("rebuild", "balances", "--from", "earliest", CDC_VIEWS_FAULT="rebuild.after_mirrors:kill")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+@ENDINGS
+def test_rebuild_of_another_table_removes_what_a_killed_one_has_left(ready: Project, deed: str) -> None:
+    end_at(ready, "rebuild.after_mirrors", deed, "rebuild", "balances", "--from", "earliest")
     assert len(list(ready.warehouse.glob("mirrors/*/*/*"))) == 2
-    wait_for(lambda: not ready.processes(), LIMIT_S)
     assert rebuild(ready, "accounts", "--from", f"epoch:{ready.published().epoch}")["equal"]
     assert len(list(ready.warehouse.glob("mirrors/*/*/*"))) == 2
 
@@ -295,8 +290,8 @@ def test_rebuild_of_a_table_whose_log_is_not_enough_is_refused_but_from_a_snapsh
     )
     project.configure(toast="lookup")
     project.fix()
-    assert project.run("run", "--until-caught-up").returncode == 0
-    checked = project.run("check", "--json")
+    project.catch_up()
+    checked = project.here("check", "--json")
     assert "log is not self-contained" in checked.stdout
     refusal = assert_refused(
         project, "NotSelfContained", 2, "--from snapshot", "rebuild", "accounts", "--from", "earliest"
@@ -312,7 +307,7 @@ def test_rebuild_of_a_table_whose_log_is_not_enough_is_refused_but_from_a_snapsh
 def test_rebuild_from_an_epoch_and_from_an_offset_replays_on_top_of_it(ready: Project) -> None:
     first = ready.published()
     ready.database.execute("UPDATE accounts SET balance = 77 WHERE id = 3", "DELETE FROM accounts WHERE id = 1")
-    assert ready.run("run", "--until-caught-up").returncode == 0
+    ready.catch_up()
     for offsets in ("100000", "1"):  # held by the driver, and read by tasks
         report = rebuild(ready, "balances", "--from", f"epoch:{first.epoch}", CDC_VIEWS_LOG__BULK_OFFSETS=offsets)
         assert report["equal"]

@@ -88,7 +88,7 @@ class Changed:
 @pytest.fixture(scope="module")
 def changed(stack: LocalStack) -> Iterator[Changed]:
     """All cases through one connector."""
-    with new_database(stack) as database, captures(stack, database) as capture:
+    with new_database(stack.postgres.dsn) as database, captures(stack, database) as capture:
         with closing(database.connect()) as connection:
 
             def run(statement: str, table: str = "") -> None:

@@ -197,11 +197,11 @@ def started(stack: LocalStack, spark: SparkSession, tmp_path_factory: pytest.Tem
     """A project that is captured; the tests of this module share it."""
     with (
         pytest.MonkeyPatch.context() as patch,
-        new_database(stack) as database,
+        new_database(stack.postgres.dsn) as database,
         captures(stack, database) as capture_of,
     ):
         database.execute(*ACCOUNTS)
-        with projects(tmp_path_factory.mktemp("reset"), database, capture_of("public.accounts")) as project:
+        with projects(tmp_path_factory.mktemp("reset"), database, capture_of("public.accounts"), spark) as project:
             patch.setenv("PROJECT_DSN", project.dsn)
             project.capture.start()
             world = World(project, spark)
@@ -286,7 +286,7 @@ def test_reset_that_was_killed_is_continued_by_run(
     assert project.published() == before
     shown = CliRunner().invoke(main, ["-C", str(project.folder), "status"])
     assert "whose reset is unfinished" in shown.stderr
-    done = project.run("run", "--until-caught-up")
+    done = project.here("run", "--until-caught-up")
     assert done.returncode == 0, done.stderr
     assert "continuing the reset to capture 2" in done.stderr
     project.assert_equal_to_postgres()

@@ -17,7 +17,7 @@ from cdc_views.source.captured import CapturedReader
 from cdc_views.source.fixes import fix_source
 from cdc_views.source.preflight import check_source
 from cdc_views.source.service_sql import EVENT_TRIGGERS
-from cdc_views.stack.local import LocalStack
+from cdc_views.stack.postgres import Postgres
 from tests.fix_postgres import Database, new_database
 from tests.stack.test_source import errors, settings
 
@@ -163,9 +163,9 @@ UNVOUCHED = {"VACUUM FULL, CLUSTER", "a new partition", "new nested partitions"}
 
 
 @pytest.fixture(scope="module")
-def template(stack: LocalStack) -> Iterator[Database]:
+def template(postgres: Postgres) -> Iterator[Database]:
     """A database with an ordinary and a partitioned table, ready to be captured."""
-    with new_database(stack) as database:
+    with new_database(postgres.dsn) as database:
         database.execute(*SETUP)
         fix_source(ours(database), check_source(ours(database)))
         assert errors(check_source(ours(database))) == []
@@ -177,9 +177,9 @@ def template(stack: LocalStack) -> Iterator[Database]:
 
 
 @pytest.fixture
-def prepared(stack: LocalStack, template: Database) -> Iterator[Database]:
+def prepared(postgres: Postgres, template: Database) -> Iterator[Database]:
     """A copy of it."""
-    with new_database(stack, template.name) as database:
+    with new_database(postgres.dsn, template.name) as database:
         yield database
 
 

@@ -149,7 +149,7 @@ def world(
             f"CREATE TABLE {table} (id int PRIMARY KEY, v int NOT NULL)",
             f"INSERT INTO {table} SELECT g, g FROM generate_series(1, 9) g",
         )
-    project = Project(tmp_path, database, capture(*map(public, TABLES)))
+    project = Project(tmp_path, database, capture(*map(public, TABLES)), spark)
     project.configure()
     for view, query in VIEWS.items():
         project.view(f"CREATE MATERIALIZED VIEW {view} AS {query};\n", view)

@@ -69,11 +69,11 @@ def kind_of(sql_type: str, *, as_text: bool = False) -> TextType:
 
 
 @pytest.fixture(scope="module")
-def server(postgres_alone: Connection) -> Connection:
+def server(answering: Connection) -> Connection:
     """A server with the types of VALUES."""
     for statement in SETUP:
-        postgres_alone.execute(statement)
-    return postgres_alone
+        answering.execute(statement)
+    return answering
 
 
 def pairs(server: Connection, sql_type: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:

@@ -62,8 +62,7 @@ def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(r
     engines = [stopped_at(ready, point) for point in STOPPED_AT]
     assert not any(record.kind in PUBLISHING for record in read_control(ready.warehouse))
     ready.database.execute(TRANSFER)
-    done = ready.run("run", "--until-caught-up")
-    assert done.returncode == 0, done.stderr
+    ready.catch_up()
     ready.assert_equal_to_postgres()
     last, entries = ready.published(), entries_of(ready)
     for engine in engines:
@@ -75,7 +74,7 @@ def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(r
         assert "\nhint: another engine has taken over" in err, (point, err)
     assert (ready.published(), entries_of(ready)) == (last, entries)
     ready.database.execute(TRANSFER)
-    assert ready.run("run", "--until-caught-up").returncode == 0
+    ready.catch_up()
     ready.assert_equal_to_postgres()
     records = read_control(ready.warehouse)
     assert [record.kind for record in records if record.kind == "takeover"] == ["takeover"] * (len(engines) + 2)
@@ -108,8 +107,7 @@ def test_engine_killed_with_its_jvm_in_a_merge_is_recovered(ready: Project) -> N
     assert newest_version(mirror) == version
     assert data_files(mirror) - files
     wait_for(lambda: not ready.processes(), LIMIT_S)
-    done = ready.run("run", "--until-caught-up")
-    assert done.returncode == 0, done.stderr
+    ready.catch_up()
     ready.assert_equal_to_postgres()
 
 

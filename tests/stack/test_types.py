@@ -81,7 +81,7 @@ class Events:
 def events(stack: LocalStack) -> Iterator[Events]:
     """All cases of type_cases.py, sent through one connector."""
     with (
-        new_database(stack) as database,
+        new_database(stack.postgres.dsn) as database,
         captures(stack, database) as capture,
         closing(database.connect()) as connection,
     ):
