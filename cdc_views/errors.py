@@ -9,6 +9,7 @@ CdcViewsError
 │   │   └── ViewCycle
 │   ├── BadQuery              SQL given to `query`
 │   ├── PreflightFailed       findings of `check` that stand in the way of a start
+│   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
 │   ├── BadReplay             a rebuild from where the log, or the control log, cannot be replayed
 │   │   └── NotSelfContained  the table's log alone does not say what the table holds
@@ -132,6 +133,10 @@ class BadQuery(BadInput):
 
 class PreflightFailed(BadInput):
     """Findings of `check` that stand in the way of a start."""
+
+
+class NotConfirmed(BadInput):
+    """A command that asks before it changes something has no terminal to ask at, and `--yes` was not given."""
 
 
 class UnsupportedType(BadInput):

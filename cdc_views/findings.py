@@ -1,4 +1,4 @@
-"""What `check` finds."""
+"""The findings of `check`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FIX_OR_PRINT: Final = f'run "cdc-views check --fix", or {PRINT}'
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a run needs and that is not so.
+    """A requirement of a run that is not met, or a fact about it that is worth knowing.
 
-    `fix` is the SQL that fixes it, if SQL can: statements that psql runs as they are, and that may be run again. What
-    must be one transaction is within BEGIN and COMMIT. `by_dba` says that the SQL takes rights that the project's own
+    `fix` is the SQL that fixes it, if SQL can: statements that psql can run as they are, and more than once. Statements
+    that must be one transaction are between BEGIN and COMMIT. `by_dba`: the SQL takes rights that the project's own
     role cannot have, so that `check --fix` cannot run it.
     """
 
@@ -28,20 +28,20 @@ class Finding:
 
     @property
     def fixable(self) -> bool:
-        """Whether `check --fix` can try to fix it."""
+        """Whether `check --fix` can try to fix this."""
         return self.fix is not None and not self.by_dba
 
     @property
     def blocking(self) -> bool:
-        """Whether a run is refused for it, and `check --fix` can do nothing about it."""
+        """Whether a run is refused because of this, and `check --fix` cannot fix it."""
         return self.severity == "error" and not self.fixable
 
 
 def summary(findings: Iterable[Finding]) -> str:
-    """Subjects and problems as one line."""
+    """Return the subjects and problems on one line."""
     return "; ".join(f"{finding.subject}: {finding.problem}" for finding in findings)
 
 
 def remedies(findings: Iterable[Finding]) -> str:
-    """Remedies as one line, each once."""
+    """Return the remedies on one line, each once."""
     return "; ".join(dict.fromkeys(finding.remedy for finding in findings if finding.remedy))

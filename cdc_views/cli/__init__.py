@@ -1,1 +1,1 @@
-"""The command line: one command per file, no logic."""
+"""The command line: one command per file, without logic of its own."""

@@ -1,4 +1,4 @@
-"""What Spark's analyser says of the views: needed by commands that run nothing."""
+"""Runs Spark's analyser over the views, for commands that run no engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def _session(settings: EngineSettings) -> Iterator[SparkSession]:
 
 
 def analyse(settings: EngineSettings, declared: Declared) -> list[tuple[CompiledView, AnalysedView | BadView]]:
-    """Analyse all views by a Spark of one thread, which takes some seconds to start; by none if there are no views."""
+    """Analyse all views in a Spark session with one thread, which takes some seconds to start.
+
+    No session is started if there are no views.
+    """
     views = [view for level in declared.levels for view in level]
     if not views:
         return []
@@ -41,7 +44,7 @@ def analyse(settings: EngineSettings, declared: Declared) -> list[tuple[Compiled
 
 
 def view_findings(settings: EngineSettings, declared: Declared) -> list[Finding]:
-    """What is wrong with views, and where Postgres would answer otherwise than they do."""
+    """Return an error for each refused view, and a note for each place where Postgres would give another answer."""
     found = []
     for view, analysed in analyse(settings, declared):
         subject = f'view "{view.definition.name}"'
@@ -49,7 +52,7 @@ def view_findings(settings: EngineSettings, declared: Declared) -> list[Finding]
             found.append(Finding("error", subject, analysed.message, analysed.hint or "see docs/views.md"))
         else:
             found += [
-                Finding("info", subject, note.problem(), f"{note.difference.write}, if Postgres's answer is wanted")
+                Finding("info", subject, note.problem(), f"{note.difference.write}, if you want Postgres's answer")
                 for note in analysed.notes
             ]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cdc_views.cli.consent import require_consent
 from cdc_views.cli.main import Project
 from cdc_views.engine.capture.destroy import destroy as destroy_project
 
@@ -13,18 +14,15 @@ from cdc_views.engine.capture.destroy import destroy as destroy_project
 @click.pass_obj
 @click.pass_context
 def destroy(ctx: click.Context, project: Project, yes: bool) -> None:
-    """Remove everything that the project made in Postgres, Kafka and Connect; the warehouse stays.
+    """Remove what the project created in Postgres, Kafka and Connect, not the warehouse.
 
-    Ends with 1 if something could not be removed.
+    The exit status is 1 if something could not be removed.
 
     Example: cdc-views destroy --yes
     """
     settings = project.settings()
-    if not yes:
-        click.confirm(
-            "Remove the connector, the slot, the topics, the publication and the service schema of this project?",
-            abort=True,
-            err=True,
-        )
+    require_consent(
+        "Remove the connector, the slot, the topics, the publication and the service schema of this project?", yes=yes
+    )
     left = destroy_project(settings, click.echo)
     ctx.exit(1 if left else 0)

@@ -9,9 +9,9 @@ from cdc_views.stack.local import LocalStack
 
 
 @click.command()
-@click.option("--purge", is_flag=True, help="Delete the data of the services, their logs and ports too.")
+@click.option("--purge", is_flag=True, help="Also delete the services' data, logs and ports.")
 def down(purge: bool) -> None:
-    """Stop Postgres, Kafka and Connect, whoever started them.
+    """Stop the Postgres, Kafka and Connect that "cdc-views up" or the demo started.
 
     Example: cdc-views down --purge
     """

@@ -16,19 +16,24 @@ WAYS = "ways"
 
 
 @click.command()
-@click.option("--last", default=20, show_default=True, help="How many records.")
-@click.option("--all-kinds", is_flag=True, help="Also takeovers, intents and abandoned attempts.")
-@click.option("--verbose", is_flag=True, help="In a table too: how many tables went which way in each step.")
+@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many rows.")
+@click.option("--all", "with_idle", is_flag=True, help="Also show epochs without changes.")
+@click.option("--all-kinds", is_flag=True, help="Show all records: takeovers, intents and abandoned attempts, too.")
+@click.option("--verbose", is_flag=True, help="Add a column that counts the tables per execution path.")
 @output_options
 @click.pass_obj
-def epochs(project: Project, last: int, all_kinds: bool, verbose: bool, form: str | None) -> None:
+def epochs(project: Project, last: int, with_idle: bool, all_kinds: bool, verbose: bool, form: str | None) -> None:
     """List the published epochs, newest last.
 
-    With --json and --csv `ways` says which way each table went: committed, looked up, read by a view, compared.
+    While nothing changes, the engine publishes an epoch without changes every few seconds. These are hidden.
+
+    With --json and --csv, `ways` has the execution path of each table in each step: commit, lookup, read, diff.
 
     Example: cdc-views epochs --last 5
     """
-    records = [r for r in read_control(project.warehouse()) if all_kinds or r.published_at is not None]
+    known = [record for record in read_control(project.warehouse()) if all_kinds or record.published_at is not None]
+    records = [record for record in known if with_idle or all_kinds or not record.is_idle]
+    shown = records[-last:]
     rows = [
         {
             "epoch": record.epoch,
@@ -41,13 +46,16 @@ def epochs(project: Project, last: int, all_kinds: bool, verbose: bool, form: st
             "parked": sum(record.detail.get("parked", {}).values()),
             WAYS: ways if form else _counted(ways),
         }
-        for record, ways in ((record, record.detail.get("ways", {})) for record in records[-last:])
+        for record, ways in ((record, record.detail.get("ways", {})) for record in shown)
     ]
     print_rows(rows, (*COLUMNS, WAYS) if form or verbose else COLUMNS, form)
+    first = shown[0].seq if len(records) > last else 0
+    if hidden := sum(record.seq > first for record in known) - sum(record.seq > first for record in records):
+        click.echo(f"{hidden} epochs without changes are hidden; --all shows them", err=True)
 
 
 def _counted(ways: Mapping[str, Mapping[str, str]]) -> str:
-    """How many tables went which way, as `commit: 2 direct, 1 spark; lookup: 2 index`."""
+    """Count the tables per step and execution path: `commit: 2 direct, 1 spark; lookup: 2 index`."""
     counts = {step: Counter(of_step.values()) for step, of_step in ways.items()}
     return "; ".join(
         f"{step}: {', '.join(f'{count} {way}' for way, count in sorted(of_step.items()))}"

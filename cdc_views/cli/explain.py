@@ -18,7 +18,9 @@ from cdc_views.store.control.control_log import read_control
 @click.argument("view")
 @click.pass_obj
 def explain(project: Project, view: str) -> None:
-    """Say how a view is kept: strategy, key, inputs, the SQL that runs, and where Postgres would answer otherwise.
+    """Show how a view is maintained, and where its result differs from Postgres.
+
+    Prints its strategy, key and inputs, the SQL that runs, and how to write it to get Postgres's result.
 
     Example: cdc-views explain order_totals
     """
@@ -32,7 +34,9 @@ def explain(project: Project, view: str) -> None:
         raise declared.refused[view]
     analysed = next((found for compiled, found in analyse(settings.engine, declared) if compiled is views[view]), None)
     if analysed is None:
-        raise BadView(f'view "{view}" reads a view that is refused', hint='"cdc-views check" says which, and why')
+        raise BadView(
+            f'view "{view}" reads a view that is refused', hint='run "cdc-views check" to see which one, and why'
+        )
     if isinstance(analysed, BadView):
         raise analysed
     click.echo("\n".join(explained(views[view], analysed.notes).lines()))

@@ -10,8 +10,8 @@ from cdc_views.config import FILE_NAME
 from cdc_views.errors import BadConfig
 
 SETTINGS = """\
-# Every setting: docs/settings.md. A secret is a reference: ${env:NAME} or ${file:PATH}.
-stack: native            # addresses come from "cdc-views up"; for your own services say none and give them:
+# All settings: docs/settings.md. Write a secret as a reference: ${env:NAME} or ${file:PATH}.
+stack: native            # use the services of "cdc-views up"; for your own services write none, and their addresses:
 source:
   # dsn: ${env:CDC_VIEWS_DSN}
   tables:
@@ -32,18 +32,20 @@ GROUP BY holder;
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path())
 def init(folder: Path) -> None:
-    """Make a project folder: settings and a first view.
+    """Create a project folder with settings and a first view.
 
     Example: cdc-views init shop
     """
     settings, view = folder / FILE_NAME, folder / "views" / "balances.sql"
     for file in (settings, view):
         if file.exists():
-            raise BadConfig(f'"{file}" is there already', hint="choose another folder")
+            raise BadConfig(f'"{file}" exists already', hint="choose another folder")
     try:
         view.parent.mkdir(parents=True, exist_ok=True)
         view.write_text(VIEW)
         settings.write_text(SETTINGS)
     except OSError as error:
-        raise BadConfig(f'"{error.filename}" cannot be made: {error.strerror}', hint="choose another folder") from None
-    click.echo(f"made {settings} and {view}")
+        raise BadConfig(
+            f'"{error.filename}" cannot be created: {error.strerror}', hint="choose another folder"
+        ) from None
+    click.echo(f"created {settings} and {view}")

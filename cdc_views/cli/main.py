@@ -1,4 +1,4 @@
-"""The group of commands, and what every command shares: the project, errors, exit statuses."""
+"""The group of commands, and what all commands share: the project, errors, signals and exit statuses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import click
 from cdc_views import __version__
 from cdc_views.config import Settings, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
+from cdc_views.locations import project_folder
+from cdc_views.stack.signals import interrupting, signal_name
 from cdc_views.unexpected import described
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.
 COMMANDS: Final = (
-    *("init", "up", "down", "check", "run", "status", "epochs", "query", "explain", "rebuild", "rollback"),
+    *("init", "up", "down", "sql", "check", "run", "status", "epochs", "query", "explain", "rebuild", "rollback"),
     *("quarantine", "reset", "destroy"),
 )
 
@@ -25,14 +27,14 @@ INTERRUPTED: Final = 130
 
 
 class Commands(click.Group):
-    """Finds a command in the module of its name, and prints errors as Postgres would."""
+    """Loads each command from the module of its name, and prints errors in the style of Postgres."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order in which a newcomer meets them."""
+        """Return all commands, in the order in which a newcomer meets them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command, from `cdc_views.cli.<name>`."""
+        """Return the command of `cdc_views.cli.<name>`."""
         if name not in COMMANDS:
             return None
         command = getattr(importlib.import_module(f"cdc_views.cli.{name}"), name)
@@ -40,29 +42,33 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of ours becomes its message, its hint and its exit status."""
+        """Run the command. An error of ours ends it with the error's message, hint and exit status.
+
+        SIGTERM and SIGHUP interrupt a command as Ctrl-C does.
+        """
         try:
-            return super().invoke(ctx)
+            with interrupting():
+                return super().invoke(ctx)
         except CdcViewsError as error:
             self._fail(ctx, error)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
-            raise  # they are click's
+            raise  # click handles these
         except Exception as error:
             if isinstance(error, OSError) and (unusable := self._unusable(ctx, error)) is not None:
                 self._fail(ctx, unusable)
             if ctx.params["debug"]:
                 traceback.print_exc()
             click.echo(f"unexpected error: {described(error)}", err=True)
-            click.echo("hint: a bug of cdc_views; run the command with --debug for the traceback to report", err=True)
+            click.echo("hint: a bug in cdc_views; run the command with --debug and report the traceback", err=True)
             ctx.exit(CdcViewsError.exit_status)
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+        except KeyboardInterrupt as interrupt:
+            click.echo(f"interrupted by {signal_name(interrupt)}; exit status {INTERRUPTED}", err=True)
             ctx.exit(INTERRUPTED)
 
     @staticmethod
     def _unusable(ctx: click.Context, error: OSError) -> CdcViewsError | None:
-        """The error of ours for a file that no command has expected to be refused."""
-        # Imported here: it takes long, and nothing else that every command needs does.
+        """Return our error for a file that the operating system refuses where no command expects it."""
+        # Imported here because it is slow to import, unlike everything else that each command needs.
         return importlib.import_module("cdc_views.store.storage.disk").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
 
     @staticmethod
@@ -74,8 +80,15 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("-C", "project", type=click.Path(path_type=Path), default=Path(), help="Folder of the project.")
-@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting, as in source.slot=mine.")
+@click.option(
+    "-C",
+    "--project",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    callback=lambda context, parameter, value: project_folder(value),
+    help='Folder of the project; "demo" is the project of ./scripts/demo.',
+)
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="Override a setting: source.slot=mine.")
 @click.option("--debug", is_flag=True, envvar="CDC_VIEWS_DEBUG", help="Show the traceback of an error.")
 @click.version_option(__version__, prog_name="cdc-views")
 @click.pass_context
@@ -94,7 +107,7 @@ def main(ctx: click.Context, project: Path, overrides: tuple[str, ...], debug: b
 
 
 class Project:
-    """The folder that a command works on, and the settings that flags override."""
+    """The folder that a command works on, and the settings that its flags override."""
 
     def __init__(self, folder: Path, overrides: dict[str, str]) -> None:
         self.folder = folder
@@ -105,7 +118,7 @@ class Project:
         return load_settings(self.folder, self.overrides)
 
     def warehouse(self) -> Path:
-        """The warehouse alone: a reader needs neither the source nor the log."""
+        """Return the warehouse. A reader needs no other setting. Raises BadConfig."""
         return load_warehouse(self.folder, self.overrides)
 
 

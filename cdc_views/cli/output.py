@@ -1,4 +1,4 @@
-"""Rows for people and for programs: a table on a terminal, `--json`, or `--csv`."""
+"""Prints rows: as a table for people, or with `--json` or `--csv` for programs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _NO_EDGE: Final = 1_000_000
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--json` and `--csv`, given to the command as `form`."""
-    command = click.option("--json", "form", flag_value="json", default=None, help="One JSON object a line.")(command)
-    return click.option("--csv", "form", flag_value="csv", help="Comma-separated values with a header.")(command)
+    """Add the options `--json` and `--csv`, which the command gets as `form`."""
+    command = click.option("--json", "form", flag_value="json", default=None, help="Print one JSON object per line.")(
+        command
+    )
+    return click.option("--csv", "form", flag_value="csv", help="Print comma-separated values with a header.")(command)
 
 
 def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) -> None:
-    """Print rows in the wanted form."""
+    """Print rows as a table, or as `form` says."""
     if form == "json":
         for row in rows:
             click.echo(json.dumps({column: json_value(row[column]) for column in columns}, ensure_ascii=False))
@@ -40,13 +42,13 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) ->
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(_text(row[column]) for column in columns))
-        # Values are not markup, and a pipe has no edge to cut them off at.
+        # Values are not markup. A pipe has no width, so that nothing is cut off.
         width = None if sys.stdout.isatty() else _NO_EDGE
         Console(width=width, markup=False, emoji=False).print(table)
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON can hold it."""
+    """Return a value that JSON can represent."""
     if isinstance(value, Mapping):
         return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

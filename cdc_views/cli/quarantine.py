@@ -18,7 +18,7 @@ COLUMNS = ("table", "topic", "partition", "offset", "key", "state", "epoch", "re
 
 @click.group()
 def quarantine() -> None:
-    """Events that could not be applied: list them, try them again, discard one.
+    """List events that could not be applied, retry them, or discard one.
 
     Example: cdc-views quarantine list
     """
@@ -28,9 +28,9 @@ def quarantine() -> None:
 @output_options
 @click.pass_obj
 def list_events(project: Project, form: str | None) -> None:
-    """List the events in quarantine, by their place in the log; works while the engine is down.
+    """List the events in quarantine, in the order of the log; works while the engine is down.
 
-    Keys are values of your rows. The whole events are in the Delta table "_quarantine" of the warehouse.
+    The keys shown are values of your rows. The complete events are in the Delta table "_quarantine" of the warehouse.
 
     Example: cdc-views quarantine list --json
     """
@@ -46,7 +46,7 @@ def list_events(project: Project, form: str | None) -> None:
 @click.argument("place", nargs=-1, metavar="[TOPIC PARTITION OFFSET]")
 @click.pass_obj
 def retry(project: Project, place: tuple[str, ...]) -> None:
-    """Apply parked events again: those of the key of one event, or all. What is still bad stays parked.
+    """Apply parked events again: all, or those with the key of one event. An event that still fails stays parked.
 
     Example: cdc-views quarantine retry
     """
@@ -59,7 +59,7 @@ def retry(project: Project, place: tuple[str, ...]) -> None:
 @click.argument("place", nargs=3, metavar="TOPIC PARTITION OFFSET")
 @click.pass_obj
 def discard(project: Project, place: tuple[str, ...]) -> None:
-    """Give one event up, and apply the later ones of its key; a stopped engine then starts without it.
+    """Drop one event and apply the later events of its key; a stopped engine then starts without it.
 
     Example: cdc-views quarantine discard app.public.orders 0 1234
     """
@@ -70,7 +70,7 @@ def discard(project: Project, place: tuple[str, ...]) -> None:
 
 def _place(words: tuple[str, ...]) -> Place:
     if len(words) != 3 or not (words[1].isdecimal() and words[2].isdecimal()):
-        raise click.UsageError('a place is TOPIC PARTITION OFFSET, as "cdc-views quarantine list" shows it')
+        raise click.UsageError('name an event by TOPIC PARTITION OFFSET, as "cdc-views quarantine list" shows them')
     return Place(words[0], int(words[1]), int(words[2]))
 
 
@@ -80,7 +80,7 @@ def _key(key: bytes | None) -> str | None:
 
 def _report(record: ControlRecord) -> None:
     if record.published_at is None:
-        click.echo("the engine goes on without it when it is started", err=True)
+        click.echo("the engine continues without this event when it is started", err=True)
         return
     parked = sum(record.detail.get("parked", {}).values())
     click.echo(f"epoch {record.epoch} at {record.position}: {parked} keys are still parked", err=True)

@@ -14,7 +14,7 @@ from cdc_views.errors import BadReplay
 from cdc_views.replay.compare import TableDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
-from cdc_views.replay.rebuild import rebuild as make_anew
+from cdc_views.replay.rebuild import rebuild as rebuild_tables
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 
@@ -23,11 +23,11 @@ COLUMNS = ("table", "only_old", "only_new", "different", "columns", "note")
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[VIEW|TABLE]...")
-@click.option("--all", "everything", is_flag=True, help="Every table and view of the project.")
+@click.option("--all", "everything", is_flag=True, help="Rebuild every table and view of the project.")
 @click.option("--from", "start", required=True, metavar="earliest|snapshot|epoch:N|offset:TOPIC/PARTITION/OFFSET")
-@click.option("--onto", metavar="epoch:N", help="The epoch that --from offset:... is replayed on.")
-@click.option("--swap", is_flag=True, help="Put the new tables in the place of the live ones.")
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
+@click.option("--onto", metavar="epoch:N", help="The epoch to replay --from offset:... on.")
+@click.option("--swap", is_flag=True, help="Replace the live tables with the new ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 @click.pass_context
 def rebuild(
@@ -40,9 +40,10 @@ def rebuild(
     swap: bool,
     as_json: bool,
 ) -> None:
-    """Make tables anew from the log beside the live ones, and report what differs; then swap, if asked to.
+    """Rebuild tables beside the live ones and report differences; --swap replaces them.
 
-    Ends with 1 if something differs and was not swapped.
+    The new tables come from the log or from a new snapshot, as --from says. The exit status is 1 if
+    something differs and was not swapped.
 
     Example: cdc-views rebuild order_totals --from earliest --swap
     """
@@ -51,7 +52,7 @@ def rebuild(
     origin = parse_origin(start, onto)
     settings = current_settings(project.settings())
     java_command()
-    outcome = make_anew(
+    outcome = rebuild_tables(
         settings,
         delta_jars(),
         None if everything else names,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cdc_views.cli.consent import require_consent
 from cdc_views.cli.main import Project
 from cdc_views.cli.progress import SHOWN, say
 from cdc_views.cli.run import report
@@ -21,10 +22,10 @@ from cdc_views.stack.java import java_command
 @click.pass_obj
 @click.pass_context
 def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
-    """Start over with a new slot, new topics and a new snapshot, while readers keep the last epoch.
+    """Start over with a new slot, topics and snapshot; readers keep the last epoch.
 
-    Ends when the new tables are published, in one epoch, and the old slot, topics and connector are removed. A reset
-    that was killed is continued by the next one, or by "cdc-views run".
+    The command ends when the new tables are published, in one epoch, and the old slot, topics and connector are
+    removed. If a reset is killed, the next reset, or "cdc-views run", continues it.
 
     Example: cdc-views reset --yes
     """
@@ -32,12 +33,13 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
     if clean:
         ctx.exit(1 if remove_left(settings, SHOWN) else 0)
     java_command()
-    if not yes:
-        tables = len(settings.source.tables)
-        click.confirm(
-            f"Take a new snapshot of {tables} tables and replace all mirrors and views?", abort=True, err=True
-        )
-    with driver_beside(settings.engine, delta_jars(), warm_up) as driver:
-        published = reset_project(settings, driver.session, SHOWN)
+    tables = len(settings.source.tables)
+    require_consent(f"Take a new snapshot of {tables} tables and replace all mirrors and views?", yes=yes)
+    try:
+        with driver_beside(settings.engine, delta_jars(), warm_up) as driver:
+            published = reset_project(settings, driver.session, SHOWN)
+    except KeyboardInterrupt:
+        say('reset: not finished; "cdc-views reset" or "cdc-views run" continues it')
+        raise
     report(published)
     say("reset: done")

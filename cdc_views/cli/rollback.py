@@ -16,7 +16,9 @@ from cdc_views.store.control.retention import REPLACED
 @click.argument("name", metavar="VIEW|TABLE")
 @click.pass_obj
 def rollback(project: Project, name: str) -> None:
-    """Undo the last swap of a view or table, with all tables that it put in place, brought up to date.
+    """Undo the last swap of a view or table.
+
+    All tables that the swap replaced are brought up to date and published again.
 
     Example: cdc-views rollback order_totals
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import click
 from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
 from cdc_views.engine.spark.session import Driver, driver_beside
-from cdc_views.errors import RequestFailed
+from cdc_views.errors import CdcViewsError, RequestFailed
 from cdc_views.lsn import Lsn
 from cdc_views.replay.reset import continue_reset
 from cdc_views.source.catalog import estimated_rows
@@ -31,33 +31,40 @@ from cdc_views.source.connection import connect
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.stopped import stopped_in
-from cdc_views.store.control.control_log import ControlRecord, read_control
+from cdc_views.store.control.control_log import ControlRecord, open_intent, read_control
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="Publish one epoch and stop.")
-@click.option("--until-caught-up", is_flag=True, help="Stop when everything committed before the start is published.")
+@click.option(
+    "--until-caught-up", is_flag=True, help="Stop when everything that was committed before the start is published."
+)
 @click.pass_obj
 def run(project: Project, once: bool, until_caught_up: bool) -> None:
-    """Run the engine: register the connector if need be, then publish epoch after epoch.
+    """Run the engine: register the connector if needed, then publish epoch after epoch.
+
+    Ctrl-C and SIGTERM stop it at once. It can be started again at any time, and continues where it was.
 
     Example: cdc-views run --until-caught-up
     """
-    # The engine can be killed anywhere, so a polite stop needs no more than leaving the loop where it is.
-    signal.signal(signal.SIGTERM, _interrupt)
     base = project.settings()
-    # What can be found wrong without a trace left behind is found first: no topic, slot or connector is made before.
+    with _reporting_interrupt(base.warehouse):
+        _run(base, once, until_caught_up)
+
+
+def _run(base: Settings, once: bool, until_caught_up: bool) -> None:
+    # Checks that leave no trace come first; topics, slot and connector are created after them.
     java_command()
     current = current_capture(base)
     settings = current.capture.settings(base)
-    if not current.is_unfinished:  # a reset looks for itself
+    if not current.is_unfinished:  # a reset has its own checks
         require_ready(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         declared = declare(settings, connection, read_control(settings.warehouse))
         require_known_tables(settings, declared)
         expected_rows = estimated_rows(connection, settings.source.tables)
     jars = delta_jars()
-    # The JVM takes seconds, and so does Debezium.
+    # Start the JVM and Debezium at the same time: each takes seconds.
     with driver_beside(settings.engine, jars, _prepare(current)) as driver:
         if current.is_unfinished:
             say(f"continuing the reset to capture {current.capture.number}")
@@ -69,8 +76,8 @@ def run(project: Project, once: bool, until_caught_up: bool) -> None:
 
 
 def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, until: Lsn | None) -> None:
-    """Run engines, one after the other: each ends when a service or its JVM is gone, and the next starts from what is
-    published.
+    """Run one engine after another. An engine ends when a service or its JVM is gone; the next one starts from the last
+    published epoch.
     """
     patience = Patience(settings.engine.retry_s, say=say)
 
@@ -92,23 +99,43 @@ def _publish(settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, u
                 engine.run(once=once, until=until, on_epoch=on_epoch)
                 return engine.require_none_stopped()
         except RequestFailed as error:
-            say(f"RequestFailed: {error.message}; the engine starts again")
+            say(f"RequestFailed: {error.message}; the engine restarts")
         except AWAY as error:
             patience.wait(error)
             is_captured = False
 
 
 def _prepare(current: CurrentCapture) -> Callable[[SparkSession], None]:
-    """What a new session is to do at once: where nothing is published all tables are read soon."""
+    """Return what a new session does first: it warms up if nothing is published, since all tables are read soon."""
     return (lambda session: None) if current.is_published else warm_up
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+@contextmanager
+def _reporting_interrupt(warehouse: Path) -> Iterator[None]:
+    """Say, after Ctrl-C or SIGTERM, what was published and what is left to the next run.
+
+    The engine can be killed anywhere, so that a stop leaves its loop wherever it is.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(CdcViewsError):
+            for line in _left_behind(read_control(warehouse) if warehouse.is_dir() else []):
+                say(line)
+        raise
+
+
+def _left_behind(records: list[ControlRecord]) -> Iterator[str]:
+    last = next((record for record in reversed(records) if record.published_at is not None), None)
+    if (intent := open_intent(records)) is not None:
+        yield f'stopped in epoch {intent.epoch}, not yet published: the next "cdc-views run" finishes or abandons it'
+    else:
+        yield "stopped between two epochs"
+    yield "nothing is published yet" if last is None else f"last published: epoch {last.epoch} at {last.position}"
 
 
 def report(record: ControlRecord) -> None:
-    """Print a line about a published epoch."""
+    """Print a line about a published epoch, and one for each table or view that is not well."""
     changes = sum(record.detail.get("changes", {}).values())
     spent = ", ".join(f"{stage} {ms} ms" for stage, ms in record.detail.get("stage_ms", {}).items())
     say(f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})")

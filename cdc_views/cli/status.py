@@ -23,15 +23,15 @@ COLUMNS = ("table", "status", "version", "path", "failure", "parked", "discarded
     "--published-within",
     type=float,
     metavar="SECONDS",
-    help="End with status 3 unless an epoch was published in so many last seconds.",
+    help="Exit with status 3 unless an epoch was published within the last SECONDS.",
 )
 @output_options
 @click.pass_obj
 def status(project: Project, published_within: float | None, form: str | None) -> None:
     """Show the engine, the published epoch and every table in it.
 
-    A mirror with parked keys or discarded events does not equal its Postgres table; one that is stopped equals it as it
-    was.
+    A mirror with parked keys or discarded events does not equal its Postgres table. A stopped mirror equals its table
+    as of an earlier position.
 
     Example: cdc-views status --json
     """
@@ -60,4 +60,4 @@ def _show_reset(records: Sequence[ControlRecord]) -> None:
     state = "" if reset.is_done else ', whose reset is unfinished: "cdc-views reset" continues it'
     say(f'capture {reset.capture.number}: slot "{reset.capture.slot}"{state}')
     if reset.is_done and reset.left:
-        say(f'left of {len(reset.left)} earlier captures: "cdc-views reset --clean" removes it')
+        say(f'objects of {len(reset.left)} earlier captures are left: "cdc-views reset --clean" removes them')

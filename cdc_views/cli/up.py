@@ -10,13 +10,15 @@ from cdc_views.stack.ports import NAMES
 
 
 @click.command()
-@click.option("--port", "ports", multiple=True, metavar="NAME=PORT", help=f"A port; NAME is one of {', '.join(NAMES)}.")
-@click.option("--fsync/--no-fsync", default=True, help="Whether Postgres survives a crash of the machine.")
+@click.option(
+    "--port", "ports", multiple=True, metavar="NAME=PORT", help=f"Use this port. NAME is one of {', '.join(NAMES)}."
+)
+@click.option("--fsync/--no-fsync", default=True, help="Whether the data of Postgres survive a crash of the machine.")
 def up(ports: tuple[str, ...], fsync: bool) -> None:
     """Start Postgres, Kafka and Connect on this machine, without Docker.
 
-    The first time their files are fetched. Services that run already are left alone. Data, logs and
-    ports are kept in $CDC_VIEWS_STATE.
+    The first run downloads their files. Services that already run are left alone. Data, logs and ports are kept in
+    $CDC_VIEWS_STATE.
 
     Example: cdc-views up --port postgres=15432
     """

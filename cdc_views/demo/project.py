@@ -54,8 +54,6 @@ def make_project(folder: Path, admin_dsn: str) -> DemoProject:
             "tables": [f"public.{table}" for table in SIZES],
             "slot": name,
             "publication": name,
-            # "products" keeps its default identity, so that the demo meets unchanged TOAST values.
-            "toast": "lookup",
         },
         "log": {"connector": name, "topic_prefix": name},
         "engine": {"spark_conf": SHORT_LIVED},

@@ -20,6 +20,7 @@ from cdc_views.engine.capture.preflight import fix, require_ready
 from cdc_views.engine.capture.start import start_capture
 from cdc_views.engine.service.target import current_target
 from cdc_views.errors import CheckFailed, NotRunning
+from cdc_views.locations import DEMO, project_folder
 from cdc_views.log.snapshot import SnapshotProgress
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.control.control_log import ControlRecord, read_control
@@ -84,10 +85,10 @@ class Demo:
 
     def _start_stack(self) -> LocalStack:
         stack = LocalStack(self._state, durable=False, short_lived=True)
-        engine(self._state / "demo").stop()  # of an earlier run with --keep
+        engine(self._state / DEMO).stop()  # of an earlier run with --keep
         was_running, had_data = stack.is_running(), stack.postgres.folder.exists()
         if was_running:
-            forget_project(self._state / "demo")
+            forget_project(self._state / DEMO)
             drop_leftovers(stack.addresses.dsn)
         else:
             self._leftovers.callback(stack.down, purge=not had_data)
@@ -97,7 +98,7 @@ class Demo:
         return stack
 
     def _make_database(self, stack: LocalStack) -> DemoProject:
-        project = make_project(self._state / "demo", stack.addresses.dsn)
+        project = make_project(self._state / DEMO, stack.addresses.dsn)
         create(project.dsn, self._options.seed)
         return project
 
@@ -218,7 +219,8 @@ class Demo:
         self._show.result(f"epoch_stage_median_ms: {stages}")
 
     def _print_next(self, project: DemoProject) -> None:
-        command = f"cdc-views -C {project.folder}"
+        is_found = project_folder(Path(DEMO)).absolute() == project.folder
+        command = f"cdc-views -C {DEMO if is_found else project.folder}"
         query = "SELECT * FROM order_totals ORDER BY amount DESC LIMIT 5"
         self._show.result("\ntry next (in .venv/bin):")
         self._show.result(f'  {command} query "{query}"\n  {command} epochs\n  {command} status')

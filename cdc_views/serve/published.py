@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
-from cdc_views.errors import RESET, CdcViewsError, NotRunning, UnknownView, ViewFailed
+from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning, UnknownView, ViewFailed
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.stopped import STOPPED, stopped_in
 from cdc_views.store.control.control_log import ControlRecord, TableVersion, last_published
+
+_POLL_S: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,16 @@ class PublishedEpoch:
     record: ControlRecord
 
     @classmethod
-    def latest(cls, warehouse: Path) -> Self:
-        """The last published epoch. Raises NothingPublished."""
-        return cls(warehouse, last_published(warehouse))
+    def latest(cls, warehouse: Path, wait_s: float = 0) -> Self:
+        """Return the last published epoch, after waiting up to `wait_s` for the first one. Raises NothingPublished."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                return cls(warehouse, last_published(warehouse))
+            except NothingPublished:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_POLL_S)
 
     @property
     def position(self) -> Lsn:

@@ -1,1 +1,1 @@
-"""Postgres: catalog, preflight, publication, slot, marker, and the capture of DDL and TRUNCATE."""
+"""The source, Postgres: catalog, preflight, publication, slot, markers, and the capture of DDL and TRUNCATE."""

@@ -1,8 +1,8 @@
 """Reads the captured set of a project from the source.
 
-To describe a table takes milliseconds, and every marker asks for all tables. So the versions (xmin) of all catalog
-rows that a description depends on are read first, which takes a fraction of that: as long as they are the same, so is
-the description.
+Describing a table takes milliseconds, and every marker needs a description of all tables. So this first reads the
+versions (xmin) of all catalog rows that a description depends on, which takes a fraction of that time. While the
+versions are the same, so is the description.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SELECT (SELECT jsonb_object_agg(e.evtname, concat(e.xmin, ' ', p.xmin))
        ARRAY(SELECT DISTINCT u.type::bigint FROM cdc_views.captured c
              CROSS JOIN LATERAL cdc_views.used_types(c.relation) u WHERE c.publication = %(publication)s)"""
 
-# `types` are those of the last description: which types are used changes only with a row of pg_attribute or pg_type.
+# `types` are those of the last description. Which types are used changes only with a row of pg_attribute or pg_type.
 _VERSIONS_SQL: Final = """
 WITH RECURSIVE root AS MATERIALIZED (
     SELECT c.relation, c.xmin FROM cdc_views.captured c WHERE c.publication = %(publication)s),
@@ -68,7 +68,7 @@ SELECT md5(string_agg(concat_ws(' ', kind, id, number, xmin), ',' ORDER BY kind,
 
 
 class CapturedReader:
-    """Describes the captured tables of one project whenever it is asked, over one connection."""
+    """Describes the captured tables of one project, over one connection."""
 
     def __init__(self, connection: Connection, publication: str, tables: Iterable[TableName]) -> None:
         self._connection = connection
@@ -77,13 +77,13 @@ class CapturedReader:
         self._known: tuple[str, CapturedSet] | None = None
 
     def read(self) -> CapturedSet:
-        """The captured tables as they are now; without event triggers unless all of ours fire always."""
+        """Return the captured tables of now; `event_triggers` is empty unless all of ours are ENABLE ALWAYS."""
         versions = self._versions()
         if self._known is not None and self._known[0] == versions:
             return self._known[1]
         before = self._describe()
-        versions, after = self._versions(), self._describe()  # of the types that it was just seen to use
-        self._known = (versions, after) if after == before else None  # else something is being changed
+        versions, after = self._versions(), self._describe()  # with the types that the first description found
+        self._known = (versions, after) if after == before else None  # unequal: something is changing now
         return after
 
     def _versions(self) -> str:

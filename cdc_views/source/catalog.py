@@ -1,7 +1,7 @@
-"""What the source's catalog says about its tables: columns, keys, replica identity.
+"""Reads the source's catalog: the tables' columns, keys and replica identities.
 
-Types are resolved: a domain is its base type, an enum is "enum". The same SQL, inside a function
-of the service schema, describes a table within the transaction that alters it (service_sql.py).
+Types are resolved: a domain has its base type, an enum has the type "enum". A function of the service schema uses the
+same SQL to describe a table within the transaction that alters it (service_sql.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ReplicaIdentity = Literal["default", "full", "nothing", "index"]
 
 _REPLICA_IDENTITY: Final[dict[str, ReplicaIdentity]] = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 
-# One row per column of the table whose oid stands for {relation}. A column with PLAIN storage counts as toastable: what
-# was stored out of line before it was set stays there, and a change of it is no other fingerprint.
+# One row per column of the table whose oid replaces {relation}. A column with PLAIN storage counts as toastable: values
+# that were stored out of line before stay there, and the fingerprint does not show a change of the storage.
 COLUMNS_SQL: Final = """
 SELECT a.attname::text AS name, a.attnum::int AS attnum,
        CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS type_name,
@@ -80,18 +80,19 @@ WHERE c.relkind IN ('r', 'p')
 
 NO_OPTIONS: Final = ColumnOptions()
 
-# No name holds these in earnest, so that parts cannot run into each other.
+# No real name contains these characters, so that the parts stay distinct.
 FIELD_SEPARATOR: Final = "\x1f"
 LINE_SEPARATOR: Final = "\x1e"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `type_name` is pg_type.typname of its base type, `element` that of an array's elements.
+    """A column.
 
-    `toastable` says that a value may be stored out of line, `domain` that the column's own type is a domain over
-    `type_name`, `virtual` that Postgres computes its values at every read, `as_text` that source.text_columns names it;
-    `as_decimal` is the precision and scale that source.decimal_columns gives it.
+    `type_name` is pg_type.typname of the base type, and `element` that of an array's elements. `toastable`: a value
+    can be stored out of line. `domain`: the column's own type is a domain over `type_name`. `virtual`: Postgres
+    computes the values at every read. `as_text`: source.text_columns names the column. `as_decimal`: the precision and
+    scale from source.decimal_columns.
     """
 
     name: str
@@ -108,29 +109,29 @@ class Column:
 
     @property
     def mirrored_type(self) -> str:
-        """The type that views see: `type_name`, or `text`."""
+        """Return the type that views see: `type_name`, or `text`."""
         return "text" if self.as_text else self.type_name
 
     @property
     def form(self) -> str | None:
-        """What tells the column's form in the mirror from the one that its type alone decides; "" for a text."""
+        """Return how the column's form in the mirror differs from the default form of its type; "" for a text."""
         if self.as_text:
             return ""
         if self.as_decimal is not None:
             return " decimal({},{})".format(*self.as_decimal)
-        # Mirrors of earlier versions hold the padding.
+        # Mirrors that earlier versions made have the padding.
         return " unpadded" if "bpchar" in (self.type_name, self.element) else None
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of the source as its catalog describes it; `key` is empty where it has no primary key.
+    """A table of the source as its catalog describes it. `key` is empty if there is no primary key.
 
-    `replica_identity` of a partitioned table is full where all its partitions have it, else one of another kind.
-    `columns` are those of the mirror. The `excluded` ones are not in it, nor in the log: virtual generated columns, and
-    those that source.exclude_columns names.
-    `placeholder` is not from the catalog: the secret that the events of its log have for unchanged values. Nothing is
-    decoded without it (log/placeholder.py).
+    `replica_identity` of a partitioned table is full only if all its partitions have it.
+    `columns` are the columns of the mirror. Those in `excluded` are neither in the mirror nor in the log: virtual
+    generated columns, and the columns in source.exclude_columns.
+    `placeholder` does not come from the catalog. It is the secret text that stands for unchanged values in the events
+    of the table. Decoding needs it (log/placeholder.py).
     """
 
     name: TableName
@@ -144,17 +145,17 @@ class SourceTable:
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
-        """The columns of the key, in its order."""
+        """Return the columns of the key, in its order."""
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.key)
 
     @property
     def has_column_list(self) -> bool:
-        """Whether the publication names the table's columns: all of `columns`. Virtual ones are never published."""
+        """Whether the publication lists the table's columns. Postgres never publishes virtual columns."""
         return any(not column.virtual for column in self.excluded)
 
     def fingerprint(self) -> str:
-        """Hash what decides how events of this table are decoded."""
+        """Return a hash of everything that decides how events of this table are decoded."""
         lines = [FIELD_SEPARATOR.join((self.name.schema, self.name.table))]
         lines += [
             FIELD_SEPARATOR.join((str(column.attnum), column.name, column.type_name, str(column.typmod),
@@ -165,7 +166,7 @@ class SourceTable:
         return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
 
     def mirror_fingerprint(self) -> str:
-        """Hash what decides the columns of the mirror: the fingerprint, and the form that this version gives them."""
+        """Return a hash of what decides the columns of the mirror: the fingerprint, and the columns' forms."""
         forms = [f"{column.attnum}{form}" for column in self.columns if (form := column.form) is not None]
         forms += [f"{column.attnum} excluded" for column in self.excluded]
         if not forms:
@@ -176,9 +177,9 @@ class SourceTable:
 def read_tables(
     connection: Connection, names: Iterable[TableName], options: ColumnOptions = NO_OPTIONS
 ) -> dict[TableName, SourceTable]:
-    """Describe the named tables, whose columns are mirrored as `options` say.
+    """Describe the named tables. `options` has the settings of single columns.
 
-    Raises UnknownTable for the first that is no ordinary or partitioned table.
+    Raises UnknownTable for the first name that is not an ordinary or partitioned table.
     """
     wanted = list(names)
     rows = connection.execute(
@@ -221,7 +222,7 @@ def _read_table(
 def tables_with_column_list(
     connection: Connection, names: Iterable[TableName], options: ColumnOptions
 ) -> dict[TableName, SourceTable]:
-    """Describe those of the named tables, as far as they exist, of which only some columns are to be published."""
+    """Describe the named tables of which only some columns must be published. Tables that do not exist are skipped."""
     wanted = {column.table for column in options.excluded} & set(names)
     rows = connection.execute(_TABLES_SQL, ([name.schema for name in wanted], [name.table for name in wanted]))
     found = read_tables(connection, [TableName(*row[:2]) for row in rows.fetchall()], options)
@@ -239,12 +240,12 @@ def _with_options(column: Column, table: TableName, options: ColumnOptions, serv
 
 
 def excluded_columns(tables: Iterable[SourceTable]) -> list[ColumnName]:
-    """The columns of these tables that are in no event."""
+    """Return the columns of these tables that are in no event."""
     return [ColumnName(table.name, column.name) for table in tables for column in table.excluded]
 
 
 def estimated_rows(connection: Connection, names: Iterable[TableName]) -> int | None:
-    """How many rows these tables have as Postgres' statistics say; None where one was never analyzed."""
+    """Return the number of rows in Postgres' statistics; None if one of the tables was never analyzed."""
     wanted = list(names)
     rows = connection.execute(_ROWS_SQL, ([name.schema for name in wanted], [name.table for name in wanted])).fetchall()
     counts = [int(count) for (count,) in rows]
@@ -253,7 +254,7 @@ def estimated_rows(connection: Connection, names: Iterable[TableName]) -> int | 
 
 @dataclass(frozen=True)
 class SourceIdentity:
-    """Which history of which database this is; with the slot and the topics it makes a generation."""
+    """Identifies one history of one database. Together with the slot and the topics it identifies a generation."""
 
     system_identifier: str
     timeline: int

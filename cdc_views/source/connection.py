@@ -1,4 +1,4 @@
-"""Connections to the source; a password never gets into a message."""
+"""Connections to the source. No message contains a password."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cdc_views.rendering import OURS, options
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _CONNECT_TIMEOUT_S: Final = 10
-# A server that is gone without a farewell is noticed after about 30 s, where the kernel's settings take hours.
+# Notice after about 30 s that a server has vanished. The kernel's defaults take hours.
 _SILENCE: Final = {
     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000,
 }  # fmt: skip
 
 
-# Of codes that say that a connection is lost, or its server going down.
+# First characters of the SQLSTATEs for a lost connection or a server that is shutting down.
 _LOST: Final = ("08", "57P")
 
 
 class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
-    """Raises SourceUnreachable where the connection is lost, in whatever it was used for."""
+    """Raises SourceUnreachable whenever the connection is lost."""
 
     def execute(self, *arguments: Any, **options: Any) -> Self:
         with self._named():
@@ -42,7 +42,7 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
         try:
             yield
         except psycopg.OperationalError as error:
-            # Without a code it is the client that has lost it.
+            # Without a SQLSTATE, the client noticed the loss.
             if error.sqlstate is not None and not error.sqlstate.startswith(_LOST):
                 raise
             raise SourceUnreachable(
@@ -52,21 +52,21 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
-    """Connect to the source, with the settings that are pinned (cdc_views/rendering.py).
+    """Connect to the source with the pinned session settings (cdc_views/rendering.py).
 
-    Raises SourceUnreachable, then and whenever the connection is lost.
+    Raises SourceUnreachable, now and whenever the connection is lost later.
     """
     try:
         parameters = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
-        # The text of libpq's error can repeat any part of the string, the password too.
+        # libpq's error text can repeat any part of the string, including the password.
         raise SourceUnreachable(
             "the source's dsn is not a libpq connection string",
             hint='wanted "host=... dbname=... user=..." or "postgresql://user@host/database"',
         ) from None
     limit_s = parameters.get("connect_timeout") or _CONNECT_TIMEOUT_S
     given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
-    # Of two options that set the same, the later counts.
+    # If two options set the same parameter, the later one wins.
     pinned = f"{parameters.get('options') or ''} {options(OURS)}".strip()
     conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views", options=pinned, **given)
     try:
@@ -79,16 +79,16 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
 
 
 def require_primary(connection: Connection) -> None:
-    """Raise SourceUnreachable on a standby: it knows neither the primary's slots nor where its WAL ends."""
+    """Raise SourceUnreachable on a standby, which knows neither the primary's slots nor the end of its WAL."""
     row: Any = connection.execute("SELECT pg_catalog.pg_is_in_recovery()").fetchone()
     if row[0]:
         raise SourceUnreachable(
-            f"{describe_dsn(connection.info.dsn)} is a standby, wanted a primary", hint="give the dsn of the primary"
+            f"{describe_dsn(connection.info.dsn)} is a standby, wanted a primary", hint="use the dsn of the primary"
         )
 
 
 def describe_dsn(dsn: str) -> str:
-    """Name a source for people: host, port, database and user, no password."""
+    """Name a source for people: database, host, port and user, but no password."""
     parameters = conninfo_to_dict(dsn)
     host, port = parameters.get("host", "localhost"), parameters.get("port", 5432)
     return f'database "{parameters.get("dbname", "")}" at {host}:{port} as "{parameters.get("user", "")}"'

@@ -1,7 +1,7 @@
-"""`check --print-sql`: everything that a role without superuser needs in the source, as one script for psql.
+"""`check --print-sql`: everything that a role without superuser rights needs in the source, as one script for psql.
 
-It is run by a superuser, or where there is none, as in managed services, by the owner of the tables with CREATE on the
-database. It may be run again: what is there already is not created again, so that nothing disturbs a running engine.
+A superuser runs it. In managed services without superusers, the owner of the tables runs it, with CREATE on the
+database. It can be run again. It does not recreate what exists, since that would disturb a running engine.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from cdc_views.source.preflight import MAY_REPLICATE, NEEDED_FUNCTIONS, SERVICE_
 from cdc_views.source.service_tables import block, grants_sql
 
 _HEADER: Final = """\
--- What cdc_views needs in database {database} for role {role}, which needs to be neither superuser nor owner.
--- Run it by psql, as a superuser or as the owner of the tables with CREATE on the database; it may be run again.
--- Its objects belong to whoever runs it. Statements that do not get their lock in time fail: run it again then.
+-- What cdc_views needs in database {database} for role {role}, which need not be a superuser or the owner.
+-- Run it with psql, as a superuser or as the owner of the tables with CREATE on the database. It can be run again.
+-- Whoever runs it owns its objects. A statement that does not get its lock in time fails: then run the script again.
 """
 
 _QUIET: Final = "SET client_min_messages = warning;\n"
 _PASSWORD: Final = """
--- The role. CREATE ROLE gives it no password: set one with \\password, or let it log in by other means.
+-- The role. CREATE ROLE sets no password: set one with \\password, or let the role log in by other means.
 """
-# Conditional, since a role may exist, and a managed service gives replication by membership.
+# Conditional, since the role may exist, and managed services grant replication through membership.
 _ROLE: Final = """\
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {name}) THEN
         CREATE ROLE {role} LOGIN;
@@ -61,7 +61,7 @@ WHERE c.relrowsecurity AND (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::t
 
 
 def dba_script(settings: Settings, role: str | None = None) -> str:
-    """Give the script; `role` is that of the connector and of the engine, that of source.dsn if it is not given.
+    """Return the script. `role` is the role of the connector and the engine; the default is the role of source.dsn.
 
     Raises SourceUnreachable, and UnknownTable if a table does not exist.
     """
@@ -71,7 +71,8 @@ def dba_script(settings: Settings, role: str | None = None) -> str:
         is_own = role in (None, connection.info.user)
         role = role or connection.info.user
         header, rights = _header(connection, role), _role(connection, role, source)
-    # What the connected role lacks says nothing of another one, which is granted all that it needs in any case.
+    # The rights that the connected role lacks say nothing about another role. That one is granted all rights in any
+    # case.
     findings = [finding for finding in check_source(settings) if is_own or not finding.by_dba]
     grants = f"\n-- Rights of the role.\n{grants_sql(role, source.tables)}"
     fixes = [finding for finding in in_order(findings) if not finding.by_dba]
@@ -109,10 +110,15 @@ def _role(connection: Connection, role: str, source: SourceSettings) -> str:
     return _PASSWORD + block(body.as_string(None))
 
 
+def script_part(finding: Finding) -> str:
+    """Return the SQL of a finding below a comment that names it."""
+    return f"-- {_comment(f'{finding.subject}: {finding.problem}')}\n{(finding.fix or '').strip()}\n"
+
+
 def _fix(finding: Finding) -> str:
-    return f"\n-- {_comment(f'{finding.subject}: {finding.problem}')}\n{(finding.fix or '').strip()}\n"
+    return f"\n{script_part(finding)}"
 
 
 def _comment(text: str) -> str:
-    """A text that ends with its line; names may hold anything."""
+    """Return the text on one line, since a name can contain line breaks."""
     return " ".join(text.splitlines())

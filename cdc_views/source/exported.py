@@ -1,8 +1,8 @@
-"""The rows of the source as of one exact position of its WAL.
+"""Reads the rows of the source as of one exact position of its WAL.
 
-A SELECT beside pg_current_wal_lsn() is not the state at that LSN: transactions become visible in another
-order than that of their commit records. What a new logical slot exports is: it has every transaction
-whose commit record lies before the slot's consistent point, and no other.
+A SELECT beside pg_current_wal_lsn() does not return the state at that LSN, since transactions become visible in a
+different order than their commit records. The snapshot that a new logical slot exports is exact: it has every
+transaction whose commit record lies before the slot's consistent point, and no other.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from cdc_views.source.service_tables import identifier
 
 @dataclass(frozen=True)
 class ExportedSnapshot:
-    """Rows as of `position`; `connection` is in a transaction that sees them."""
+    """The rows as of `position`. `connection` is in a transaction that sees them."""
 
     position: Lsn
     connection: Connection
 
     def rows(self, table: SourceTable) -> Iterator[TextRow]:
-        """Yield a table's rows in no particular order: its columns, as Postgres prints what the mirror holds."""
+        """Yield the rows of a table, in no particular order, as Postgres prints the values of the mirror."""
         columns = sql.SQL(", ").join(map(printed, table.columns))
         query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(columns, identifier(table.name))
         with self.connection.cursor().copy(query) as copy:
@@ -42,17 +42,17 @@ class ExportedSnapshot:
 
 @contextmanager
 def exported_snapshot(dsn: str) -> Iterator[ExportedSnapshot]:
-    """Make a temporary slot and read what it exports; it is gone afterwards. Raises SourceUnreachable.
+    """Create a temporary slot and read what it exports. The slot is dropped afterwards. Raises SourceUnreachable.
 
-    Waits for all transactions that are open on the server, as making any logical slot does.
+    Creating a logical slot waits for all transactions that are open on the server.
     """
     with closing(connect(make_conninfo(dsn, replication="database"))) as slot:
         position, snapshot = _export(slot, dsn)
-        # The snapshot ends with the next command on the slot's connection, so there is none.
+        # The next command on the slot's connection would end the snapshot.
         with connect(dsn) as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
-            connection.execute("SET LOCAL search_path = pg_catalog")  # as the connector's
+            connection.execute("SET LOCAL search_path = pg_catalog")  # the same as the connector's
             yield ExportedSnapshot(position, connection)
 
 

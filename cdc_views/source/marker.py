@@ -1,6 +1,7 @@
-"""The engine's row in cdc_views.heartbeat: its change, coming through the log, says how far the log is.
+"""Writes markers: updates of the engine's row in cdc_views.heartbeat.
 
-Each project has its own row, under the name of its slot, so nothing but its engines raises the row's number.
+A marker whose event arrives in the log shows how far the log is. Each project has its own row, under the name of its
+slot, so only the project's engines increase the row's number.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ RETURNING number"""
 
 
 class Marker:
-    """Writes markers, one transaction each, and looks at the captured set."""
+    """Writes markers, one transaction each, and reads the captured set."""
 
     def __init__(self, connection: Connection, source: SourceSettings, writer: str) -> None:
-        assert connection.autocommit, "a marker is its own transaction"
+        assert connection.autocommit, "each marker needs its own transaction"
         self.writer = writer
         self._connection = connection
         self._reader = CapturedReader(connection, source.publication, source.tables)
@@ -44,18 +45,18 @@ class Marker:
         )
 
     def last(self) -> int:
-        """The number of the last marker that this source knows of, 0 if there was none. Raises as `touch` does."""
+        """Return the number of the last marker in this source, or 0. Raises what `touch` raises."""
         row = self._row(sql.SQL("SELECT number FROM cdc_views.heartbeat WHERE id = {}").format(sql.Literal(self._id)))
         return int(row[0]) if row else 0
 
     def touch(self) -> int:
-        """Write a marker and return its number, which only grows. Raises SourceUnreachable, PreflightFailed."""
+        """Write a marker and return its number, which only increases. Raises SourceUnreachable, PreflightFailed."""
         row = self._row(self._touch)
         assert row is not None
         return int(row[0])
 
     def captured(self) -> CapturedSet:
-        """Describe the captured tables as they are now. Raises as `touch` does."""
+        """Describe the captured tables as they are now. Raises what `touch` raises."""
         with self._named():
             return self._reader.read()
 
@@ -70,7 +71,7 @@ class Marker:
         except psycopg.OperationalError as error:
             raise SourceUnreachable(
                 f"lost {describe_dsn(self._connection.info.dsn)} at a marker: {type(error).__name__}",
-                hint="the engine connects again when it is started again",
+                hint="the engine reconnects when it is started again",
             ) from None
         except psycopg.errors.ReadOnlySqlTransaction:
             raise SourceUnreachable(
@@ -85,5 +86,5 @@ class Marker:
         ) as error:
             raise PreflightFailed(
                 f'cannot use the service schema "cdc_views": {error.diag.message_primary}',
-                hint='"cdc-views check --fix" makes the service tables',
+                hint='run "cdc-views check --fix", which creates the service tables',
             ) from None

@@ -1,4 +1,4 @@
-"""Rows by the page of the table in which they are stored: a record of the WAL that holds many rows is of one page."""
+"""Reads the rows in one page of a table. A WAL record with several rows covers a single page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cdc_views.source.connection import Connection
 from cdc_views.source.printing import TextRow, printed
 from cdc_views.source.service_tables import identifier
 
-# Nobody is to wait longer for us, nor we for whoever holds a table; whoever asked tries again.
+# Limits how long others wait for us, and how long we wait for a lock. The caller tries again.
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
-# Of a key that Postgres reads in another form than the mirror has it (hstore).
+# Raised for a key whose text in the mirror is not what Postgres reads (hstore).
 _OTHER_FORM: Final = (psycopg.DataError, psycopg.InternalError, errors.SyntaxError)
 
 
 class StoredRow(NamedTuple):
-    """A row: the transaction that wrote it (`xmin`; in a savepoint one of its own), and its key as text."""
+    """A row: the transaction that wrote it (`xmin`; a savepoint has its own), and its key as text."""
 
     transaction: int
     key: TextRow
@@ -31,17 +31,18 @@ class StoredRow(NamedTuple):
 def rows_beside(
     connection: Connection, table: SourceTable, key: Sequence[Any], transaction: int
 ) -> Iterator[StoredRow]:
-    """The rows in the page of the row with this key, itself included, that the same transaction has written.
+    """Yield the rows that one transaction wrote into the page of the row with this key, including that row.
 
-    `transaction` is the one that wrote that row. If another one has changed or removed it since, its page may be
-    another: then all rows of the transaction too, for which the whole table is read. A table that is no longer there,
-    or not with this key, has none. Raises SourceUnreachable, also for a table that is locked.
+    `transaction` is the transaction that wrote the row. If another transaction has changed or removed the row since,
+    its page may be a different one. In this case the whole table is read, and all rows of `transaction` are yielded
+    too. A table that no longer exists, or no longer has this key, yields nothing. Raises SourceUnreachable, also if the
+    table is locked.
     """
     with _asking(connection, table):
         found = _row_of(connection, table, key)
         if found is not None:
             partition, block, writer = found
-            # One page, by a scan of a range of tids (Postgres 14); of a partitioned table, one of each partition.
+            # A TID range scan (Postgres 14) reads one page; in a partitioned table, one page of each partition.
             page = sql.SQL("tableoid = {} AND ctid >= {}::tid AND ctid < {}::tid AND xmin = {}::xid").format(
                 partition, f"({block},0)", f"({block + 1},0)", str(writer)
             )
@@ -52,13 +53,13 @@ def rows_beside(
 
 @contextmanager
 def _asking(connection: Connection, table: SourceTable) -> Iterator[None]:
-    """A transaction that only reads."""
+    """Open a read-only transaction."""
     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
     try:
         connection.execute(_LOCK_TIMEOUT)
         yield
     except (errors.UndefinedTable, errors.UndefinedColumn):
-        pass  # the log tells of the change of schema
+        pass  # the log reports the schema change
     except psycopg.Error as error:
         raise SourceUnreachable(
             f'table "{table.name}" could not be looked at: {error.diag.message_primary or type(error).__name__}',
@@ -70,7 +71,7 @@ def _asking(connection: Connection, table: SourceTable) -> Iterator[None]:
 
 
 def _row_of(connection: Connection, table: SourceTable, key: Sequence[Any]) -> tuple[int, int, int] | None:
-    """The partition (or table), page and writer of the row with this key."""
+    """Return the partition (or table), the page and the writing transaction of the row with this key."""
     equal = [
         sql.SQL("{} = {}").format(sql.Identifier(name), _text(part)) for name, part in zip(table.key, key, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Where the source's WAL ends."""
+"""Reads the end of the source's WAL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from cdc_views.source.connection import Connection
 
 
 def wal_end(connection: Connection) -> Lsn:
-    """Everything that was committed until now is before it."""
+    """Return a position that follows everything that is committed by now."""
     row: Any = connection.execute("SELECT pg_catalog.pg_current_wal_insert_lsn()::text").fetchone()
     return Lsn.parse(row[0])

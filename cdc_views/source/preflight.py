@@ -1,4 +1,4 @@
-"""What must hold in the source before the connector starts; each finding that SQL can fix has the SQL."""
+"""Checks what must hold in the source before the connector starts. Findings that SQL can fix have the SQL."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ LEAST_SERVER_VERSION: Final = 140000
 SERVICE_SUBJECT: Final = "service tables"
 PUBLICATION_SUBJECT: Final = "publication"
 
-# Managed services give replication by membership instead of the role attribute.
+# Managed services grant replication through membership instead of the role attribute.
 MAY_REPLICATE: Final = """
 SELECT r.rolsuper OR r.rolreplication OR EXISTS (
     SELECT FROM pg_catalog.pg_roles g WHERE g.rolname IN ('rds_replication', 'rds_superuser', 'cloudsqlsuperuser')
     AND pg_catalog.pg_has_role(r.oid, g.oid, 'member'))
 FROM pg_catalog.pg_roles r WHERE r.rolname = {role}"""
 
-# Open to everyone in Postgres as it comes; some servers revoke that.
+# Every role may call these by default; some servers revoke that.
 NEEDED_FUNCTIONS: Final = (
     "pg_catalog.pg_control_system()", "pg_catalog.pg_control_checkpoint()", "pg_catalog.pg_is_in_recovery()",
     "pg_catalog.pg_current_wal_lsn()", "pg_catalog.pg_current_wal_insert_lsn()", "pg_catalog.pg_walfile_name(pg_lsn)",
@@ -65,10 +65,10 @@ ORDER BY 1, 2"""
 
 
 def check_source(settings: Settings, held: Collection[TableName] = (), *, values: bool = False) -> list[Finding]:
-    """Look at everything in the source that a mirror depends on. Raises SourceUnreachable.
+    """Check everything in the source that a mirror depends on. Raises SourceUnreachable.
 
-    Tables in `held` are stopped, and may be in any state. `values` reads tables that lack a CHECK in full, to find
-    values that cannot be mirrored.
+    Tables in `held` are stopped, and may be in any state. With `values`, tables that lack a CHECK are read in full, to
+    find values that cannot be mirrored.
     """
     tables = [table for table in settings.source.tables if table not in held]
     source = settings.source.model_copy(update={"tables": tables})
@@ -84,10 +84,10 @@ def check_source(settings: Settings, held: Collection[TableName] = (), *, values
 
 
 def in_order(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with SQL, in the order in which it is to run.
+    """Return the findings that have SQL, in the order in which the SQL must run.
 
-    The publication needs the service tables. With REPLICA IDENTITY FULL an UPDATE fails while a column is not
-    published: it goes before the publication leaves one out, and comes after the publication has them all.
+    The publication needs the service tables. With REPLICA IDENTITY FULL, an UPDATE fails while a column is not
+    published. So FULL is removed before the publication omits a column, and set after the publication has all columns.
     """
 
     def step(finding: Finding) -> int:
@@ -104,7 +104,7 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
         problem = f"version is {version // 10000}, wanted {LEAST_SERVER_VERSION // 10000} or later"
         yield Finding("error", "server version", problem, "upgrade Postgres")
     if _value(connection, "SELECT pg_catalog.pg_is_in_recovery()"):
-        yield Finding("error", "server", "is a standby", "give the dsn of the primary")
+        yield Finding("error", "server", "is a standby", "use the dsn of the primary")
     level = _value(connection, "SELECT current_setting('wal_level')")
     if level != "logical":
         yield Finding(
@@ -120,16 +120,16 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             "info",
             "server setting max_slot_wal_keep_size",
             "is unlimited: while the connector is down, WAL grows until the disk is full",
-            "set a limit if losing the slot (and making a new snapshot) is better than a full disk",
+            "set a limit if losing the slot (and taking a new snapshot) is better than a full disk",
         )
 
 
 def _check_unpinned(connection: Connection) -> Iterator[Finding]:
-    """Settings that matter and that no session can pin (docs/printing.md)."""
+    """Check the settings that matter and that no session can pin (docs/printing.md)."""
     if _value(connection, "SELECT current_setting('server_encoding')") == "SQL_ASCII":
-        problem = 'is "SQL_ASCII", whose bytes are of no known encoding: Debezium replaces those that are not UTF-8'
+        problem = 'is "SQL_ASCII", whose bytes have no known encoding: Debezium replaces those that are not UTF-8'
         yield Finding("error", "database encoding", problem, "move the data to a database of encoding UTF8")
-    # Versions before 17 do not know it, so it cannot be an option of the connection.
+    # Versions before 17 lack this setting, so it cannot be an option of the connection.
     limit = _value(connection, "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'")
     if limit not in (None, "0"):
         remedy = f'run "ALTER ROLE {sql.Identifier(connection.info.user).as_string(None)} SET transaction_timeout = 0"'
@@ -159,12 +159,12 @@ def _check_service_tables(connection: Connection, source: SourceSettings) -> Ite
     if problems:
         fix = service_schema_sql(source.publication, source.tables, is_current=is_current)
         yield Finding("error", SERVICE_SUBJECT, "; ".join(problems), FIX_OR_PRINT, fix)
-    # Before the event triggers, which would record them.
+    # These come before the event triggers, which would record them.
     for relation in relations_without_truncate_trigger(connection, source.tables):
         problem = f'no trigger for TRUNCATE on "{relation}"'
         yield Finding("error", SERVICE_SUBJECT, problem, FIX_OR_PRINT, truncate_trigger_sql(relation))
     if missing := missing_event_triggers(connection):
-        problem = f"no event trigger {_quote_all(missing)}: DDL is only seen by comparing descriptions at each marker"
+        problem = f"no event trigger {_quote_all(missing)}: DDL is only noticed at the next marker"
         yield Finding("warning", SERVICE_SUBJECT, problem, FIX_OR_PRINT, event_triggers_sql(missing))
     if rights:
         fix = grants_sql(connection.info.user, source.tables)
@@ -172,7 +172,7 @@ def _check_service_tables(connection: Connection, source: SourceSettings) -> Ite
 
 
 def _uncaptured(connection: Connection, source: SourceSettings) -> list[str]:
-    # By oid: a table that was dropped and made again is another one.
+    # Compare by oid: a table that was dropped and recreated is another table.
     rows = connection.execute(
         "SELECT n.nspname::text, t.relname::text FROM cdc_views.captured c"
         " JOIN pg_catalog.pg_class t ON t.oid = c.relation JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace"
@@ -204,7 +204,7 @@ def _check_publication(
         problems += [f'lacks "{table}"' for table in sorted(wanted - publication.tables)]
         problems += [f'has "{table}", which is not mirrored' for table in sorted(others)]
         problems += [f'publishes only part of "{table}"' for table in sorted(publication.filtered)]
-        problems += [f'publishes other columns of "{table}" than those that are mirrored'
+        problems += [f'publishes other columns of "{table}" than the mirrored ones'
                      for table in sorted(wanted & publication.tables)
                      if publication.columns.get(table) != _columns_of(table, listed)]  # fmt: skip
         if not publication.complete:
@@ -240,8 +240,8 @@ def _check_slot(connection: Connection, source: SourceSettings) -> Iterator[Find
     if slot.lost:
         yield Finding("error", subject, LOST, RESET)
     if slot.plugin != "pgoutput" or slot.database != connection.info.dbname:
-        problem = f'is of plugin "{slot.plugin}" in database "{slot.database}", wanted "pgoutput" in this one'
-        yield Finding("error", subject, problem, "give another name in source.slot")
+        problem = f'has plugin "{slot.plugin}" and database "{slot.database}", wanted "pgoutput" and this database'
+        yield Finding("error", subject, problem, "set another name as source.slot")
 
 
 def _role(connection: Connection) -> str:

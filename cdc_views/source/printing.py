@@ -1,4 +1,4 @@
-"""How the source is to print its values, as the mirror holds them, with the settings of cdc_views/rendering.py."""
+"""Makes the source print values as the mirror has them, under the session settings of cdc_views/rendering.py."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from psycopg import sql
 
 from cdc_views.source.catalog import Column
 
-# Types whose text in a mirror is another than Postgres prints of them (docs/types.md).
+# Types whose text in a mirror differs from the text that Postgres prints (docs/types.md).
 _FORMS_OF_TYPES: Final = {
     "money": "{0}::numeric",
-    # Moved to UTC, 24:00 would become 00:00.
+    # A value in UTC stays as it is, since a conversion would turn 24:00 into 00:00.
     "timetz": "CASE WHEN extract(timezone FROM {0}) = 0 THEN {0} ELSE {0} AT TIME ZONE 'UTC' END",
-    "hstore": "{0}::json",  # whatever schema its extension is in
-    # Without the padding.
+    "hstore": "{0}::json",  # works in whatever schema the extension is
+    # Removes the padding.
     "bpchar": "{0}::text",
 }
 
@@ -22,7 +22,7 @@ TextRow = tuple[str | None, ...]
 
 
 def printed(column: Column) -> sql.Composable:
-    """The expression whose text is what the mirror holds."""
+    """Return the SQL expression whose text is the mirror's value."""
     name = sql.Identifier(column.name)
     if column.element is None:
         return sql.SQL(_FORMS_OF_TYPES.get(column.type_name, "{0}")).format(name)
@@ -32,7 +32,7 @@ def printed(column: Column) -> sql.Composable:
     each = sql.SQL("ARRAY(SELECT {} FROM unnest({}) WITH ORDINALITY AS e(x, n) ORDER BY n)").format(
         sql.SQL(form).format(sql.Identifier("x")), name
     )
-    # NULL would become an empty array. An array of more than one dimension stays one, so that its parser refuses it.
+    # NULL must not become an empty array. An array keeps more than one dimension, so that the parser refuses it.
     return sql.SQL("CASE WHEN array_ndims({0}) > 1 THEN ARRAY[{1}] WHEN {0} IS NOT NULL THEN {1} END").format(
         name, each
     )

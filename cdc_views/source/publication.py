@@ -1,4 +1,4 @@
-"""The publication of the connector: exactly the mirrored tables and the captured service tables."""
+"""The publication of the connector. It has exactly the mirrored tables and the captured service tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
 from cdc_views.source.service_tables import SERVICE_TABLES, identifier, transaction
 
-# No truncate: a compacted topic takes no record without a key, and the trigger tells us of it.
+# Without truncate: a compacted topic takes no record without a key, and a trigger records each TRUNCATE.
 _OPTIONS: Final = "publish = 'insert, update, delete', publish_via_partition_root = true"
-# Stored ones; virtual ones are not in the WAL.
+# Only stored ones: virtual columns are not in the WAL.
 _GENERATED: Final = "publish_generated_columns = stored"
 FIRST_GENERATED: Final = 180000  # server version
 FIRST_COLUMN_LISTS: Final = 150000
@@ -31,8 +31,8 @@ _WHOLE: Final[Mapping[TableName, SourceTable]] = {}
 class Publication:
     """A publication as the catalog describes it.
 
-    `filtered` names tables with a row filter; `columns` has the columns of tables with a column list; `generated` says
-    that stored generated columns are published.
+    `complete`: inserts, updates and deletes are published. `filtered`: the tables with a row filter. `columns`: the
+    columns of each table with a column list. `generated`: stored generated columns are published.
     """
 
     tables: frozenset[TableName]
@@ -44,7 +44,7 @@ class Publication:
 
 
 def read_publication(connection: Connection, name: str) -> Publication | None:
-    """Describe a publication, or None; `complete` if it publishes inserts, updates and deletes."""
+    """Describe a publication. Return None if it does not exist."""
     row: Any = connection.execute(
         "SELECT pubinsert AND pubupdate AND pubdelete, pubviaroot FROM pg_catalog.pg_publication WHERE pubname = %s",
         (name,),
@@ -73,9 +73,10 @@ def publication_sql(
     has_options: bool = False,
     listed: Mapping[TableName, SourceTable] = _WHOLE,
 ) -> str:
-    """Give the SQL that makes the publication what it should be; `listed` are tables with a column list.
+    """Return the SQL that creates or corrects the publication. `listed` has the tables with a column list.
 
-    One that `exists` and `has_options` already keeps those: an ALTER of them is a change for every table.
+    A publication that `exists` and `has_options` keeps its options, since altering them counts as a change of every
+    table.
     """
     options = sql.SQL(_OPTIONS if server_version < FIRST_GENERATED else f"{_OPTIONS}, {_GENERATED}")
     published = sql.SQL(", ").join(_published(table, listed) for table in (*tables, *SERVICE_TABLES))

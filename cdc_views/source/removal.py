@@ -1,8 +1,8 @@
-"""Remove from the source what a project has made in it: `cdc-views destroy`.
+"""Removes from the source what a project created there: `cdc-views destroy`.
 
-A project is known by its publication. The service schema, its functions and event triggers belong to all projects of
-the database, and a table's triggers, checks and replica identity to all projects that capture it: they stay until the
-last of these is gone. Everything but the slots goes in one transaction.
+A project is identified by its publication. The service schema with its functions and event triggers belongs to all
+projects of the database; a table's triggers, checks and replica identity belong to all projects that capture the table.
+These stay until the last such project is removed. Everything except the slots is removed in one transaction.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cdc_views.service_schema import SCHEMA
 from cdc_views.source.connection import Connection
 from cdc_views.source.service_tables import identifier
 
-KEPT: Final = "kept:"  # begins what was not removed
+KEPT: Final = "kept:"  # the start of a line about something that was not removed
 
-# Partitions and inheriting tables of the captured tables among them.
+# The captured tables with their partitions and inheriting tables.
 _OURS: Final = """
 WITH RECURSIVE ours(relation) AS (
     SELECT c.relation FROM cdc_views.captured c WHERE c.publication = %(publication)s
@@ -35,8 +35,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 WHERE ours.relation NOT IN (SELECT relation FROM others)
 ORDER BY 2, 3"""
 
-# What an older version has captured may be in a publication and in no row of `captured`. One FOR ALL TABLES is nobody's
-# of ours.
+# A project of an older version can have a publication without rows in `captured`. A publication FOR ALL TABLES is not
+# one of ours.
 _OTHERS: Final = """
 SELECT FROM cdc_views.captured WHERE publication <> %(name)s
 UNION ALL
@@ -57,14 +57,14 @@ _EVENT_TRIGGERS: Final = """
 SELECT e.evtname::text FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc f ON f.oid = e.evtfoid
 JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname = 'cdc_views' ORDER BY 1"""
 
-# The index that a table had may be gone.
+# The former index of a table may no longer exist.
 _FORMER_IDENTITY: Final = """
 SELECT f.identity, i.relname::text FROM cdc_views.former_identities f JOIN pg_catalog.pg_class t ON t.oid = f.relation
 LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = f.index_relation AND x.indrelid = f.relation
 LEFT JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid
 WHERE f.relation = %s AND t.relreplident = 'f' AND f.identity <> 'f'"""
 
-# The column is there where several projects can be told apart.
+# Schemas of older versions, which did not separate projects, lack the column.
 _OWN_ROWS: Final = "DELETE FROM cdc_views.{table} AS own WHERE to_jsonb(own) ->> 'publication' = %s"
 
 _HAS_FORMER: Final = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'cdc_views' AND tablename = %(name)s"
@@ -73,9 +73,9 @@ _IDENTITIES: Final = {"d": "DEFAULT", "n": "NOTHING", "f": "FULL"}
 
 
 def remove_from_source(connection: Connection, publication: str, slots: Sequence[str]) -> list[str]:
-    """Remove the project's objects and rows, those of the markers of `slots` too; returns what was removed or kept.
+    """Remove the project's objects and rows, including the marker rows of `slots`. Return what was removed or kept.
 
-    The slots themselves are not touched (slot.py). Raises PreflightFailed where the role may not.
+    The slots themselves are not touched (slot.py). Raises PreflightFailed if the role lacks a right.
     """
     try:
         with connection.transaction():
@@ -83,7 +83,7 @@ def remove_from_source(connection: Connection, publication: str, slots: Sequence
     except psycopg.errors.InsufficientPrivilege as error:
         raise PreflightFailed(
             f"the role may not remove this from the source: {error.diag.message_primary}",
-            hint="give a role that owns the tables and the schema cdc_views; nothing was removed there",
+            hint="use a role that owns the tables and the schema cdc_views; nothing was removed from the source",
         ) from None
 
 
@@ -96,10 +96,10 @@ def _removed(connection: Connection, publication: str, slots: Sequence[str]) -> 
 
 
 def _remove_service(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[str]:
-    """Remove triggers, checks and rows, and the schema if no other project is left."""
+    """Remove triggers, checks and rows, and also the schema if no other project is left."""
     tables = connection.execute(_OURS, {"publication": publication}).fetchall()
     is_last = not _exists(connection, _OTHERS, publication)
-    if is_last:  # first, so that they record nothing of what follows
+    if is_last:  # first, so that they do not record the statements that follow
         for (name,) in connection.execute(_EVENT_TRIGGERS).fetchall():
             connection.execute(sql.SQL("DROP EVENT TRIGGER {}").format(sql.Identifier(name)))
             yield f'event trigger "{name}"'

@@ -1,7 +1,7 @@
-"""The SQL of the service schema, as a DBA can read and run it.
+"""The SQL of the service schema, in a form that a DBA can read and run.
 
-All projects of a database share the schema. Rows of `captured`, `ddl` and `truncates` carry the publication of the
-project that they belong to, since a publication's name is unique in its database.
+All projects of a database share the schema. Each row of `captured`, `ddl` and `truncates` names the publication of its
+project, since a publication's name is unique in its database.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ CREATE TABLE IF NOT EXISTS cdc_views.former_identities (
     relation oid PRIMARY KEY, identity text NOT NULL, index_relation oid);
 """
 
-# The key index of a relation with REPLICA IDENTITY USING INDEX, by its columns.
+# The replica identity; for USING INDEX, with the columns of the index.
 _IDENTITY_SQL: Final = """
 CASE WHEN r.relreplident <> 'i' THEN r.relreplident::text
      ELSE 'i ' || coalesce((SELECT string_agg(a.attname, ' ' ORDER BY a.attnum) FROM pg_index i
                             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
                             WHERE i.indrelid = r.oid AND i.indisreplident), '') END"""
 
-# describe: everything about a captured table that decides what its events mean and whether all of its rows have
-# events (cdc_views.captured says which changes of it are harmless). An xmin tells a change that was reverted from none.
-# relations_of: the table with its partitions and inheriting tables. used_types: types that a user has created (their
-# oids begin at 16384), through arrays, domains, composites and ranges: labels and attributes decide what values print.
+# describe: returns everything about a captured table that decides what its events mean and whether all of its rows have
+# events (cdc_views.captured says which changes are harmless). The xmins show a change that was reverted since.
+# relations_of: returns the table with its partitions and inheriting tables. used_types: returns the user-defined types
+# (oids from 16384) that the table uses, through arrays, domains, composites and ranges: their labels and attributes
+# decide how values print.
 FUNCTIONS: Final = rf"""
 CREATE OR REPLACE FUNCTION cdc_views.relations_of(root oid)
 RETURNS TABLE (relation oid, parent oid, pending boolean)
@@ -209,7 +210,7 @@ END $function$;
 VERSION: Final = f"cdc_views service schema {hashlib.sha256((TABLES + FUNCTIONS).encode()).hexdigest()[:16]}"
 MARK_VERSION: Final = f"COMMENT ON SCHEMA cdc_views IS '{VERSION}';\n"
 
-# ENABLE ALWAYS: also in sessions with session_replication_role = replica.
+# ENABLE ALWAYS: they also fire in sessions with session_replication_role = replica.
 EVENT_TRIGGERS: Final = {
     "cdc_views_ddl": """
 CREATE EVENT TRIGGER cdc_views_ddl ON ddl_command_end
@@ -233,7 +234,7 @@ ALTER EVENT TRIGGER cdc_views_rewrite ENABLE ALWAYS;
 """,
 }
 
-# A managed service has no superuser: the markers' fingerprints then show what event triggers would have recorded.
+# Without a superuser, as in managed services, the markers' descriptions show what event triggers would have recorded.
 EVENT_TRIGGERS_REFUSED: Final = """\
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE WARNING 'no event triggers (%): changes of tables are seen at the next marker', SQLERRM;
@@ -252,14 +253,15 @@ ON CONFLICT (publication, relation) DO UPDATE SET schema_name = EXCLUDED.schema_
                                                   table_name = EXCLUDED.table_name;
 """
 
-# Forget tables that the project no longer captures, or that were dropped.
+# Removes tables that the project no longer captures, or that were dropped.
 FORGET: Final = """
 DELETE FROM cdc_views.captured WHERE publication = {publication}
     AND ((schema_name, table_name) NOT IN (SELECT * FROM unnest({schemas}::text[], {names}::text[]))
          OR NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = relation));
 """
 
-# Of the table and what inherits from it, as it was when the table was first captured: `destroy` restores it.
+# Records the replica identity that the table, and tables that inherit from it, had when the table was first captured.
+# `destroy` restores it.
 FORMER_IDENTITY: Final = """
 INSERT INTO cdc_views.former_identities (relation, identity, index_relation)
 WITH RECURSIVE family(relation) AS (

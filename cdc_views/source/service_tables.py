@@ -1,10 +1,10 @@
-"""The service schema `cdc_views` in the source: heartbeat, ddl, truncates, captured, and what fills them.
+"""The service schema `cdc_views` in the source: the tables heartbeat, ddl, truncates and captured, and their triggers.
 
-DDL and TRUNCATE do not appear in the logical stream by themselves. Event triggers and statement
-triggers write them, in their own transaction, to captured tables, so that each has an exact place
-in the order of changes. A row of `ddl` describes the table after the command (cdc_views.captured says which changes
-matter); one without a description (a table that was dropped or rewritten, a publication that was created again) always
-matters. The projects of a database share the schema; each has its own rows, keyed by its publication.
+DDL and TRUNCATE do not appear in the logical stream by themselves. Event triggers and statement triggers write them to
+captured tables, in the same transaction, so that each has an exact place in the order of changes. A row of `ddl`
+describes the table after the command; cdc_views.captured decides which changes matter. A row without a description (a
+table that was dropped or rewritten, a publication that was recreated) always matters. The projects of a database share
+the schema. Each has its own rows, keyed by its publication.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ WHERE r.relkind IN ('r', 'p') ORDER BY 1, 2"""
 
 
 def identifier(table: TableName) -> sql.Identifier:
-    """Quote a table's name."""
+    """Return a table's name as a quoted identifier."""
     return sql.Identifier(table.schema, table.table)
 
 
 def service_schema_sql(publication: str, tables: Iterable[TableName], *, is_current: bool = False) -> str:
-    """Give the SQL of one transaction that creates the service schema and captures the tables of a project.
+    """Return the SQL of one transaction that creates the service schema and captures the tables of a project.
 
-    Rows of other projects, which have other publications, stay as they are. `is_current` says that the schema is there
-    in this version: functions that are created again count as changed.
+    Rows of other projects, which have other publications, stay as they are. `is_current`: the schema exists in this
+    version and is not recreated, since recreated functions count as changed.
     """
     captured = list(tables)
     created = () if is_current else (service_sql.TABLES, service_sql.FUNCTIONS, service_sql.MARK_VERSION)
@@ -54,25 +54,25 @@ def service_schema_sql(publication: str, tables: Iterable[TableName], *, is_curr
 
 
 def truncate_trigger_sql(table: TableName) -> str:
-    """Give the SQL that has a TRUNCATE of the table recorded."""
+    """Return the SQL that creates the trigger that records a TRUNCATE of the table."""
     return transaction(sql.SQL(service_sql.TRUNCATE_TRIGGER).format(table=identifier(table)))
 
 
 def event_triggers_sql(names: Iterable[str]) -> str:
-    """Give the SQL that creates our event triggers, or warns where that is not allowed."""
+    """Return the SQL that creates our event triggers, or raises a warning if the role may not create them."""
     creating = "".join(f"DROP EVENT TRIGGER IF EXISTS {name};{service_sql.EVENT_TRIGGERS[name]}" for name in names)
     return block(f"{creating}{service_sql.EVENT_TRIGGERS_REFUSED}")
 
 
 def grants_sql(role: str, tables: Iterable[TableName]) -> str:
-    """Give the SQL that lets the role of connector and engine use the service schema and read the tables."""
+    """Return the SQL that lets the role of connector and engine use the service schema and read the tables."""
     return sql.SQL(service_sql.GRANTS).format(role=sql.Identifier(role)).as_string(None) + "".join(
         select_sql(role, table) for table in tables
     )
 
 
 def select_sql(role: str, table: TableName) -> str:
-    """Give the SQL that lets a role read a table."""
+    """Return the SQL that lets a role read a table."""
     grants = "GRANT USAGE ON SCHEMA {schema} TO {role};\nGRANT SELECT ON {table} TO {role};\n"
     return (
         sql.SQL(grants)
@@ -82,12 +82,12 @@ def select_sql(role: str, table: TableName) -> str:
 
 
 def transaction(statements: sql.Composable) -> str:
-    """Give the SQL of these statements as one transaction."""
+    """Return the SQL that runs these statements in one transaction."""
     return f"BEGIN;\n{statements.as_string(None).strip()}\nCOMMIT;\n"
 
 
 def block(body: str) -> str:
-    """Give the SQL that runs this body of PL/pgSQL; names in it may hold anything, also what ends a quotation."""
+    """Return the SQL that runs this body of PL/pgSQL. Names in it can contain anything, even a closing dollar quote."""
     tag = "$cdc_views$"
     while tag in body:
         tag = f"{tag[:-1]}_$"
@@ -95,7 +95,7 @@ def block(body: str) -> str:
 
 
 def service_schema_version(connection: Connection) -> str | None:
-    """The version that the service schema is marked with; None if there is none."""
+    """Return the version that the service schema is marked with; None without a schema or a mark."""
     row = connection.execute(
         "SELECT pg_catalog.obj_description(oid, 'pg_namespace') FROM pg_catalog.pg_namespace WHERE nspname = %s",
         (SCHEMA,),
@@ -104,7 +104,7 @@ def service_schema_version(connection: Connection) -> str | None:
 
 
 def record_start_of_capture(connection: Connection, publication: str) -> None:
-    """Record what the captured tables are like before a snapshot: what is changed during it is compared with that."""
+    """Record the descriptions of the captured tables before a snapshot, to compare changes during it with them."""
     connection.execute(
         "SELECT cdc_views.record(c, %s) FROM cdc_views.captured c WHERE c.publication = %s",
         (START_OF_CAPTURE, publication),
@@ -112,15 +112,15 @@ def record_start_of_capture(connection: Connection, publication: str) -> None:
 
 
 def missing_event_triggers(connection: Connection) -> list[str]:
-    """Name our event triggers that are absent or disabled."""
+    """Return the names of our event triggers that are absent or disabled."""
     rows = connection.execute("SELECT evtname::text FROM pg_catalog.pg_event_trigger WHERE evtenabled = 'A'")
     present = {name for (name,) in rows}
     return [name for name in service_sql.EVENT_TRIGGERS if name not in present]
 
 
 def missing_service_tables(connection: Connection) -> list[TableName]:
-    """Name the captured service tables that do not exist."""
-    # Not by to_regclass: it fails for a role that may not use the schema.
+    """Return the captured service tables that do not exist."""
+    # Do not use to_regclass here: it fails for a role that may not use the schema.
     rows = connection.execute(
         "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c"
         " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s",
@@ -130,7 +130,7 @@ def missing_service_tables(connection: Connection) -> list[TableName]:
 
 
 def relations_without_truncate_trigger(connection: Connection, tables: Sequence[TableName]) -> list[TableName]:
-    """Name the tables and partitions whose TRUNCATE would not be recorded."""
+    """Return the tables and partitions whose TRUNCATE would not be recorded."""
     found = []
     for table in tables:
         rows = connection.execute(_RELATIONS_SQL, (table.schema, table.table, TRUNCATE_TRIGGER))
@@ -139,7 +139,7 @@ def relations_without_truncate_trigger(connection: Connection, tables: Sequence[
 
 
 def quoted(table: TableName) -> str:
-    """Quote a table's name as text, as to_regclass reads it."""
+    """Return a table's quoted name as text, as to_regclass reads it."""
     return identifier(table).as_string(None)
 
 

@@ -1,4 +1,4 @@
-"""The replication slot of the connector. Its life is ours: a slot left behind keeps WAL for ever."""
+"""The replication slot of the connector. We create and drop it, since an abandoned slot keeps WAL for ever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Slot:
-    """A logical replication slot; `lost` if WAL that it needs is gone."""
+    """A logical replication slot."""
 
     name: str
     database: str
@@ -36,7 +36,7 @@ class Slot:
 
 
 def read_slot(connection: Connection, name: str) -> Slot | None:
-    """Describe a slot, or None."""
+    """Describe a slot. Return None if it does not exist."""
     row: Any = connection.execute(
         "SELECT slot_name::text, database::text, plugin::text, active_pid, confirmed_flush_lsn::text,"
         " restart_lsn::text, wal_status FROM pg_catalog.pg_replication_slots WHERE slot_name = %s",
@@ -56,7 +56,7 @@ def read_slot(connection: Connection, name: str) -> Slot | None:
 
 
 def finding(name: str, slot: Slot | None) -> SlotChanged | None:
-    """Say what is wrong with a slot as it was read: it is gone, or the server has invalidated it."""
+    """Return the error for a slot that is gone or that the server has invalidated; None for a good one."""
     if slot is not None and not slot.lost:
         return None
     return SlotChanged(
@@ -66,7 +66,7 @@ def finding(name: str, slot: Slot | None) -> SlotChanged | None:
 
 
 def free_slots(connection: Connection) -> int:
-    """Count replication slots that can still be made."""
+    """Count the replication slots that can still be created."""
     return _number(
         connection,
         "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_catalog.pg_replication_slots",
@@ -74,7 +74,7 @@ def free_slots(connection: Connection) -> int:
 
 
 def free_wal_senders(connection: Connection) -> int:
-    """Count WAL senders that can still be started."""
+    """Count the WAL senders that can still be started."""
     return _number(
         connection,
         "SELECT current_setting('max_wal_senders')::int - count(*)::int FROM pg_catalog.pg_stat_replication",
@@ -82,7 +82,7 @@ def free_wal_senders(connection: Connection) -> int:
 
 
 def drop_slot(connection: Connection, name: str, *, limit_s: float = 15) -> None:
-    """Drop the slot if it is there, waiting for its connector to let go of it. Raises SlotChanged."""
+    """Drop the slot if it exists, after its connector has released it. Raises SlotChanged after `limit_s`."""
     deadline = time.monotonic() + limit_s
     while (slot := read_slot(connection, name)) is not None:
         try:
@@ -91,7 +91,7 @@ def drop_slot(connection: Connection, name: str, *, limit_s: float = 15) -> None
             if time.monotonic() > deadline:
                 raise SlotChanged(
                     f'replication slot "{name}" is still in use by process {slot.active_pid}',
-                    hint="another connector reads from it; stop that one first",
+                    hint="another connector reads from it; stop that connector first",
                 ) from None
             time.sleep(_POLL_S)
         except psycopg.errors.UndefinedObject:

@@ -1,9 +1,9 @@
-"""Dates that Debezium's snapshot moves to other days, where the stream has them right.
+"""Finds dates that Debezium's snapshot moves to other days. The stream has them right.
 
-A snapshot reads dates as Java's, which have no era, and which leave out the ten days that the Julian
-calendar was behind in October 1582. So 44 BC comes as 44 AD, and nothing in the event says so. Looked for
-when the snapshot is complete and before its first epoch: what is there then was in the snapshot, or was
-written since and stops the epoch by itself.
+A snapshot reads dates as Java dates. These have no era, and they skip the ten days that the Julian calendar was behind
+in October 1582. So 44 BC arrives as 44 AD, and nothing in the event shows it. The check runs after the snapshot is
+complete and before the first epoch. A date that it finds was in the snapshot, or was written since and stops the epoch
+by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOVED: Final = sql.SQL(
 
 
 def require_dates_of_snapshot(connection: Connection, tables: Iterable[SourceTable]) -> None:
-    """Raises UnsupportedType, naming the column, if a table holds such a date. Reads tables with dates in full."""
+    """Raise UnsupportedType, naming the column, if a table holds such a date. Reads tables with dates in full."""
     for table in tables:
         dates = [column.name for column in table.columns if column.type_name == "date"]
         if not dates:
@@ -37,5 +37,5 @@ def require_dates_of_snapshot(connection: Connection, tables: Iterable[SourceTab
                 raise UnsupportedType(
                     f'table "{table.name}": column "{name}" holds a date before 0001-01-01, or from 1582-10-05 to '
                     "1582-10-14, which Debezium's snapshot moves to another day",
-                    hint=f"change it at the source, or make the column a text there; then {RESET}",
+                    hint=f"change the date in the source, or change the column's type to text; then {RESET}",
                 )

@@ -1,4 +1,4 @@
-"""What must hold for each table that is to be mirrored."""
+"""Checks what must hold for each table that is to be mirrored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SELECT c.relkind::text, c.relpersistence::text, has_schema_privilege(n.oid, 'USA
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s"""
 
-# The relations that hold the rows of a table, or may come to hold some.
+# The relations that hold rows of a table, or can hold some later.
 _HOLDERS_SQL: Final = """
 WITH RECURSIVE tree(relation) AS (
     SELECT %s::oid
@@ -52,7 +52,7 @@ SELECT n.nspname::text, r.relname::text, r.relkind::text, r.relpersistence::text
 FROM tree JOIN pg_catalog.pg_class r ON r.oid = tree.relation JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
 WHERE r.relkind <> 'p' ORDER BY 1, 2"""
 
-# Columns whose values hold, somewhere inside, a value of one of the types in the parameter.
+# The columns whose values contain, at any depth, a value of one of the types in the parameter.
 _NESTED_SQL: Final = """
 WITH RECURSIVE used(name, type, depth) AS (
     SELECT a.attname::text, a.atttypid, 0 FROM pg_catalog.pg_attribute a
@@ -67,7 +67,7 @@ WITH RECURSIVE used(name, type, depth) AS (
 SELECT DISTINCT used.name, t.typname::text FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
 WHERE used.depth > 0 AND t.typname = ANY(%s) ORDER BY 1, 2"""
 
-# Captured tables that are partitions or children of this one.
+# The captured tables that are partitions or children of this table.
 _CAPTURED_BELOW_SQL: Final = """
 WITH RECURSIVE tree(relation) AS (
     SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = %s
@@ -79,7 +79,8 @@ WHERE (n.nspname, r.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[])) O
 
 _IDENTITIES: Final = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 DEFAULT_IDENTITY: Final = "REPLICA IDENTITY DEFAULT;"
-# The table is scanned while others write to it, and updates of its rows do not fail if there are such values.
+# NOT VALID, then VALIDATE: others can write to the table while it is scanned. If it holds such values, the constraint
+# is dropped again, since updates of their rows would fail.
 _GUARD_SQL: Final = """BEGIN;
 ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {constraint};
 ALTER TABLE {table} ADD CONSTRAINT {constraint} CHECK ({check}) NOT VALID;
@@ -108,7 +109,7 @@ class _Facts:
 
 
 def check_tables(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
-    """Check each table; one that does not exist is a finding too."""
+    """Check each table. A table that does not exist is a finding, too."""
     for setting, column in source.columns.named():
         if column.table not in source.tables:
             problem = f'names column "{column}", whose table is not in source.tables'
@@ -133,12 +134,12 @@ def _check_table(connection: Connection, name: TableName, source: SourceSettings
         yield Finding("error", subject, problem, "only ordinary and partitioned tables can be mirrored")
         return
     if name.schema == SCHEMA:
-        yield Finding("error", subject, "is a service table", "leave it out of source.tables")
+        yield Finding("error", subject, "is a service table", "remove it from source.tables")
         return
     yield from _check_facts(subject, name, facts, connection.info.user)
     try:
         table = read_tables(connection, [name], source.columns)[name]
-    except UnknownTable:  # dropped a moment ago
+    except UnknownTable:  # dropped since the query above
         yield Finding("error", subject, "does not exist", "correct source.tables")
         return
     yield from _check_tree(connection, subject, table, source)
@@ -163,10 +164,10 @@ def _check_facts(subject: str, name: TableName, facts: _Facts, role: str) -> Ite
         problem = "row security hides rows of it from the role's snapshot"
         yield Finding("error", subject, problem, f'run "{fix.removesuffix(";")}" as a superuser', fix, by_dba=True)
     if facts.inherited:
-        remedy = "mirror the inheriting tables themselves, or make it a partitioned table"
-        yield Finding("error", subject, "has inheriting tables, whose changes come under other names", remedy)
+        remedy = "mirror the inheriting tables themselves, or use a partitioned table"
+        yield Finding("error", subject, "has inheriting tables, whose changes arrive under other names", remedy)
     if facts.twins:
-        remedy = "rename one: Debezium matches names without case"
+        remedy = "rename one: Debezium ignores case in names"
         yield Finding("error", subject, f'differs only by case from "{facts.twins[0]}"', remedy)
 
 
@@ -184,7 +185,7 @@ def _check_key(subject: str, table: SourceTable) -> Iterator[Finding]:
         remedy = f'run "ALTER TABLE {quoted(table.name)} ADD PRIMARY KEY (...)"'
         yield Finding("error", subject, "has no primary key", remedy)
     elif table.key_deferrable:
-        problem = "has a deferrable primary key: a chain of key changes comes out wrong in the stream itself"
+        problem = "has a deferrable primary key: a chain of key changes is wrong in the stream itself"
         yield Finding("error", subject, problem, "make the key NOT DEFERRABLE")
 
 
@@ -201,9 +202,7 @@ def _check_columns(
             problem, constraint, check = found
             names = {"table": quoted(table.name), "constraint": constraint}
             fix = _GUARD_SQL.format(check=check, **names) + block(_VALIDATE_SQL.format(**names))
-            remedy = (
-                f'keep them out: run "ALTER TABLE {quoted(table.name)} ADD CONSTRAINT {constraint} CHECK ({check})"'
-            )
+            remedy = f'exclude them: run "ALTER TABLE {quoted(table.name)} ADD CONSTRAINT {constraint} CHECK ({check})"'
             yield Finding("error", subject, f'column "{column.name}": {problem}', remedy, fix)
     present = {column.name for column in (*table.columns, *table.excluded)}
     for setting, name in source.columns.of_table(table.name):
@@ -212,11 +211,11 @@ def _check_columns(
             yield Finding("error", subject, problem, f"correct {setting}; names are case-sensitive")
         elif name.column in table.key and name in source.exclude_columns:
             problem = f'key column "{name.column}" cannot be excluded'
-            yield Finding("error", subject, problem, "take it out of source.exclude_columns")
+            yield Finding("error", subject, problem, "remove it from source.exclude_columns")
 
 
 def check_values(connection: Connection, source: SourceSettings) -> Iterator[Finding]:
-    """Look for values that a missing CHECK would have kept out; reads the tables that lack one in full."""
+    """Look for values that a missing CHECK would have prevented. Reads the tables that lack one in full."""
     for name in source.tables:
         row = connection.execute(_FACTS_SQL, (False, name.schema, name.table)).fetchone()
         if row is None or not (facts := _Facts(*row)).readable or facts.kind not in "rp":
@@ -228,11 +227,12 @@ def check_values(connection: Connection, source: SourceSettings) -> Iterator[Fin
             query = f"SELECT EXISTS (SELECT FROM {quoted(name)} WHERE NOT ({found[2]}))"
             if connection.execute(sql.SQL(query)).fetchone() == (True,):
                 problem = f'column "{column.name}" holds values that cannot be mirrored: {found[0]}'
-                yield Finding("error", f'table "{name}"', problem, "change them, or leave the table out")
+                remedy = "change them, or remove the table from source.tables"
+                yield Finding("error", f'table "{name}"', problem, remedy)
 
 
 def _missing_guard(column: Column, checks: Collection[str], server_version: int) -> tuple[str, str, str] | None:
-    """What goes wrong without the CHECK that a column lacks, the name of the CHECK, and its condition."""
+    """Return what goes wrong without the CHECK that a column lacks, and the name and the condition of the CHECK."""
     constraint = f"cdc_views_{column.attnum}"
     found = guard(column, server_version)
     if found is None or constraint in checks:
@@ -243,7 +243,7 @@ def _missing_guard(column: Column, checks: Collection[str], server_version: int)
 
 def _check_identity(table: SourceTable, holder: _Holder, source: SourceSettings) -> Iterator[Finding]:
     toastable = [column for column in table.columns if column.toastable]
-    # An event does not mark an unchanged value of some types, so it could not be looked up.
+    # For some types, an event does not mark an unchanged value, so that the engine cannot look it up.
     unmarked = [each for each in toastable if not has_placeholder(each)]
     needing = toastable if source.toast == "full" and not table.excluded else unmarked
     listed, identity = _listed(column.name for column in needing), holder.identity
@@ -274,7 +274,7 @@ def _listed(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class _Holder:
-    """A relation that holds rows of a table: the table itself or one of its partitions."""
+    """A relation that holds rows of a table: the table itself, a partition or an inheriting table."""
 
     name: TableName
     kind: str

@@ -1,4 +1,4 @@
-"""When a signal may interrupt."""
+"""Controls when a signal may interrupt this process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Signals that would end this process are delivered at the end of the block.
+    """Deliver signals that would end this process at the end of the block.
 
-    Handlers, not a mask: a mask would be inherited by the processes that are started meanwhile.
+    This uses handlers and not a mask: processes that are started meanwhile would inherit a mask.
     """
     pending: list[int] = []
     try:
@@ -30,13 +30,18 @@ def deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that what was begun is undone."""
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that the cleanup of open blocks runs."""
     with _handlers({signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt}):
         yield
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def signal_name(interrupt: KeyboardInterrupt) -> str:
+    """Return the name of the signal that raised this exception."""
+    return str(interrupt) or signal.SIGINT.name
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 @contextlib.contextmanager

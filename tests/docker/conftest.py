@@ -46,10 +46,10 @@ def images(client: DockerClient) -> None:
 
 @pytest.fixture(scope="module")
 def system(client: DockerClient, images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """The whole of docker-compose.yml, healthy; nothing of it is left afterwards."""
+    """The whole of docker-compose.yml, started by the README's lines and healthy; nothing of it is left afterwards."""
     system = System(client, tmp_path_factory.mktemp("compose"))
     try:
-        system.start()
+        system.paste_readme()
         system.wait_healthy()
         yield system
     finally:

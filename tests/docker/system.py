@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import subprocess
@@ -30,7 +31,7 @@ SERVICES = ("postgres", "kafka", "connect", "engine")
 # A service that was killed waits for sessions of its dead self, and for others that restart with growing pauses.
 HEALTHY_LIMIT_S = 400
 CATCH_UP_LIMIT_S = 300
-LINES_LIMIT_S = 300
+LINES_LIMIT_S = 600
 PROJECT_LABEL = "com.docker.compose.project"
 SERVICE_LABEL = "com.docker.compose.service"
 
@@ -38,6 +39,13 @@ SERVICE_LABEL = "com.docker.compose.service"
 def compose_command() -> list[str]:
     """`docker-compose` where it is installed, else the plugin of `docker`."""
     return ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
+
+
+def readme_lines() -> str:
+    """The lines with which the README starts the system and looks at it."""
+    found = re.search(r"<!-- docker:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found
+    return found[1]
 
 
 class System(DockerCompose):
@@ -57,6 +65,7 @@ class System(DockerCompose):
             "JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1\n"
         )
         self.committed = 0
+        self.pasted = ("", "")
 
     @property
     def compose_command_property(self) -> list[str]:
@@ -114,13 +123,18 @@ class System(DockerCompose):
         shown, _, _ = self.exec_in_container(["cdc-views", "query", sql, "--json"], "engine")
         return [json.loads(line) for line in shown.splitlines()]
 
-    def run_lines(self, lines: str) -> tuple[str, str]:
-        """Run shell lines that call docker-compose, on this system; returns what they print, and their errors."""
+    def paste_readme(self) -> None:
+        """Run the README's lines on this system, of which nothing is there yet; `pasted` has what they print."""
+        assert self.leftovers() == []
         command = " ".join(self.compose_command_property)
-        script = f'set -euo pipefail\ndocker-compose() {{ command {command} "$@"; }}\n{lines}'
-        done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=LINES_LIMIT_S)
+        docker = f'docker() {{ [ "$1" = compose ] && shift && command {command} "$@"; }}'
+        # Read line by line, as from a terminal; none may take the lines after it for its input.
+        script = f"set -euo pipefail\n{docker}\n{readme_lines()}"
+        done = subprocess.run(
+            ["bash", "-s"], input=script, cwd=ROOT, capture_output=True, text=True, timeout=LINES_LIMIT_S
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout, done.stderr
+        self.pasted = done.stdout, done.stderr
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run SQL on Postgres from the host and commit."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 
 import pytest
 
 from docker import DockerClient
-from tests.docker.system import ROOT, SERVICES, System
+from tests.docker.system import SERVICES, System
 
 # The first test waits for the images to be built.
 pytestmark = pytest.mark.timeout(1800)
@@ -16,11 +17,12 @@ pytestmark = pytest.mark.timeout(1800)
 KILLED = 137
 
 
-def readme_lines() -> str:
-    """The README's way with Docker."""
-    found = re.search(r"<!-- docker:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    return found[1]
+def test_lines_of_the_readme_pasted_on_a_machine_without_the_system_answer_and_replay(system: System) -> None:
+    shown, errors = system.pasted
+    assert re.search(r"user_id +orders .*\n(\d+ .*\n){5}", shown), shown
+    assert "swapped in epoch" in errors, errors
+    assert re.search(r"post_search +0 +0 +0", shown), shown
+    system.assert_equal_to_postgres()
 
 
 def test_up_makes_every_service_healthy_with_ports_of_this_machine_only(system: System) -> None:
@@ -89,12 +91,13 @@ def test_killed_container_loses_nothing_and_repeats_nothing(system: System, serv
     system.assert_equal_to_postgres()
 
 
-def test_lines_of_the_readme_answer_and_replay(system: System) -> None:
-    shown, errors = system.run_lines(readme_lines())
-    assert re.search(r"user_id +orders .*\n(\d+ .*\n){5}", shown), shown
-    assert "swapped in epoch" in errors, errors
-    assert re.search(r"post_search +0 +0 +0", shown), shown
-    system.assert_equal_to_postgres()
+def test_every_table_can_be_rebuilt_from_the_log(system: System) -> None:
+    command = ["cdc-views", "rebuild", "--all", "--from", "earliest", "--json"]
+    status, (shown, errors) = system.container("engine").exec_run(command, demux=True)
+    assert status == 0, errors.decode()
+    report = json.loads(shown)
+    assert report["equal"] is True
+    assert len(report["tables"]) == 13
 
 
 def test_down_and_up_goes_on_where_it_was(system: System) -> None:

@@ -227,7 +227,7 @@ def test_findings_of_views_are_refusals_and_differences(spark: SparkSession) -> 
         ("info", 'view "halves"', "halves.sql"),
     ]
     assert found[1].problem.endswith("Spark gives a fraction for integers; Postgres gives a whole number")
-    assert found[1].remedy == "write div, if Postgres's answer is wanted"
+    assert found[1].remedy == "write div, if you want Postgres's answer"
 
 
 def test_cast_in_a_view_ends_it_for_the_views_above(spark: SparkSession) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
+from cdc_views.cli import consent
+from cdc_views.cli.main import main
 from cdc_views.errors import NothingPublished
 from cdc_views.source.catalog import read_identity
 from cdc_views.source.connection import connect
@@ -66,7 +69,7 @@ def test_run_of_a_table_whose_key_cannot_be_used_is_refused(prepared: Project, c
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
-        ("place varbit(8)", 'column "place" has type "varbit", of which Debezium drops leading zeros'),
+        ("place varbit(8)", 'column "place" has type "varbit", whose leading zeros Debezium drops'),
         ('"a place" int', 'column "a place" has a character that Delta does not take in a name'),
     ],
 )
@@ -107,7 +110,7 @@ def test_check_fix_by_a_role_without_rights_is_refused(project: Project) -> None
     role, before = f"{project.database.name}_poor", written(project)
     project.database.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'poor-secret'")
     project.configure(project.database.as_role(role, "poor-secret"))
-    shown = assert_refused(project, "PreflightFailed", 2, "REPLICATION", "check", "--fix")
+    shown = assert_refused(project, "PreflightFailed", 2, "REPLICATION", "check", "--fix", "--yes")
     project.database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
     assert "may not replicate" in shown
     assert written(project) == before
@@ -145,7 +148,7 @@ def test_check_fix_writes_nothing_while_something_else_is_wrong(
     project.database.execute("ALTER TABLE accounts REPLICA IDENTITY DEFAULT", "ALTER TABLE accounts ADD note text")
     spoil(project)
     before = written(project)
-    shown = assert_refused(project, "PreflightFailed", 2, "nothing was written", "check", "--fix")
+    shown = assert_refused(project, "PreflightFailed", 2, "nothing was written", "check", "--fix", "--yes")
     assert problem in shown
     assert written(project) == before
     if spoil not in (add_infinite_interval, order_by_a_text):  # which only --fix looks for while others remain
@@ -155,20 +158,40 @@ def test_check_fix_writes_nothing_while_something_else_is_wrong(
 @pytest.mark.parametrize("setting", ["log.connect_url=http://127.0.0.1:1", "log.bootstrap_servers=127.0.0.1:1"])
 def test_check_fix_without_kafka_or_connect_writes_nothing(project: Project, setting: str) -> None:
     before = written(project)
-    assert_refused(project, "PreflightFailed", 2, "nothing was written", "--set", setting, "check", "--fix")
+    assert_refused(project, "PreflightFailed", 2, "nothing was written", "--set", setting, "check", "--fix", "--yes")
     assert written(project) == before
+
+
+def test_check_fix_shows_its_sql_and_runs_nothing_without_an_answer(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROJECT_DSN", project.dsn)
+    arguments, before = ["-C", str(project.folder), "check", "--fix"], written(project)
+    shown = CliRunner().invoke(main, arguments, input="y\n")  # which is no terminal
+    assert (shown.exit_code, written(project)) == (2, before)
+    assert "NotConfirmed: not confirmed, since there is no terminal" in shown.stderr
+    assert "SET lock_timeout = '5s';\n" in shown.stderr
+    assert "-- publication: publication " in shown.stderr
+    assert "CREATE PUBLICATION " in shown.stderr
+    monkeypatch.setattr(consent, "has_terminal", lambda: True)
+    shown = CliRunner().invoke(main, arguments, input="n\n")
+    assert (shown.exit_code, written(project)) == (1, before)
+    assert "Aborted!" in shown.stderr
+    shown = CliRunner().invoke(main, arguments, input="y\n")
+    assert shown.exit_code == 0, shown.stderr
+    assert written(project) != before
 
 
 def test_check_fix_of_a_table_in_use_ends_soon_and_names_it(project: Project) -> None:
     project.database.execute("ALTER TABLE accounts ADD note text", "ALTER TABLE accounts REPLICA IDENTITY DEFAULT")
     with project.database.connect() as other, other.transaction():
         other.execute("SELECT FROM accounts")
-        done = project.run("check", "--fix")
+        done = project.run("check", "--fix", "--yes")
     assert done.returncode == 2, done.stderr
     assert 'PreflightFailed: table "public.accounts": replica identity' in done.stderr
     assert "not locked within 5 s" in done.stderr
     assert "fixed: service tables: " in done.stderr
-    assert project.run("check", "--fix").returncode == 0
+    assert project.run("check", "--fix", "--yes").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -189,7 +212,7 @@ def test_run_with_a_typo_in_a_view_is_refused_before_anything_is_made(
     assert f"{error}: {prepared.folder}/views/balances.sql:{place}" in shown
 
 
-@pytest.mark.parametrize("command", [("run",), ("check", "--fix")])
+@pytest.mark.parametrize("command", [("run",), ("check", "--fix", "--yes")])
 def test_command_without_a_folder_for_its_warehouse_is_refused_before_anything_is_written(
     project: Project, command: tuple[str, ...]
 ) -> None:
@@ -206,7 +229,7 @@ def test_run_of_a_table_that_its_warehouse_lacks_is_refused_before_anything_is_m
     ControlLog.open(prepared.warehouse, "another engine").take_over("generation", detail)
     shown = assert_refused(prepared, "BadConfig", 2, "", "run")
     assert 'table "public.accounts" was not in this project when its warehouse was made' in shown
-    assert "nothing was written" in assert_refused(prepared, "PreflightFailed", 2, "", "check", "--fix")
+    assert "nothing was written" in assert_refused(prepared, "PreflightFailed", 2, "", "check", "--fix", "--yes")
 
 
 def test_run_with_an_unknown_column_in_a_view_is_refused_by_spark(prepared: Project) -> None:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from psycopg import sql
 from pydantic import SecretStr
 
+from cdc_views.cli import consent
 from cdc_views.cli.main import main
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed
@@ -137,6 +138,7 @@ def test_destroy_removes_what_is_in_postgres_kafka_and_connect(
     before, world = schema_of(project.database), project.world()
     project.capture.start()
     assert project.world() != world
+    monkeypatch.setattr(consent, "has_terminal", lambda: True)
     done = CliRunner().invoke(main, ["-C", str(project.folder), "destroy"], input="n\n")
     assert (done.exit_code, project.world().slots) == (1, world.slots | {project.database.name})
     done = CliRunner().invoke(main, ["-C", str(project.folder), "destroy", "--yes"])

@@ -32,6 +32,7 @@ from tests.fix_services import log_settings_for
 from tests.waiting import wait_for
 
 LIMIT_S = 120
+INTERRUPTED = "interrupted by SIGTERM; exit status 130"
 TRANSFER = (
     "BEGIN; UPDATE accounts SET balance = balance - 50 WHERE id = 1;"
     " UPDATE accounts SET balance = balance + 50 WHERE id = 3; COMMIT"
@@ -322,7 +323,7 @@ def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project,
     wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
     engine.send_signal(signal.SIGTERM)
     _, err = engine.communicate(timeout=LIMIT_S)
-    assert (engine.returncode, err.splitlines()[-1]) == (130, "interrupted"), err
+    assert (engine.returncode, err.splitlines()[-1]) == (130, INTERRUPTED), err
     assert re.search(r"^ConnectorFailed: .* has failed: .*; trying again$", err, re.MULTILINE)
     assert "\nDriverLost: the JVM of Spark has ended under the engine" in err
     assert err.count("engine: running") > 3
@@ -344,7 +345,10 @@ def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> 
     wait_for(lambda: ready.rows("balances") == ready.expected("balances"), LIMIT_S)
     first.send_signal(signal.SIGTERM)
     _, err = first.communicate(timeout=LIMIT_S)
-    assert (first.returncode, err.splitlines()[-1]) == (130, "interrupted")
+    last = ready.published()
+    assert (first.returncode, err.splitlines()[-1]) == (130, INTERRUPTED)
+    assert err.splitlines()[-2] == f"last published: epoch {last.epoch} at {last.position}"
+    assert re.match(f"stopped between two epochs$|stopped in epoch {last.epoch + 1}, not yet", err.splitlines()[-3])
     wait_for(lambda: not ready.processes(), LIMIT_S)
     ready.database.execute("ALTER TABLE accounts ADD COLUMN note varchar(5)")
     stopped = ready.run("run", "--once")

@@ -171,7 +171,7 @@ def test_excluded_columns_are_not_published(people: Database) -> None:
 
 def test_check_accepts_its_own_column_list_and_no_other(people: Database) -> None:
     for others in ((), ("ssn",), ("ssn", "seen", "n")):
-        problem = 'publishes other columns of "public.orders" than those that are mirrored'
+        problem = 'publishes other columns of "public.orders" than the mirrored ones'
         found = errors(check_source(excluding(people.dsn, *others)))
         assert any(problem in error for error in found), others
     fix_source(settings(people.dsn), check_source(settings(people.dsn)))

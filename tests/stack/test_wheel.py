@@ -31,7 +31,7 @@ def test_wheel_checks_a_project_with_the_template_that_it_brings(
     assert all(fix.strip() in printed.stdout for fix in fixes if fix)
     assert 'GRANT SELECT ON "public"."accounts" TO "a reader"' in printed.stdout
     # Connect validates what the template was made into.
-    checked = installed.run("cdc-views", "check", "--fix", cwd=tmp_path, environment=environment)
+    checked = installed.run("cdc-views", "check", "--fix", "--yes", cwd=tmp_path, environment=environment)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     (installed.package / "connectors" / "postgres.json").rename(tmp_path / "postgres.json")
     try:

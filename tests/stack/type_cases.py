@@ -255,15 +255,15 @@ STOPS: Final = (
 
 # Refused in preflight: a type, and what is said of it.
 REFUSALS: Final = (
-    ("varbit(8)", 'has type "varbit", of which Debezium drops leading zeros'),
-    ('"bit"', 'has type "bit", of no fixed length, of which Debezium drops leading zeros'),
-    ("int2vector", 'has type "int2vector", of which Debezium writes an empty array'),
-    ("oidvector", 'has type "oidvector", of which Debezium writes an empty array'),
-    ("refcursor", 'has type "refcursor", which Debezium\'s snapshot takes for an open cursor'),
+    ("varbit(8)", 'has type "varbit", whose leading zeros Debezium drops'),
+    ('"bit"', 'has type "bit", without a fixed length, whose leading zeros Debezium drops'),
+    ("int2vector", 'has type "int2vector", for which Debezium writes an empty array'),
+    ("oidvector", 'has type "oidvector", for which Debezium writes an empty array'),
+    ("refcursor", 'has type "refcursor", which Debezium\'s snapshot treats as an open cursor'),
     *((name, f'has type "{name}", whose values print the name of an object, which can be renamed')
       for name in ("regclass", "regtype", "regrole", "regconfig", "aclitem")),
-    ("time[]", 'is an array of "time", which Debezium cuts to milliseconds, and 24:00 to 00:00'),
-    *((f"{sql}[]", f'is an array of "{name}", of which Debezium loses the values') for sql, name in (
+    ("time[]", 'is an array of "time", which Debezium truncates to milliseconds, with 24:00 as 00:00'),
+    *((f"{sql}[]", f'is an array of "{name}", whose values Debezium loses') for sql, name in (
         ("name", "name"), ("money", "money"), ("interval", "interval"), ("xml", "xml"), ("bit(3)", "bit"),
         ("varbit", "varbit"), ("point", "point"), ("box", "box"), ("circle", "circle"), ("tsvector", "tsvector"),
         ("pair", "pair"), ("price", "price"), ("pg_lsn", "pg_lsn"), ("int4multirange", "int4multirange"))),
@@ -272,7 +272,7 @@ REFUSALS: Final = (
 REFUSED_KEYS: Final = (
     ("real", "is a float: 0 and -0 are one key in Postgres and two in Kafka"),
     ("double precision", "is a float: 0 and -0 are one key in Postgres and two in Kafka"),
-    ("timetz", "is a time with time zone, of which Debezium drops the zone"),
+    ("timetz", "is a time with time zone, whose zone Debezium drops"),
     ("integer[]", "is an array"),
     ("bpchar", "is a bpchar without a length: 'a' and 'a ' are one key in Postgres and two in Kafka"),
 )

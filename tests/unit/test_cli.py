@@ -9,6 +9,8 @@ import io
 import json
 import re
 import shlex
+import signal
+import threading
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -19,9 +21,11 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
-from cdc_views.cli import output
+from cdc_views import locations
+from cdc_views.cli import consent, output, sql
 from cdc_views.cli.main import COMMANDS, main
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
+from cdc_views.errors import NotConfirmed
 from cdc_views.locations import state_folder
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
@@ -112,6 +116,10 @@ def test_command_example_is_a_call_of_it(name: str) -> None:
     command(name).make_context(name, arguments).close()
 
 
+def test_list_of_commands_cuts_no_line_off() -> None:
+    assert "..." not in CliRunner().invoke(main, ["--help"], terminal_width=100).stdout.partition("Commands:")[2]
+
+
 def test_group_example_calls_known_commands() -> None:
     line = next(line for line in help_lines(main) if line.startswith("Example: "))
     calls = [shlex.split(part) for part in line.removeprefix("Example: ").split("&&")]
@@ -128,6 +136,30 @@ def test_command_that_does_not_exist_is_a_usage_error() -> None:
     shown = cdc_views("frobnicate")
     assert shown.exit_code == 2
     assert "frobnicate" in shown.stderr
+
+
+def test_sql_command_names_columns_of_one_name_apart() -> None:
+    assert sql._distinct(["a", "b", "a"]) == ["a_1", "b", "a_3"]
+
+
+@pytest.mark.parametrize("answer", [None, "n\n", "y\n"])
+def test_question_is_asked_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch, answer: str | None) -> None:
+    @click.command()
+    @click.option("--yes", is_flag=True)
+    def ask(yes: bool) -> None:
+        consent.require_consent("really?", yes=yes)
+
+    monkeypatch.setattr(consent, "has_terminal", lambda: answer is not None)
+    shown = CliRunner().invoke(ask, input=answer)
+    assert shown.exit_code == (0 if answer == "y\n" else 1)
+    assert isinstance(shown.exception, NotConfirmed) is (answer is None)
+    assert CliRunner().invoke(ask, ["--yes"]).exit_code == 0
+
+
+def test_yes_of_check_without_fix_is_a_usage_error(project: Path) -> None:
+    shown = cdc_views("-C", project, "check", "--yes")
+    assert shown.exit_code == 2
+    assert "--yes is for --fix" in shown.stderr
 
 
 # init
@@ -148,7 +180,7 @@ def test_init_where_a_file_is_already_changes_nothing(tmp_path: Path, there: str
     (tmp_path / there).write_text("mine")
     shown = cdc_views("init", tmp_path)
     assert shown.exit_code == 2
-    assert shown.stderr == f'BadConfig: "{tmp_path / there}" is there already\nhint: choose another folder\n'
+    assert shown.stderr == f'BadConfig: "{tmp_path / there}" exists already\nhint: choose another folder\n'
     files = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.rglob("*") if file.is_file()}
     assert files == {there: "mine"}
 
@@ -216,6 +248,55 @@ def test_warehouse_by_reference_is_read_by_readers(published: Path, monkeypatch:
     (published / FILE_NAME).write_text(SETTINGS + "warehouse: ${env:WHERE}\n")
     monkeypatch.setenv("WHERE", "warehouse")
     assert cdc_views("-C", published, "status").exit_code == 0
+
+
+# The project of the demo
+
+
+def lines_of_the_demo() -> list[list[str]]:
+    """The calls of cdc-views that the README gives below `./scripts/demo`."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(r"<!-- demo:.*?-->\n```sh\n\./scripts/demo --keep\n(.*?)```", text, re.DOTALL)
+    assert found
+    calls = [shlex.split(line, comments=True) for line in found[1].splitlines()]
+    assert {call[0] for call in calls} == {".venv/bin/cdc-views"}
+    return [call[1:] for call in calls]
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_lines_of_the_readme_find_the_project_of_the_demo(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_root: bool
+) -> None:
+    for variable in ("CDC_VIEWS_STATE", "XDG_STATE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(locations.os, "geteuid", lambda: 0 if is_root else 1000)
+    monkeypatch.setattr(locations, "STATE_OF_ROOT", str(tmp_path / "var"))
+    demo = tmp_path / ("var" if is_root else "home/.local/state/cdc-views") / "demo"
+    assert locations.demo_folder() == demo
+    demo.mkdir(parents=True)
+    for entry in (FILE_NAME, "warehouse"):
+        (published / entry).rename(demo / entry)
+    monkeypatch.chdir(published)
+    query, rebuild = lines_of_the_demo()
+    shown = cdc_views(*query)
+    assert "hint: tables are public.orders, ratio, totals" in shown.stderr  # and not those of the demo
+    assert 'SourceUnreachable: cannot connect to database "app" at nowhere:1' in cdc_views(*rebuild).stderr
+    assert cdc_views("--project", "demo", "epochs").exit_code == 0
+
+
+def test_folder_of_the_name_demo_is_the_project(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(published))
+    (published / "demo").mkdir()
+    (tmp_path / "here/demo").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    assert locations.project_folder(Path("demo")) == Path("demo")
+    assert locations.project_folder(Path("./demo/")) == Path("demo")
+    assert locations.project_folder(Path("demo/x")) == Path("demo/x")
+    (tmp_path / "here/demo").rmdir()
+    assert locations.project_folder(Path("demo")) == published / "demo"
 
 
 # Reading
@@ -339,6 +420,28 @@ def test_epochs_are_the_published_ones(published: Path) -> None:
     }  # fmt: skip
 
 
+def publish_idle(project: Path) -> None:
+    """Publish an epoch that only moves the position on."""
+    control = ControlLog.open(project / "warehouse", "engine")
+    control.take_over()
+    last = control.last_published
+    assert last is not None
+    control.append(kind="publish", epoch=control.new_epoch(), attempt=control.new_attempt(),
+                   position=Lsn.parse("0/30"), tables=last.tables)  # fmt: skip
+
+
+def test_epochs_without_changes_are_counted_and_shown_if_asked_to(published: Path) -> None:
+    assert cdc_views("-C", published, "epochs", "--csv").stderr == ""
+    for _ in range(3):
+        publish_idle(published)
+    shown = cdc_views("-C", published, "epochs", "--csv")
+    assert [row["epoch"] for row in csv.DictReader(io.StringIO(shown.stdout))] == ["1"]
+    assert shown.stderr == "3 epochs without changes are hidden; --all shows them\n"
+    shown = cdc_views("-C", published, "epochs", "--csv", "--all", "--last", "3")
+    assert [row["position"] for row in csv.DictReader(io.StringIO(shown.stdout))] == ["0/30"] * 3
+    assert shown.stderr == ""
+
+
 @pytest.mark.parametrize(("options", "kinds"), [([], ["takeover", "publish", "intent"]), (["--last", "1"], ["intent"])])
 def test_epochs_of_all_kinds_are_in_order(published: Path, options: list[str], kinds: list[str]) -> None:
     shown = cdc_views("-C", published, "epochs", "--all-kinds", "--csv", *options)
@@ -365,6 +468,56 @@ def test_reading_before_the_first_epoch_is_nothing_published(project: Path, argu
     assert "NothingPublished: nothing is published yet in " in shown.stderr
     assert "\nhint: start the engine" in shown.stderr
     assert not (project / "warehouse").exists()
+
+
+def test_query_waits_for_the_first_epoch(published: Path) -> None:
+    warehouse = published / "warehouse"
+    warehouse.rename(published / "elsewhere")
+    timer = threading.Timer(0.5, lambda: (published / "elsewhere").rename(warehouse))
+    timer.start()
+    try:
+        shown = cdc_views("-C", published, "query", "--wait", "SELECT count(*) AS n FROM orders", "--csv")
+    finally:
+        timer.join()
+    assert (shown.exit_code, shown.stdout) == (0, "n\n2\n"), shown.stderr
+
+
+def test_query_that_waits_ends_at_its_limit(project: Path) -> None:
+    shown = cdc_views("-C", project, "query", "--wait=0.3", "SELECT 1")
+    assert shown.exit_code == 3
+    assert shown.stderr.startswith("NothingPublished: ")
+
+
+@pytest.mark.parametrize(("signal_name", "named"), [("SIGTERM", "SIGTERM"), ("", "SIGINT")])
+def test_run_that_is_interrupted_says_what_is_published(
+    published: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str, named: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt(signal_name) if signal_name else KeyboardInterrupt
+
+    monkeypatch.setattr(importlib.import_module("cdc_views.cli.run"), "_run", interrupted)
+    shown = cdc_views("-C", published, "run")
+    assert shown.exit_code == 130
+    end = f"last published: epoch 1 at 0/16\ninterrupted by {named}; exit status 130\n"
+    assert shown.stderr == (
+        'stopped in epoch 2, not yet published: the next "cdc-views run" finishes or abandons it\n' + end
+    )
+    publish_idle(published)
+    shown = cdc_views("-C", published, "run")
+    assert shown.stderr.startswith("stopped between two epochs\nlast published: epoch 3 at 0/30\n")
+
+
+def test_run_that_is_interrupted_before_anything_is_published_says_so(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(importlib.import_module("cdc_views.cli.run"), "_run", interrupted)
+    shown = cdc_views("-C", project, "run")
+    assert (shown.exit_code, shown.stderr.splitlines()) == (
+        130, ["stopped between two epochs", "nothing is published yet", "interrupted by SIGTERM; exit status 130"]
+    )  # fmt: skip
 
 
 def test_command_outside_a_project_says_how_to_make_one(tmp_path: Path) -> None:

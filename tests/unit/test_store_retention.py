@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -33,10 +34,11 @@ SETTINGS = UpkeepSettings(
 )
 
 
-def published(seq: int, minutes_ago: float, **tables: tuple[str, int]) -> ControlRecord:
+def published(seq: int, minutes_ago: float, *, is_idle: bool = False, **tables: tuple[str, int]) -> ControlRecord:
     named = {name: TableVersion(path, version, "live") for name, (path, version) in tables.items()}
     at = NOON - timedelta(minutes=minutes_ago)
-    return ControlRecord(seq, 1, "w", "publish", seq, seq, published_at=at, tables=named)
+    detail = {} if is_idle else {"changes": {}}
+    return ControlRecord(seq, 1, "w", "publish", seq, seq, published_at=at, tables=named, detail=detail)
 
 
 def test_epoch_is_kept_for_an_hour_after_its_successor() -> None:
@@ -49,9 +51,18 @@ def test_epoch_is_kept_for_an_hour_after_its_successor() -> None:
 def test_last_epochs_are_kept_whatever_their_age_and_so_is_an_open_intent() -> None:
     records = [published(seq, 10_000 - seq, a=("a", seq), b=("b", 7)) for seq in range(1, 5)]
     found = needed(records, NOON, SETTINGS)
-    assert (found.oldest, found.first) == ({"a": 3, "b": 7}, 3)
+    assert (found.oldest, found.first, found.kept) == ({"a": 3, "b": 7}, 4, {3})
     intent = replace(published(5, 0, a=("a", 2), c=("c", 1)), kind="intent", published_at=None)
     assert needed([*records, intent], NOON, SETTINGS).oldest == {"a": 2, "b": 7, "c": 1}
+
+
+def test_epochs_without_changes_do_not_push_out_those_with_changes() -> None:
+    records = [
+        *(published(seq, 10_000 - seq, a=("a", seq)) for seq in (1, 2, 3)),
+        *(published(seq, 1_000 - seq, is_idle=True, a=("a", 3)) for seq in range(4, 50)),
+    ]
+    found = needed(records, NOON, SETTINGS)
+    assert (found.oldest, found.first, found.kept) == ({"a": 2}, 49, {2, 3})
 
 
 def test_view_that_failed_keeps_its_last_good_version() -> None:
@@ -80,6 +91,7 @@ class Epochs:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.settings = SETTINGS.model_copy(update={"keep_hours": 0.5})
         self.clock = HandClock(NOON)
         self.open()
 
@@ -87,6 +99,17 @@ class Epochs:
         self.control = ControlLog.open(self.root, "w", self.clock)
         self.control.take_over(generation="g", detail={"source": "facts"})
         self.upkeep = ControlUpkeep(self.root, self.control, SETTINGS.model_copy(update={"keep_hours": 0}))
+
+    def stand_idle(self, epochs: int) -> None:
+        """Publish epochs that only move the position on."""
+        for _ in range(epochs):
+            self.clock.advance(60)
+            last = self.control.last_published
+            assert last is not None
+            self.control.append(
+                kind="publish", epoch=self.control.new_epoch(), attempt=self.control.new_attempt(),
+                position=Lsn(last.epoch + 1), tables=last.tables,
+            )  # fmt: skip
 
     def publish(self, epochs: int) -> None:
         for _ in range(epochs):
@@ -99,6 +122,7 @@ class Epochs:
                 attempt=attempt,
                 position=Lsn(epoch),
                 tables={"a": TableVersion("a", epoch, "live")},
+                detail={"changes": {"a": 1}},
             )
 
     def keep_up(self) -> None:
@@ -110,7 +134,7 @@ class Epochs:
         self.upkeep.sweep()
 
     def needed(self) -> Needed:
-        return needed(self.control.records, self.clock.now(), SETTINGS.model_copy(update={"keep_hours": 0.5}))
+        return needed(self.control.records, self.clock.now(), self.settings)
 
 
 @pytest.fixture
@@ -132,6 +156,34 @@ def test_control_log_stays_short_and_keeps_the_takeover_and_every_late_record(ep
     assert len(list((epochs.root / FOLDER).glob("*.parquet"))) < 250
     assert all(attempt in known_attempts(records) for attempt in range(1, epochs.control.last_attempt + 1))
     assert epochs.control.last_attempt + 1 not in known_attempts(records)
+
+
+# The records of 300 epochs make a file that is not merged with small ones, and that the last 100 records are in.
+@pytest.mark.parametrize(("keep_epochs", "keep_records"), [(2, 1), (300, 100)])
+def test_control_log_keeps_each_epoch_with_changes_once_however_many_follow_without(
+    epochs: Epochs, keep_epochs: int, keep_records: int
+) -> None:
+    kept = {"keep_epochs": keep_epochs, "keep_records": keep_records}
+    epochs.settings = epochs.settings.model_copy(update=kept)
+    epochs.publish(keep_epochs + 38)
+    with_changes = [record for record in epochs.control.records if record.kind == "publish"][-keep_epochs:]
+    for idle in (3, 40, 7, 60, 33, 200, 40):
+        epochs.stand_idle(idle)
+        epochs.keep_up()
+        records = read_control(epochs.root)
+        assert records == epochs.control.records
+        assert [record for record in records if "changes" in record.detail][-keep_epochs:] == with_changes
+        rows = pa.table(DeltaTable(str(epochs.root / FOLDER)).scan())["seq"].to_pylist()
+        assert len(rows) == len(set(rows))
+    assert len(records) < 150 + keep_epochs + keep_records
+    assert epochs.needed().oldest == {"a": with_changes[0].tables["a"].version}
+    epochs.publish(1)
+    epochs.stand_idle(100)
+    epochs.keep_up()
+    records = read_control(epochs.root)
+    assert records[0].kind == "takeover"
+    left = [record for record in records if "changes" in record.detail]
+    assert left[:-1] == with_changes[1:]
 
 
 def test_control_log_keeps_the_last_reset_when_older_records_go(epochs: Epochs) -> None:

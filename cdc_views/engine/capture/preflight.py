@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from cdc_views.log.preflight import check_log
 from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import Connection, connect
-from cdc_views.source.fixes import OnFix, fix_source
+from cdc_views.source.fixes import OnFix, fix_source, fixable
 from cdc_views.source.preflight import check_source
 from cdc_views.store.control.control_log import ControlRecord, read_control
 from cdc_views.store.delta_log.schema import require_column_names
@@ -156,10 +156,12 @@ def fix(
     settings: Settings,
     on_fix: OnFix = lambda finding, failure: None,
     judge_views: Callable[[], Iterable[Finding]] = tuple,
+    confirm: Callable[[Sequence[Finding]], None] = lambda fixable: None,
 ) -> None:
-    """Run the SQL of the findings that have one; `on_fix` is given each.
+    """Run the SQL of the findings that have one; `on_fix` is called after each.
 
-    `judge_views` says what is wrong with the views beside what their text alone shows; it is asked if all else is good.
+    `judge_views` returns what Spark's analysis finds wrong with the views; it is called if everything else is good.
+    `confirm` is called before anything is written, with the findings whose SQL is about to run; it may raise.
     Raises PreflightFailed, before anything is written, if a finding remains that this SQL does not fix.
     """
     found = _judge(settings, values=True)
@@ -167,7 +169,9 @@ def fix(
     blocking = blocking or [finding for finding in judge_views() if finding.severity == "error"]
     if blocking:
         raise PreflightFailed(summary(blocking), hint=f"{remedies(blocking)}; nothing was written to the source")
-    fix_source(settings, found, on_fix)
+    if to_fix := fixable(found):
+        confirm(to_fix)
+        fix_source(settings, to_fix, on_fix)
 
 
 def require_known_tables(settings: Settings, declared: Declared) -> None:

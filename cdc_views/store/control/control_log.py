@@ -5,8 +5,8 @@ never retried, so record number and version of the table are the same number. Wh
 version taken is no longer the writer. No JVM: it is read by delta-rs; records are written here, since
 delta-rs does not bring what it has written to the disk.
 
-Old records go in the end, by a record of kind `upkeep` whose version rearranges the files without them. Its detail
-says from which number on every record is there.
+Old records are dropped by a record of kind `upkeep`, whose version rearranges the files without them. Its detail has
+the number from which on every record is there (`first`), and those of the earlier records that stay (`kept`).
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ __all__ = [
     "last_published",
     "last_reset",
     "last_takeover",
+    "open_intent",
     "read_control",
     "standing",
 ]
@@ -62,6 +63,7 @@ __all__ = [
 FOLDER: Final = "_epochs"
 SPEC: Final = TableSpec(FOLDER, FOLDER, SCHEMA, ("seq",))
 FIRST: Final = "first"  # in the detail of a record of upkeep: every record from this number on is there
+KEPT: Final = "kept"  # in the same detail: the numbers of earlier published records that stay, for their epochs
 
 _TAIL: Final = 64
 _KIND: Final = "kind"
@@ -171,12 +173,7 @@ class ControlLog:
     @property
     def open_intent(self) -> ControlRecord | None:
         """The last intent, unless its epoch was published or abandoned since."""
-        for record in reversed(self.records):
-            if record.kind in PUBLISHING or record.kind == "abandon":
-                return None
-            if record.kind == "intent":
-                return record
-        return None
+        return open_intent(self.records)
 
     @property
     def version(self) -> int:
@@ -263,6 +260,16 @@ def read_control(root: Path) -> list[ControlRecord]:
             return []
         table = DeltaTable(str(root / FOLDER))
         return _checked(_records(table), table.version())
+
+
+def open_intent(records: Sequence[ControlRecord]) -> ControlRecord | None:
+    """The last intent, unless its epoch was published or abandoned since."""
+    for record in reversed(records):
+        if record.kind in PUBLISHING or record.kind == "abandon":
+            return None
+        if record.kind == "intent":
+            return record
+    return None
 
 
 def last_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
@@ -385,12 +392,17 @@ def _checked(records: list[ControlRecord], version: int) -> list[ControlRecord]:
 
 def _first(records: Sequence[ControlRecord]) -> int:
     """The record from which on all are there."""
-    return next((int(record.detail[FIRST]) for record in reversed(records) if FIRST in record.detail), 1)
+    return int(_last_upkeep(records).get(FIRST, 1))
+
+
+def _last_upkeep(records: Sequence[ControlRecord]) -> Mapping[str, Any]:
+    """The detail of the last record that dropped earlier ones; empty if there is none."""
+    return next((record.detail for record in reversed(records) if FIRST in record.detail), {})
 
 
 def _since(records: Sequence[ControlRecord], first: int) -> list[ControlRecord]:
     """The records from this one on, and those that stay."""
-    kept = {record.seq for record in standing(records)}
+    kept = {record.seq for record in standing(records)} | {*_last_upkeep(records).get(KEPT, ())}
     return [record for record in records if record.seq >= first or record.seq in kept]
 
 

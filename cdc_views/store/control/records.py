@@ -69,6 +69,11 @@ class ControlRecord:
     tables: Mapping[str, TableVersion] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether this only moves the position: the tables are those of the epoch before it."""
+        return self.kind == "publish" and "changes" not in self.detail
+
     def holds(self, position: Lsn) -> bool:
         """Whether everything committed before `position` is in it."""
         return self.complete_to is not None and self.complete_to >= position

@@ -1,7 +1,8 @@
-"""Retention: which epochs can still be read, and which versions of which tables those need.
+"""Retention: which epochs can still be read, and which table versions they need.
 
-An epoch's time begins when its successor is published: until then it is what readers see. A rebuild under way needs
-the epochs from its beginning on, and the one that it began with.
+An epoch's retention time begins when its successor is published: until then it is what readers see. Epochs without
+changes do not count as epochs to keep: they have the tables of the epoch before them. A running rebuild needs the
+epochs since its start, and the epoch that it started from.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ REPLACED = "replaced"  # in the detail of a swap: the tables that were published
 
 @dataclass(frozen=True)
 class Needed:
-    """What is still read. `oldest` has the oldest needed version by the path of a table; a path that is not there is
-    of a table that nobody needs. `first` is the first record of the control log that must stay.
+    """What is still read.
+
+    `oldest` has the oldest needed version by the path of a table; nobody needs a table whose path is not in it. All
+    records of the control log from number `first` on must stay, and of the earlier ones those of the numbers in `kept`.
     """
 
     oldest: Mapping[str, int]
     first: int
+    kept: frozenset[int] = frozenset()
 
 
 def needed(
@@ -34,25 +38,26 @@ def needed(
     rebuilding_since: datetime | None = None,
     rebuilt_from: Collection[int] = (),
 ) -> Needed:
-    """What the retained epochs, open intents and rollbacks need."""
+    """Return what the retained epochs, open intents and rollbacks need."""
     published = [record for record in records if record.kind in PUBLISHING]
     last = published[-1].seq if published else 0
     since = now - timedelta(hours=settings.keep_hours)
     since = since if rebuilding_since is None else min(since, rebuilding_since)
+    with_changes = [record for record in published if not record.is_idle][-settings.keep_epochs :]
     retained = [
-        *published[-settings.keep_epochs :],
+        *published[-1:],
         *(record for record, successor in pairwise(published) if _at(successor) > since),
         *(record for record in published if record.epoch in rebuilt_from),
         *(record for record in records if record.seq > last),
     ]
     oldest: dict[str, int] = {}
-    for path, version in (place for record in retained for place in _places(record)):
+    for path, version in (place for record in (*with_changes, *retained) for place in _places(record)):
         oldest[path] = min(oldest.get(path, version), version)
     replacing = [record for record in published if _can_be_rolled_back(record, now, settings)]
     for table in (table for record in replacing for table in record.detail[REPLACED].values()):
         oldest[table["path"]] = min(oldest.get(table["path"], table["version"]), table["version"])
     first = min((record.seq for record in (*retained, *replacing, *records[-settings.keep_records :])), default=1)
-    return Needed(oldest, first)
+    return Needed(oldest, first, frozenset(record.seq for record in with_changes if record.seq < first))
 
 
 def _can_be_rolled_back(record: ControlRecord, now: datetime, settings: UpkeepSettings) -> bool:

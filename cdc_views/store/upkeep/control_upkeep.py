@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cdc_views import faults
 from cdc_views.config import UpkeepSettings
-from cdc_views.store.control.control_log import FIRST, FOLDER, SPEC, ControlLog, standing
+from cdc_views.store.control.control_log import FIRST, FOLDER, KEPT, SPEC, ControlLog, standing
 from cdc_views.store.control.retention import Needed
 from cdc_views.store.delta_log.state import Add
 from cdc_views.store.files.merged_file import rows_of, write_merged
@@ -49,8 +49,14 @@ class ControlUpkeep:
     def compact(self, needed: Needed) -> None:
         """Merge small files, and drop the records that nothing needs. Raises Fenced, DiskFull."""
         first = max(needed.first, self._control.first)
+        kept = sorted(record.seq for record in self._control.records if record.seq in needed.kept)
+        staying = {record.seq for record in standing(self._control.records)}.union(kept)
+        repeated = [record for record in self._control.records if record.seq < first and record.seq in staying]
         gone = [add for add in self._log.files if _numbers(add)[1] < first]
-        merged = [add for add in self._log.files_due() if add not in gone]
+        # A file that has a repeated record would show it twice.
+        doubling = [add for add in self._log.files if any(_holds(add, record.seq) for record in repeated)]
+        due = self._log.files_due()
+        merged = [add for add in self._log.files if add not in gone and (add in due or add in doubling)]
         shortened = any(_numbers(add)[0] < first for add in merged)
         written = self._merged(merged, first)
         faults.point("upkeep.after_control_file")
@@ -58,13 +64,13 @@ class ControlUpkeep:
             kind="upkeep",
             epoch=self._control.last_epoch,
             attempt=self._control.new_attempt(),
-            detail={FIRST: first},
+            detail={FIRST: first, KEPT: kept},
             rearranged=[
                 *(removal(add, data_change=shortened) for add in merged),
                 *({"add": {**add, "dataChange": shortened}} for add in written),
                 *(removal(add, data_change=True) for add in gone),
             ],
-            repeated=[record for record in standing(self._control.records) if record.seq < first],
+            repeated=repeated,
         )
         self._control.forget_before(first)
         faults.point("upkeep.after_control_record")
@@ -94,6 +100,11 @@ class ControlUpkeep:
         with touching(self._folder):
             written = write_merged(self._folder, SPEC, rows)
         return [] if written is None else [written]
+
+
+def _holds(add: Add, seq: int) -> bool:
+    lowest, highest = _numbers(add)
+    return lowest <= seq <= highest
 
 
 def _numbers(add: Add) -> tuple[int, int]:
