@@ -258,7 +258,7 @@ class UpkeepSettings(_Section):
     checkpoint_versions: int = Field(20, ge=1, description="versions of a table between two checkpoints")
     sweep_versions: int = Field(100, ge=1, description="versions of a table between two vacuums")
     keep_epochs: int = Field(
-        100, ge=1, description="at least this many of the latest epochs with changes can be read, whatever their age"
+        100, ge=1, description="this many of the latest epochs with changes can be read, whatever their age"
     )
     keep_hours: float = Field(1, ge=0, description="how long an epoch can be read after the next one was published")
     keep_tables_hours: float = Field(

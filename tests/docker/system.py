@@ -128,7 +128,7 @@ class System(DockerCompose):
         assert self.leftovers() == []
         command = " ".join(self.compose_command_property)
         docker = f'docker() {{ [ "$1" = compose ] && shift && command {command} "$@"; }}'
-        # Read line by line, as from a terminal; none may take the lines after it for its input.
+        # Read line by line, as from a terminal: "exec" without </dev/null would take the lines after it for its input.
         script = f"set -euo pipefail\n{docker}\n{readme_lines()}"
         done = subprocess.run(
             ["bash", "-s"], input=script, cwd=ROOT, capture_output=True, text=True, timeout=LINES_LIMIT_S

@@ -28,8 +28,11 @@ def shell(state_folder: Path, tmp_path: Path) -> dict[str, str]:
 
 
 def test_tour_of_the_readme_shows_the_balances_of_both_epochs(shell: dict[str, str], tmp_path: Path) -> None:
-    script = "set -euo pipefail; shopt -s expand_aliases\ntrap 'cdc-views down >&2' EXIT\n" + tour()
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=shell, capture_output=True, text=True, timeout=300)
+    script = "set -euo pipefail\ntrap 'cdc-views down >&2' EXIT\n" + tour()
+    # From stdin, as from a terminal: a command that reads its input would take the lines after it.
+    done = subprocess.run(
+        ["bash", "-s"], input=script, cwd=tmp_path, env=shell, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"ada +2 +120\.00\n *bob +1 +5\.00", done.stdout), done.stdout
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
