@@ -51,7 +51,7 @@ DIFFERENCES: Final = {
         ),
         DialectDifference(
             "double quotes",
-            "reads double quotes as a text",
+            "reads double quotes as a string",
             "reads them as a column's name",
             "write the name in backticks, or without quotes",
         ),
@@ -64,19 +64,22 @@ DIFFERENCES: Final = {
         ),
         DialectDifference(
             "cast to integer",
-            "cuts the fraction off",
+            "truncates the fraction",
             "rounds",
             "write CAST(round(x) AS INT) for a decimal, CAST(rint(x) AS INT) for a float",
         ),
         DialectDifference(
             "decimal without digits",
-            "takes DECIMAL for DECIMAL(10, 0)",
+            "reads DECIMAL as DECIMAL(10, 0)",
             "keeps every digit",
             "write precision and scale, as DECIMAL(38, 10)",
         ),
-        DialectDifference("float", "takes FLOAT for 4 bytes", "takes FLOAT for 8 bytes", "write DOUBLE"),
+        DialectDifference("float", "reads FLOAT as 4 bytes", "reads FLOAT as 8 bytes", "write DOUBLE"),
         DialectDifference(
-            "length in a cast", "cuts nothing off by CAST(x AS VARCHAR(n))", "cuts the text off", "write left(x, n)"
+            "length in a cast",
+            "keeps the whole text in CAST(x AS VARCHAR(n))",
+            "truncates the text",
+            "write left(x, n)",
         ),
         DialectDifference(
             "numbers as text",
@@ -91,11 +94,11 @@ DIFFERENCES: Final = {
             'nothing if the collation is C; else write COLLATE "C" in Postgres to have what Spark answers',
         ),
         DialectDifference(
-            "concat of NULL", "gives NULL for concat() with a NULL", "leaves NULL out", "write concat_ws('', ...)"
+            "concat of NULL", "gives NULL for concat() with a NULL", "ignores NULL", "write concat_ws('', ...)"
         ),
         DialectDifference(
             "substring",
-            "counts a negative start from the end, and takes 0 for 1",
+            "counts a negative start from the end, and reads 0 as 1",
             "starts before the first character",
             "write a start of 1 or more",
         ),
@@ -104,7 +107,7 @@ DIFFERENCES: Final = {
             "initcap",
             "begins a word after a space",
             "begins a word after anything but a letter or digit",
-            "nothing: there is no function of Spark with Postgres's words",
+            "nothing: Spark has no function that splits words as Postgres does",
         ),
         DialectDifference(
             "regexp_replace",
@@ -113,17 +116,15 @@ DIFFERENCES: Final = {
             "write regexp_replace(x, pattern, text, 'g') in Postgres to have what Spark answers",
         ),
         DialectDifference(
-            "log", "takes log(x) for the natural logarithm", "takes log(x) for the one of base 10", "write log10(x)"
+            "log", "reads log(x) as the natural logarithm", "reads log(x) as the logarithm to base 10", "write log10(x)"
         ),
-        DialectDifference(
-            "power", "takes ^ for the exclusive or of bits", "takes ^ for the power", "write power(x, y)"
-        ),
+        DialectDifference("power", "reads ^ as bitwise exclusive or", "reads ^ as the power", "write power(x, y)"),
         DialectDifference(
             "avg of integers", "gives a float", "gives a numeric", "write avg(CAST(x AS DECIMAL(20, 0)))"
         ),
         DialectDifference(
             "digits of a product",
-            "cuts decimals of a product off that has more than 38 digits",
+            "drops decimals of a product with more than 38 digits",
             "keeps every digit",
             "cast both sides to fewer digits",
         ),
