@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -170,7 +171,9 @@ def _stopped(
     abandon(tables, control, intent, intent.done, f"stopped before {entry.place}")
     keep_stopped(tables, control, [entry for _, entry in refused])
     hint = '"cdc-views quarantine list" shows it, and docs/bad_events.md what can be done'
-    return type(error)(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint)
+    stopping = copy(error)  # with its fields
+    stopping.hint = f"{error.hint}; {hint}" if error.hint else hint
+    return stopping
 
 
 def _bad_in_bulk(

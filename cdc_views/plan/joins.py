@@ -43,7 +43,7 @@ class JoinFacts:
         return found
 
 
-def join_frame(
+def join_facts(
     first: str, rows: RelationFacts, joins: Sequence[Join], where: exp.Expr | None
 ) -> tuple[FromClause, JoinFacts]:
     """Return the FROM clause and what is known of its rows."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.joins import JoinFacts, join_frame
+from cdc_views.plan.joins import JoinFacts, join_facts
 from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key
 
 _GENERATORS: Final = frozenset(
@@ -170,7 +170,7 @@ def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
     where = select.args.get("where")
     first, rows = _source(from_.this, scope)
     joins = [(join, *_source(join.this, scope)) for join in select.args.get("joins") or ()]
-    sources, frame = join_frame(first, rows, joins, where.this if where else None)
+    sources, frame = join_facts(first, rows, joins, where.this if where else None)
     nodes = [from_.this, *(join.this for join, _, _ in joins)]
     if any(node.args.get("pivots") for node in nodes):
         return replace(sources, has_more=True), JoinFacts(None, False, "PIVOT has no key")
