@@ -87,7 +87,7 @@ class CutBuffer:
         """Drop everything; call `begin` next."""
         self._held = {}
 
-    def goes_on_from(self, after: Offsets) -> bool:
+    def continues_from(self, after: Offsets) -> bool:
         """Whether the held records begin at these offsets."""
         return bool(self._held) and self.start == after
 

@@ -89,7 +89,7 @@ class CutReader:
 
     def resume(self, last: LastCut) -> None:
         """Make sure that the buffer continues after the last cut; read from there again if it does not."""
-        if self.buffer.goes_on_from(last.end):
+        if self.buffer.continues_from(last.end):
             return
         self._topics.require_same()
         if set(last.end) != set(self._topics.partitions):
@@ -186,8 +186,8 @@ class CutReader:
         self._read(_WAIT_S)
         self._health.look()
 
-    def read_all_again(self) -> None:
-        """Undo what `read_some` and a marker that was awaited alone have paused."""
+    def resume_all(self) -> None:
+        """Resume the partitions that `read_some`, or waiting for a marker alone, has paused."""
         self._reader.read_only(self._reader.next)
 
     def timeout(self, ends: Offsets) -> MarkerTimeout:

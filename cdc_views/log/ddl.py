@@ -67,7 +67,7 @@ class DdlCheck:
         # If event triggers were missing for a while, nobody knows what else was done and when.
         self._vouched = bool(found.event_triggers) and (known is None or known.event_triggers == found.event_triggers)
 
-    def judge(self, ddl: Iterable[PartitionBuffer], truncates: Iterable[PartitionBuffer], position: Lsn) -> DdlResult:
+    def apply(self, ddl: Iterable[PartitionBuffer], truncates: Iterable[PartitionBuffer], position: Lsn) -> DdlResult:
         """Apply the records below `position`. Raises BadEvent."""
         work = _Work({str(table): self._baseline(table) for table in self._tables})
         rows = sorted(self._rows(ddl, position), key=_order)
@@ -81,15 +81,14 @@ class DdlCheck:
         captured = CapturedSet(event_triggers=self._found.event_triggers, tables=work.tables)
         return DdlResult(stop, captured, frozenset(each.table for each in stops))
 
-    def unexplained(self, judged: DdlResult) -> Stop | None:
-        """Return the stop of the first table that differs from what the recorded changes have left; None if there is
-        none.
+    def unexplained(self, result: DdlResult) -> Stop | None:
+        """Return the stop of the first table that differs from what the recorded changes have left, or None.
 
         With None, `found` is the captured set from here on: harmless changes, such as a VACUUM FULL, may not have been
         recorded.
         """
-        for table in sorted(self._tables - judged.stopping):
-            known, found = judged.captured.of(table), self._found.of(table)
+        for table in sorted(self._tables - result.stopping):
+            known, found = result.captured.of(table), self._found.of(table)
             if known is None:
                 continue
             if found is None:

@@ -36,7 +36,7 @@ from cdc_views.stopped import StoppedTable
 
 _END_LIMIT_S: Final = 30.0
 # A command that is committed between a marker and the look at the captured set is explained by a record that comes
-# before the next marker, so a difference is looked at again so many times.
+# before the next marker. So an unexplained difference is looked at with a new marker, until the fifth look.
 _LOOKS: Final = 5
 
 
@@ -185,7 +185,7 @@ class Log:
         try:
             return self._read_part(last, last.position)
         finally:
-            self._reader.read_all_again()
+            self._reader.resume_all()
 
     def _read_part(self, last: LastCut, position: Lsn) -> Cut:
         deadline, looks = self._reader.new_deadline(), _LOOKS
@@ -197,7 +197,7 @@ class Log:
                 return self._at_marker(last, marker)
             if self._reader.is_over(deadline):
                 raise self._reader.timeout(unread)
-            # First of all, read everything that was done to the tables before the marker, also behind this cut.
+            # First read everything that was done to the tables before the marker, even what comes after this cut.
             wanted = {each for each in unread if self._topics.tables[each.topic] in SERVICE_TABLES}
             if not wanted:
                 if (stop := self._stops.unexplained(marker)) is not None:

@@ -169,7 +169,7 @@ def parse_record(message: RawRecord) -> Record:
             message.partition(),
             message.offset(),
             message.timestamp()[1],
-            _loads(message.key()),  # type: ignore[arg-type]  # none is no JSON, and told below
+            _loads(message.key()),  # type: ignore[arg-type]  # a missing key is not JSON: handled below
             value,
             dict(pairs) if pairs else _NO_HEADERS,
             None if value is None else parse_order(value["source"]["sequence"]),

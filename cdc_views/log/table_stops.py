@@ -86,4 +86,4 @@ class TableStops:
         """Apply the records of DDL and TRUNCATE below a position to the captured set of the last cut."""
         tables = self._mirrored - self.stopped.keys()
         check = DdlCheck(self._publication, tables, self.captured, self._barrier.captured)
-        return check, check.judge(self._buffer.of(DDL), self._buffer.of(TRUNCATES), position)
+        return check, check.apply(self._buffer.of(DDL), self._buffer.of(TRUNCATES), position)

@@ -312,8 +312,9 @@ def _away(problem: str) -> NotRunning:
 
 
 def require_partitions(admin: AdminClient, partitions: Iterable[TopicPartition]) -> None:
-    """Find out whether a partition that a broker does not know is gone, or new to it. Raises TopicChanged,
-    NotRunning.
+    """Find out whether a partition that a broker does not know is gone, or new to it.
+
+    Raises TopicChanged, NotRunning.
     """
     wanted = list(partitions)
     facts = topic_facts(admin, {each.topic for each in wanted})

@@ -43,7 +43,7 @@ class JoinFacts:
         return found
 
 
-def join_frame(
+def join_facts(
     first: str, rows: RelationFacts, joins: Sequence[Join], where: exp.Expr | None
 ) -> tuple[FromClause, JoinFacts]:
     """Return the FROM clause and what is known of its rows."""
@@ -91,7 +91,7 @@ def _joined(frame: JoinFacts, before: FromClause, after: FromClause, joined: Joi
         return JoinFacts(right_key, right.nullable, frame.reason)
     may_miss = {"LEFT": right.nullable, "RIGHT": frame.nullable, "FULL": right.nullable or frame.nullable}
     if may_miss.get(join.side, False) or (join.side and not (right_key and frame.key)):
-        return JoinFacts(None, False, f'the key of an outer joined side may be NULL, beside "{alias}"')
+        return JoinFacts(None, False, f'the key of the outer-joined side may be NULL in the join with "{alias}"')
     return JoinFacts(frame.key + right_key, bool(join.side) or frame.nullable or right.nullable, frame.reason)
 
 

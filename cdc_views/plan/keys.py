@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.joins import JoinFacts, join_frame
+from cdc_views.plan.joins import JoinFacts, join_facts
 from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key
 
 _GENERATORS: Final = frozenset(
@@ -110,7 +110,7 @@ def _set_operation(query: exp.SetOperation, scope: _Scope) -> RelationFacts:
         result = result.with_all_columns_as_key("all columns of a set operation")
     else:
         # The key of the left side is no key of the result: its values become those of the wider type of both sides.
-        result = replace(result, reason=f"{type(query).__name__.upper()} ALL may have a row twice")
+        result = replace(result, reason=f"{type(query).__name__.upper()} ALL may return a row twice")
     scope.visit(query, _of_rows(result))
     return result
 
@@ -131,7 +131,7 @@ def _selected_rows(
     rows = _named(outputs)
     nodes = [node for item in select.expressions for node in _own_nodes(item)]
     if any(map(makes_rows, select.expressions)):
-        return replace(rows, key=None, reason="a function that makes rows has no key")
+        return replace(rows, key=None, reason="a function that returns several rows has no key")
     group = select.args.get("group")
     if group is not None:
         rows = _grouped(group, select, outputs, sources, rows)
@@ -170,12 +170,12 @@ def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
     where = select.args.get("where")
     first, rows = _source(from_.this, scope)
     joins = [(join, *_source(join.this, scope)) for join in select.args.get("joins") or ()]
-    sources, frame = join_frame(first, rows, joins, where.this if where else None)
+    sources, frame = join_facts(first, rows, joins, where.this if where else None)
     nodes = [from_.this, *(join.this for join, _, _ in joins)]
     if any(node.args.get("pivots") for node in nodes):
         return replace(sources, has_more=True), JoinFacts(None, False, "PIVOT has no key")
     for lateral in select.args.get("laterals") or ():
-        frame = JoinFacts(None, False, "LATERAL VIEW makes rows")
+        frame = JoinFacts(None, False, "LATERAL VIEW multiplies rows")
         alias = lateral.args.get("alias")
         names = tuple(column.name for column in alias.columns) if alias else ()
         rows = RelationFacts(names, {}, None, frame.reason)
@@ -191,7 +191,7 @@ def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
         return name, _renamed(scope.rows(node), node)
     if isinstance(node, exp.Subquery) and not node.args.get("joins"):
         return name, _query(node, scope)
-    return name, no_key("a source in FROM that is neither a table nor a query has no key")
+    return name, no_key("an item of FROM that is neither a table nor a query has no key")
 
 
 def _outputs(select: exp.Select, sources: FromClause) -> list[OutputColumn]:
@@ -225,7 +225,7 @@ def _projected(outputs: Sequence[OutputColumn], frame: JoinFacts, rows: Relation
         name = next((output.name for output in outputs if output.name and output.origin in same), None)
         if name is None:
             alias, missing = column
-            return replace(rows, reason=f'column "{missing}" of the key of "{alias}" is not selected as it is')
+            return replace(rows, reason=f'column "{missing}" of the key of "{alias}" is not selected unchanged')
         key.append(name.lower())
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=frame.nullable, reason=frame.reason)
 
@@ -262,7 +262,7 @@ def _grouped(
     group: exp.Group, select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
 ) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
-        return replace(rows, reason="grouping sets may have a row twice")
+        return replace(rows, reason="grouping sets may return a row twice")
     if group.args.get("all"):
         wanted = [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
     else:
@@ -271,7 +271,7 @@ def _grouped(
     for expression in wanted:
         name = _output_of(expression, outputs, sources)
         if name is None:
-            return replace(rows, reason=f'the group expression "{expression.sql("spark")}" is not selected as it is')
+            return replace(rows, reason=f'the group expression "{expression.sql("spark")}" is not selected unchanged')
         key.append(name.lower())
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=True, reason="the columns of GROUP BY")
 

@@ -95,7 +95,7 @@ class OrderCompletion:
             return
         missing = self._missing_of_result(query, order, selected)
         if missing is None:
-            raise self._refusal(order, "LIMIT takes any of the rows that tie")
+            raise self._refusal(order, "LIMIT returns any of the rows that tie")
         self._append(order, missing)
 
     def _windows(self, select: exp.Select, selected: Selected) -> None:
@@ -126,7 +126,7 @@ class OrderCompletion:
         if missing is None:
             raise self._refusal(order, f"{wanting}() depends on the order of rows that tie")
         if missing and "total" in functions:
-            problem = f"{functions['total']}() over a RANGE frame takes any of the rows that tie"
+            problem = f"{functions['total']}() over a RANGE frame returns any of the rows that tie"
             raise self._refusal(order, problem, missing)
         if missing and "ties" in functions:
             problem = (
@@ -234,7 +234,7 @@ class OrderCompletion:
         ]
         if not found:
             raise UnsupportedView(
-                f"{self._query.definition.place()}: ORDER BY without a column takes any rows",
+                f"{self._query.definition.place()}: ORDER BY without a column returns arbitrary rows",
                 hint="order by columns in which no two rows tie",
             )
         return found[-1]

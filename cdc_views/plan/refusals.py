@@ -18,20 +18,22 @@ class Refusal:
     hint: str
 
 
-CHANCE: Final = Refusal("gives another result each time", "a view must be a function of its tables; compute it there")
+CHANCE: Final = Refusal("returns another result each time", "a view must be a function of its tables; compute it there")
 CLOCK: Final = Refusal("depends on the time at which it runs", "keep times in a table, or filter when reading")
 SESSION: Final = Refusal("depends on the session that runs it", "write the value itself")
 PHYSICAL: Final = Refusal("depends on how the rows are stored", "use row_number() OVER (... ORDER BY ...)")
-OUTSIDE: Final = Refusal("runs code that may give another result each time", "use functions of Spark SQL")
-ONE_OF: Final = Refusal("takes any row of its group", "use min(), max() or row_number() OVER (... ORDER BY ...)")
-TIES: Final = Refusal("takes any of the rows that tie", "use max(struct(order, value)).value, or min(...)")
+OUTSIDE: Final = Refusal("runs code that may return another result each time", "use functions of Spark SQL")
+ONE_OF: Final = Refusal(
+    "returns an arbitrary row of its group", "use min(), max() or row_number() OVER (... ORDER BY ...)"
+)
+TIES: Final = Refusal("returns any of the rows that tie", "use max(struct(order, value)).value, or min(...)")
 ORDER: Final = Refusal("depends on the order of rows", "write sort_array(collect_list(...)), or array_sort(...)")
 COMPARATOR: Final = Refusal(
     "with its own comparison leaves the order of elements that tie open",
     "sort structs by their fields: array_sort(collect_list(struct(order, key, value)))",
 )
 TEXT_ORDER: Final = Refusal("depends on the order of rows", "add WITHIN GROUP (ORDER BY ...)")
-WINDOW_ORDER: Final = Refusal("takes any row of its window", "add ORDER BY to the window")
+WINDOW_ORDER: Final = Refusal("returns an arbitrary row of its window", "add ORDER BY to the window")
 APPROXIMATE: Final = Refusal("is not exact", "use the exact function, as count(DISTINCT ...) or percentile()")
 FLOATS: Final = Refusal(
     "adds floating-point numbers, so its last digits depend on the order of rows",

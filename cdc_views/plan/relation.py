@@ -33,14 +33,14 @@ class RelationFacts:
     def with_all_columns_as_key(self, reason: str) -> RelationFacts:
         """Return the facts of rows of which no two are equal."""
         if self.columns is None or not all(self.columns):
-            return replace(self, key=None, reason="not all columns have a name that is known")
+            return replace(self, key=None, reason="not all columns have a known name")
         key = tuple(dict.fromkeys(name.lower() for name in self.columns))
         return replace(self, key=key, nullable=True, reason=reason)
 
     def renamed(self, names: Sequence[str]) -> RelationFacts:
         """Return the facts with other column names."""
         if self.columns is None or len(self.columns) != len(names):
-            return no_key("the columns that are renamed are not known")
+            return no_key("the renamed columns are not known")
         old = [name.lower() for name in self.columns]
         if len({name for name in old if name}) < len([name for name in old if name]):
             return no_key("two columns have the same name")

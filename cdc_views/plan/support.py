@@ -71,15 +71,15 @@ def check_support(query: ParsedQuery, known_columns: frozenset[str]) -> None:
         _check_clock_word(query, index)
         _check_quotes(query, tokens[index], known_columns)
     for token in _unordered_limits(tokens):
-        problem = f"{token.text.upper()} without ORDER BY takes any rows"
+        problem = f"{token.text.upper()} without ORDER BY returns arbitrary rows"
         raise _refusal(query, token, problem, "add an ORDER BY in which no two rows tie")
     for token in tokens:
         if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower().startswith(HIDDEN):
             # A CTE of this name could stand for an input.
-            problem = f'name "{token.text}" begins with "{HIDDEN}", which is kept for hidden things'
+            problem = f'name "{token.text}" begins with "{HIDDEN}", which is reserved'
             raise _refusal(query, token, problem, "choose another name")
         if token.token_type is TokenType.TABLE_SAMPLE:
-            raise _refusal(query, token, "TABLESAMPLE takes other rows each time", "filter by a column")
+            raise _refusal(query, token, "TABLESAMPLE returns other rows each time", "filter by a column")
     if query.tree.find(exp.QueryTransform):
         token = next(token for token in tokens if token.text.upper() in ("TRANSFORM", "MAP", "REDUCE"))
         raise _refusal(query, token, f"{token.text.upper()} {refusals.OUTSIDE.why}", refusals.OUTSIDE.hint)

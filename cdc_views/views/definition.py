@@ -116,7 +116,7 @@ class _HeaderParser:
         if self._at("."):
             self._fail(token, f'view name "{name}" has a schema, wanted a name alone')
         if name.startswith(HIDDEN):
-            self._fail(token, f'view name "{name}" begins with "{HIDDEN}", which is kept for hidden things')
+            self._fail(token, f'view name "{name}" begins with "{HIDDEN}", which is reserved')
         if self._file.stem != name:
             self._fail(token, f'view "{name}" in file "{self._file.name}"', hint=f'call the file "{name}.sql"')
         return name
@@ -131,7 +131,7 @@ class _HeaderParser:
             if token.text.lower() in (name.lower() for name in names):
                 self._fail(token, f'column "{token.text}" appears twice')
             if token.text.lower().startswith(HIDDEN):
-                self._fail(token, f'column "{token.text}" begins with "{HIDDEN}", which is kept for hidden columns')
+                self._fail(token, f'column "{token.text}" begins with "{HIDDEN}", which is reserved for hidden columns')
             names.append(token.text)
             if not self._at(","):
                 self._expect(")")
@@ -186,7 +186,7 @@ class _HeaderParser:
         if semicolon == 0:
             self._fail(first, "found the end of the statement, wanted a SELECT")
         if after := rest[semicolon + 1 :]:
-            self._fail(after[0], "a second statement", hint="one view a file")
+            self._fail(after[0], "a second statement", hint="a file holds one view")
         return first.start, rest[semicolon - 1].end + 1
 
     def _peek(self) -> Token | None:

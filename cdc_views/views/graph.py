@@ -59,12 +59,12 @@ class ViewGraph:
         seen: dict[str, ViewDefinition] = {}
         for view in views:
             if view.name in seen:
-                raise BadView(f'{view.name_place}: view "{view.name}" is there already, in "{seen[view.name].file}"')
+                raise BadView(f'{view.name_place}: view "{view.name}" is already defined in "{seen[view.name].file}"')
             seen[view.name] = view
             if any(_matches(table, None, view.name) for table in self._tables):
                 raise BadView(
                     f'{view.name_place}: view "{view.name}" has the name of table "{_DEFAULT_SCHEMA}.{view.name}"',
-                    hint="a name alone must mean one thing; give the view another name",
+                    hint="an unqualified name must have one meaning; rename the view",
                 )
 
     def _resolve(self, view: ViewDefinition, reference: Reference) -> str:
@@ -76,7 +76,7 @@ class ViewGraph:
             found = exact if len(exact) == 1 else found
         where, written = view.place(reference.start), _written(reference)
         if len(found) > 1:
-            raise BadView(f'{where}: "{written}" is more than one table: {", ".join(map(str, found))}')
+            raise BadView(f'{where}: "{written}" matches more than one table: {", ".join(map(str, found))}')
         if not found:
             raise BadView(f'{where}: unknown table "{written}"', hint=self._hint(reference))
         return str(found[0])

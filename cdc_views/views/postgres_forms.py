@@ -38,7 +38,7 @@ _FORMS: Final = (
     ),
     _form(r"FETCH (FIRST|NEXT) (# )?ROWS? ", "FETCH FIRST", "write LIMIT n"),
     _form(r"OFFSET # ROWS? ", "OFFSET ... ROWS", "write OFFSET n"),
-    _form(r"!? ?~ ?\*? '", "a match by ~", "write text RLIKE 'pattern', or RLIKE '(?i)pattern' without regard to case"),
+    _form(r"!? ?~ ?\*? '", "a match by ~", "write text RLIKE 'pattern', or RLIKE '(?i)pattern' to ignore case"),
     _form(r"SIMILAR TO ", "SIMILAR TO", "write text RLIKE '^(pattern)$'"),
     _form(r"ARRAY \[", "ARRAY[...]", "write array(...)"),
     _form(r"(->>|#>>?|->> ?) ?['#]", "a JSON operator", "write get_json_object(column, '$.field')"),
@@ -149,7 +149,7 @@ def _text(definition: ViewDefinition, words: Sequence[str], index: int, token: T
     sql = definition.sql
     is_prefix = words[index] in ("E", "B") and sql[token.end + 1 : token.end + 2] == "'"
     if is_prefix and words[index + 1 : index + 2] == ["'"]:
-        hints = {"E": "leave E out: Spark reads backslashes in every text", "B": "write a number, as 5"}
+        hints = {"E": "omit the E: Spark reads backslashes in every text", "B": "write a number, as 5"}
         return [(token.start, f"{words[index]}'...'", hints[words[index]])]
     if token.token_type is not TokenType.STRING and "$$" in sql[token.start : token.end + 1]:
         return [(token.start, "$$...$$", "write '...'")]

@@ -48,8 +48,8 @@ def check(spark: SparkSession) -> Callable[[str], None]:
     ("select", "problem"),
     [
         # chance, clock, session, storage: by whatever name
-        ("SELECT id, `rand`() AS r FROM t", "2:12: rand() gives another result each time"),
-        ("SELECT id,\n  system.builtin.rand() AS r FROM t", "3:3: rand() gives another result each time"),
+        ("SELECT id, `rand`() AS r FROM t", "2:12: rand() returns another result each time"),
+        ("SELECT id,\n  system.builtin.rand() AS r FROM t", "3:3: rand() returns another result each time"),
         ("SELECT id FROM t WHERE id > 0 AND `rand`(3) > 0.5", "2:35: rand() gives"),
         ("SELECT id FROM t ORDER BY `rand`()", "2:27: rand() gives"),
         ("SELECT id, `uuid`() AS u FROM t", "2:12: uuid() gives"),
@@ -84,11 +84,11 @@ def check(spark: SparkSession) -> Callable[[str], None]:
         ("SELECT id, from_json(n, 'a timestamp') AS a FROM t", "2:12: from_json() depends on the time"),
         ("SELECT id, from_csv(n, 'a timestamp') AS a FROM t", "2:12: from_csv() depends on the time"),
         # aggregates that depend on the order of rows, or are not exact
-        ("SELECT g, `first`(id) AS a FROM t GROUP BY g", "2:11: first() takes any row of its group"),
-        ("SELECT g, `any_value`(id) AS a FROM t GROUP BY g", "any_value() takes any row of its group"),
-        ("SELECT g, `mode`(id) AS a FROM t GROUP BY g", "mode() takes any row of its group"),
+        ("SELECT g, `first`(id) AS a FROM t GROUP BY g", "2:11: first() returns an arbitrary row of its group"),
+        ("SELECT g, `any_value`(id) AS a FROM t GROUP BY g", "any_value() returns an arbitrary row of its group"),
+        ("SELECT g, `mode`(id) AS a FROM t GROUP BY g", "mode() returns an arbitrary row of its group"),
         ("SELECT id, `last`(n) OVER (PARTITION BY g) AS a FROM t", "last() over a ROWS frame depends on the order"),
-        ("SELECT g, system.builtin.max_by(n, id) AS a FROM t GROUP BY g", "max_by() takes any of the rows that tie"),
+        ("SELECT g, system.builtin.max_by(n, id) AS a FROM t GROUP BY g", "max_by() returns any of the rows that tie"),
         ("SELECT g, `collect_list`(id) AS a FROM t GROUP BY g", "collect_list() depends on the order"),
         ("SELECT g, `array_agg`(id) AS a FROM t GROUP BY g", "array_agg() depends on the order"),
         ("SELECT g, size(`collect_list`(id)) AS a FROM t GROUP BY g", "collect_list() depends on the order"),
@@ -110,11 +110,12 @@ def check(spark: SparkSession) -> Callable[[str], None]:
         ("SELECT n COLLATE UTF8_LCASE AS a FROM t INTERSECT SELECT n COLLATE UTF8_LCASE AS a FROM t", "a collation"),
         ("SELECT n COLLATE UTF8_LCASE AS a FROM t UNION SELECT n COLLATE UTF8_LCASE AS a FROM t", "a collation"),
         ("SELECT min(n COLLATE UTF8_LCASE) AS a FROM t", "min() treats different spellings"),
-        # what takes any rows
-        ("SELECT id FROM t LIMIT cast(3 AS int)", "LIMIT without ORDER BY takes any rows"),
-        ("SELECT id FROM t SORT BY id LIMIT cast(3 AS int)", "LIMIT without ORDER BY takes any rows"),
-        ("SELECT id FROM (SELECT id FROM t ORDER BY id) LIMIT cast(3 AS int)", "LIMIT without ORDER BY takes any rows"),
-        ("SELECT id FROM t OFFSET cast(3 AS int)", "OFFSET without ORDER BY takes any rows"),
+        # what returns arbitrary rows
+        ("SELECT id FROM t LIMIT cast(3 AS int)", "LIMIT without ORDER BY returns arbitrary rows"),
+        ("SELECT id FROM t SORT BY id LIMIT cast(3 AS int)", "LIMIT without ORDER BY returns arbitrary rows"),
+        ("SELECT id FROM (SELECT id FROM t ORDER BY id) LIMIT cast(3 AS int)",
+         "LIMIT without ORDER BY returns arbitrary rows"),
+        ("SELECT id FROM t OFFSET cast(3 AS int)", "OFFSET without ORDER BY returns arbitrary rows"),
         ("SELECT * FROM IDENTIFIER('elsewhere')", "View is not known"),
     ],
 )  # fmt: skip

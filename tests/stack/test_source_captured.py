@@ -198,7 +198,7 @@ def judge(database: Database, known: CapturedSet) -> tuple[bool, str | None]:
     """Whether a recorded command stopped a table at its commit, and what a cut would raise; None if it goes on."""
     found = captured(database)
     judge = DdlCheck("cdc_views", NAMES, known, found)
-    judged = judge.judge([rows(database, "ddl")], [rows(database, "truncates")], Lsn(10**9))
+    judged = judge.apply([rows(database, "ddl")], [rows(database, "truncates")], Lsn(10**9))
     stop = judged.stop or judge.unexplained(judged)
     return stop is not None and stop.position is not None, None if stop is None else str(stop.error)
 

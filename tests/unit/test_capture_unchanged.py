@@ -59,5 +59,5 @@ def test_rows_are_looked_at_without_those_that_a_slice_hides() -> None:
 
 
 def test_table_without_a_placeholder_is_not_decoded() -> None:
-    with pytest.raises(ValueError, match="was not told the placeholder"):
+    with pytest.raises(ValueError, match="does not have the placeholder"):
         forms(replace(table(), placeholder=None))

@@ -42,13 +42,13 @@ def test_take_gives_what_is_below_the_position_and_the_next_begins_behind_it() -
     end, records = held.take(Lsn(200))
     assert end == held.start == {PARTITION: 1, OF_ITEMS: 1}
     assert [record.offset for found in records.values() for record in found] == [0, 0]
-    assert held.goes_on_from(end)
-    assert not held.goes_on_from(START)
+    assert held.continues_from(end)
+    assert not held.continues_from(START)
     assert held.is_empty_below(Lsn(200))
 
 
 def test_nothing_is_held_before_it_begins() -> None:
-    assert not CutBuffer(log_settings(), TABLES, [PARTITION], []).goes_on_from({})
+    assert not CutBuffer(log_settings(), TABLES, [PARTITION], []).continues_from({})
 
 
 def test_record_of_another_topic_is_not_held() -> None:

@@ -63,7 +63,7 @@ def judge(
     """The judgement of these rows below position 500."""
     known = captured(TABLE) if known is None else known
     judge = DdlCheck("ours", [ORDERS], known, found or captured(TABLE))
-    return judge, judge.judge(held(*rows), held(*truncates), Lsn(500))
+    return judge, judge.apply(held(*rows), held(*truncates), Lsn(500))
 
 
 def test_ddl_stops_before_its_own_transaction() -> None:

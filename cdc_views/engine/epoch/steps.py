@@ -6,6 +6,7 @@ A crash before step 6 leaves nothing that a reader can see; `recovery` finishes 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 from cdc_views import faults
@@ -185,4 +186,6 @@ class EpochWriter:
         abandon(self, intent, intent.done, f"stopped before {entry.place}")
         self.quarantine.keep_stopped(self.control, [entry for _, entry in refused])
         hint = '"cdc-views quarantine list" shows it; docs/bad_events.md explains the options'
-        return type(error)(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint)
+        stopping = copy(error)  # with its fields
+        stopping.hint = f"{error.hint}; {hint}" if error.hint else hint
+        return stopping

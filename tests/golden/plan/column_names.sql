@@ -31,7 +31,7 @@ SELECT id, row_number() OVER (ORDER BY id), CASE WHEN id > 1 THEN note END, CASE
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) FILTER (WHERE id > 1) FROM orders UNION ALL SELECT 1 AS one FROM users;
--- key: none: UNION ALL may have a row twice
+-- key: none: UNION ALL may return a row twice
 -- inputs: public.orders, public.users
 -- query
 SELECT * FROM (
@@ -64,7 +64,7 @@ SELECT id, upper(concat(note, ',')),
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, explode(tags) FROM posts;
--- key: none: a function that makes rows has no key
+-- key: none: a function that returns several rows has no key
 -- inputs: public.posts
 -- query
 SELECT id, explode(tags) FROM _cv_input_0 AS posts

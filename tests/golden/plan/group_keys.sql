@@ -17,7 +17,7 @@ SELECT count(*) AS n, lower(status) AS status2 FROM _cv_input_0 AS orders GROUP 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT lower(status) AS status, count(*) AS n FROM orders GROUP BY status;
--- key: none: the group expression "status" is not selected as it is
+-- key: none: the group expression "status" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT lower(status) AS status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY status
@@ -41,7 +41,7 @@ SELECT user_id AS u, date_trunc('day', ordered_at) AS day, count(*) AS n FROM _c
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS n FROM orders GROUP BY user_id;
--- key: none: the group expression "user_id" is not selected as it is
+-- key: none: the group expression "user_id" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id
@@ -57,7 +57,7 @@ SELECT user_id, status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY ALL
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status, count(*) AS n FROM orders GROUP BY user_id, status WITH ROLLUP;
--- key: none: grouping sets may have a row twice
+-- key: none: grouping sets may return a row twice
 -- inputs: public.orders
 -- query
 SELECT user_id, status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id, status WITH ROLLUP
@@ -65,7 +65,7 @@ SELECT user_id, status, count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_i
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, count(*) AS n FROM orders GROUP BY GROUPING SETS ((user_id), ());
--- key: none: grouping sets may have a row twice
+-- key: none: grouping sets may return a row twice
 -- inputs: public.orders
 -- query
 SELECT user_id, count(*) AS n FROM _cv_input_0 AS orders GROUP BY GROUPING SETS ((user_id), ())
@@ -105,7 +105,7 @@ SELECT DISTINCT user_id, status FROM _cv_input_0 AS orders
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT DISTINCT user_id, lower(status) FROM orders;
--- key: none: not all columns have a name that is known
+-- key: none: not all columns have a known name
 -- inputs: public.orders
 -- query
 SELECT * FROM (
@@ -131,7 +131,7 @@ SELECT id FROM _cv_input_0 AS orders UNION SELECT id FROM _cv_input_1 AS users
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders UNION ALL SELECT id FROM users;
--- key: none: UNION ALL may have a row twice
+-- key: none: UNION ALL may return a row twice
 -- inputs: public.orders, public.users
 -- query
 SELECT id FROM _cv_input_0 AS orders UNION ALL SELECT id FROM _cv_input_1 AS users
@@ -147,7 +147,7 @@ SELECT id, status FROM _cv_input_0 AS orders EXCEPT SELECT id, name FROM _cv_inp
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT status FROM orders INTERSECT ALL SELECT name FROM users;
--- key: none: INTERSECT ALL may have a row twice
+-- key: none: INTERSECT ALL may return a row twice
 -- inputs: public.orders, public.users
 -- query
 SELECT status FROM _cv_input_0 AS orders INTERSECT ALL SELECT name FROM _cv_input_1 AS users

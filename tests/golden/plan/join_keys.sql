@@ -49,7 +49,7 @@ SELECT u.id AS u, p.id AS p FROM _cv_input_0 u FULL JOIN _cv_input_1 p ON p.stoc
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT o.id FROM orders o RIGHT JOIN users u ON u.id = o.user_id;
--- key: none: column "id" of the key of "u" is not selected as it is
+-- key: none: column "id" of the key of "u" is not selected unchanged
 -- inputs: public.orders, public.users
 -- query
 SELECT o.id FROM _cv_input_0 o RIGHT JOIN _cv_input_1 u ON u.id = o.user_id
@@ -73,7 +73,7 @@ SELECT id, note FROM _cv_input_0 o WHERE NOT EXISTS (SELECT 1 FROM _cv_input_1 A
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT i.line, i.order_id FROM order_items i JOIN products p ON p.sku = i.sku;
--- key: none: column "id" of the key of "p" is not selected as it is
+-- key: none: column "id" of the key of "p" is not selected unchanged
 -- inputs: public.order_items, public.products
 -- query
 SELECT i.line, i.order_id FROM _cv_input_0 i JOIN _cv_input_1 p ON p.sku = i.sku
@@ -81,7 +81,7 @@ SELECT i.line, i.order_id FROM _cv_input_0 i JOIN _cv_input_1 p ON p.sku = i.sku
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT i.line, i.order_id, u.name FROM order_items i JOIN users u ON u.name = i.order_id;
--- key: none: column "id" of the key of "u" is not selected as it is
+-- key: none: column "id" of the key of "u" is not selected unchanged
 -- inputs: public.order_items, public.users
 -- query
 SELECT i.line, i.order_id, u.name FROM _cv_input_0 i JOIN _cv_input_1 u ON u.name = i.order_id
@@ -89,7 +89,7 @@ SELECT i.line, i.order_id, u.name FROM _cv_input_0 i JOIN _cv_input_1 u ON u.nam
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT i.line, i.order_id FROM order_items i JOIN users u ON u.id = i.sku;
--- key: none: column "id" of the key of "u" is not selected as it is
+-- key: none: column "id" of the key of "u" is not selected unchanged
 -- inputs: public.order_items, public.users
 -- query
 SELECT i.line, i.order_id FROM _cv_input_0 i JOIN _cv_input_1 u ON u.id = i.sku
@@ -105,7 +105,7 @@ SELECT order_id, line, n FROM _cv_input_0 i LEFT JOIN (SELECT product_id, count(
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT i.order_id, line, n, s.k FROM order_items i LEFT JOIN (SELECT quantity AS k, sku, count(*) AS n FROM order_items GROUP BY quantity, sku) s ON s.k <=> i.product_id;
--- key: none: the key of an outer joined side may be NULL, beside "s"
+-- key: none: the key of the outer-joined side may be NULL in the join with "s"
 -- inputs: public.order_items
 -- query
 SELECT i.order_id, line, n, s.k FROM _cv_input_0 i LEFT JOIN (SELECT quantity AS k, sku, count(*) AS n FROM _cv_input_0 AS order_items GROUP BY quantity, sku) s ON s.k <=> i.product_id
@@ -121,7 +121,7 @@ SELECT id, n FROM _cv_input_0 AS orders JOIN (SELECT order_id AS id, count(*) AS
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT a.id FROM orders a, users b, products c WHERE b.id = c.stock AND a.user_id = b.id;
--- key: none: column "id" of the key of "c" is not selected as it is
+-- key: none: column "id" of the key of "c" is not selected unchanged
 -- inputs: public.orders, public.users, public.products
 -- query
 SELECT a.id FROM _cv_input_0 a, _cv_input_1 b, _cv_input_2 c WHERE b.id = c.stock AND a.user_id = b.id

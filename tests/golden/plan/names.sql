@@ -9,7 +9,7 @@ SELECT orders.id FROM _cv_input_0 AS orders
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT public.orders.id, orders.note FROM public.orders WHERE public.orders.status = 'public.orders' -- public.orders
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT orders.id, orders.note FROM _cv_input_0 AS orders WHERE orders.status = 'public.orders'
@@ -41,7 +41,7 @@ WITH a AS (SELECT id FROM _cv_input_0 AS users), b AS (SELECT id FROM a) SELECT 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT /*+ BROADCAST(users) */ users.id FROM users JOIN orders ON orders.user_id = users.id;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.users, public.orders
 -- query
 SELECT /*+ BROADCAST(users) */ users.id FROM _cv_input_0 AS users JOIN _cv_input_1 AS orders ON orders.user_id = users.id

@@ -41,7 +41,7 @@ SELECT id, last(note) IGNORE NULLS OVER w AS s FROM _cv_input_0 AS orders WINDOW
 -- view
 CREATE MATERIALIZED VIEW v AS
 (SELECT id FROM orders ORDER BY id LIMIT 3) UNION ALL (SELECT id FROM users ORDER BY id LIMIT 3 OFFSET 1);
--- key: none: UNION ALL may have a row twice
+-- key: none: UNION ALL may return a row twice
 -- inputs: public.orders, public.users
 -- query
 (SELECT id FROM _cv_input_0 AS orders ORDER BY id LIMIT 3) UNION ALL (SELECT id FROM _cv_input_1 AS users ORDER BY id LIMIT 3 OFFSET 1)

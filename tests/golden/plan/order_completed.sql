@@ -11,7 +11,7 @@ LIMIT 3
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT status FROM orders ORDER BY ordered_at LIMIT 3 OFFSET 2;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT status FROM _cv_input_0 AS orders ORDER BY ordered_at, orders.id LIMIT 3 OFFSET 2
@@ -19,7 +19,7 @@ SELECT status FROM _cv_input_0 AS orders ORDER BY ordered_at, orders.id LIMIT 3 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT status FROM orders ORDER BY status LIMIT 3;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT status FROM _cv_input_0 AS orders ORDER BY status LIMIT 3
@@ -27,7 +27,7 @@ SELECT status FROM _cv_input_0 AS orders ORDER BY status LIMIT 3
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT status AS s, note FROM orders ORDER BY 1, orders.id LIMIT 3;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT status AS s, note FROM _cv_input_0 AS orders ORDER BY 1, orders.id LIMIT 3
@@ -51,7 +51,7 @@ SELECT user_id, count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id ORDER 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS n FROM orders GROUP BY user_id, lower(status) ORDER BY n DESC, lower(status) LIMIT 10;
--- key: none: the group expression "user_id" is not selected as it is
+-- key: none: the group expression "user_id" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id, lower(status) ORDER BY n DESC, lower(status) LIMIT 10
@@ -59,7 +59,7 @@ SELECT count(*) AS n FROM _cv_input_0 AS orders GROUP BY user_id, lower(status) 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, note FROM orders UNION ALL SELECT id, name FROM users ORDER BY note LIMIT 3;
--- key: none: UNION ALL may have a row twice
+-- key: none: UNION ALL may return a row twice
 -- inputs: public.orders, public.users
 -- query
 SELECT id, note FROM _cv_input_0 AS orders UNION ALL SELECT id, name FROM _cv_input_1 AS users ORDER BY note, id LIMIT 3
@@ -83,7 +83,7 @@ WITH top AS (SELECT id, name FROM _cv_input_0 AS users ORDER BY name, id LIMIT 5
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT u.id, x.note FROM users u, LATERAL (SELECT note FROM orders o WHERE o.user_id = u.id ORDER BY ordered_at LIMIT 1) x;
--- key: none: "x" has no key: a source in FROM that is neither a table nor a query has no key
+-- key: none: "x" has no key: an item of FROM that is neither a table nor a query has no key
 -- inputs: public.users, public.orders
 -- query
 SELECT u.id, x.note FROM _cv_input_0 u, LATERAL (SELECT note FROM _cv_input_1 o WHERE o.user_id = u.id ORDER BY ordered_at, o.id LIMIT 1) x
@@ -99,7 +99,7 @@ SELECT id, row_number() OVER (PARTITION BY user_id ORDER BY ordered_at DESC, ord
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT f.follower_id, p.id, row_number() OVER (PARTITION BY f.follower_id ORDER BY p.created_at DESC, p.id DESC) AS n FROM follows f JOIN posts p ON p.author_id = f.followee_id JOIN users u ON u.id = p.author_id;
--- key: none: column "followee_id" of the key of "f" is not selected as it is
+-- key: none: column "followee_id" of the key of "f" is not selected unchanged
 -- inputs: public.follows, public.posts, public.users
 -- query
 SELECT f.follower_id, p.id, row_number() OVER (PARTITION BY f.follower_id ORDER BY p.created_at DESC, p.id DESC) AS n FROM _cv_input_0 f JOIN _cv_input_1 p ON p.author_id = f.followee_id JOIN _cv_input_2 u ON u.id = p.author_id
@@ -107,7 +107,7 @@ SELECT f.follower_id, p.id, row_number() OVER (PARTITION BY f.follower_id ORDER 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT f.follower_id, p.id, row_number() OVER (PARTITION BY f.follower_id ORDER BY p.created_at DESC) AS n FROM follows f LEFT JOIN posts p ON p.author_id = f.followee_id;
--- key: none: column "followee_id" of the key of "f" is not selected as it is
+-- key: none: column "followee_id" of the key of "f" is not selected unchanged
 -- inputs: public.follows, public.posts
 -- query
 SELECT f.follower_id, p.id, row_number() OVER (PARTITION BY f.follower_id ORDER BY p.created_at DESC, f.followee_id, p.id) AS n FROM _cv_input_0 f LEFT JOIN _cv_input_1 p ON p.author_id = f.followee_id
@@ -163,7 +163,7 @@ SELECT id, `row_number`() OVER (ORDER BY ordered_at, orders.id) AS a, system.bui
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT tag, row_number() OVER (ORDER BY tag) AS n FROM (SELECT explode(tags) AS tag FROM posts) t;
--- key: none: a function that makes rows has no key
+-- key: none: a function that returns several rows has no key
 -- inputs: public.posts
 -- query
 SELECT tag, row_number() OVER (ORDER BY tag) AS n FROM (SELECT explode(tags) AS tag FROM _cv_input_0 AS posts) t
@@ -187,7 +187,7 @@ SELECT id FROM _cv_input_0 AS orders ORDER BY status LIMIT ALL
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT name COLLATE UTF8_LCASE AS n FROM users ORDER BY n LIMIT 3;
--- key: none: column "id" of the key of "users" is not selected as it is
+-- key: none: column "id" of the key of "users" is not selected unchanged
 -- inputs: public.users
 -- query
 SELECT name COLLATE UTF8_LCASE AS n FROM _cv_input_0 AS users ORDER BY n, users.id LIMIT 3

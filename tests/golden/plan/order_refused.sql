@@ -7,13 +7,13 @@ SELECT tag, p, row_number() OVER (PARTITION BY p ORDER BY tag) AS n FROM (SELECT
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, last_value(status) OVER (ORDER BY ordered_at) AS s FROM orders;
--- error: v.sql:2:37: last_value() over a RANGE frame takes any of the rows that tie
+-- error: v.sql:2:37: last_value() over a RANGE frame returns any of the rows that tie
 -- hint: end ORDER BY with orders.id
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, first_value(status) OVER (ORDER BY ordered_at RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS s FROM orders;
--- error: v.sql:2:38: first_value() over a RANGE frame takes any of the rows that tie
+-- error: v.sql:2:38: first_value() over a RANGE frame returns any of the rows that tie
 -- hint: end ORDER BY with orders.id
 
 -- view
@@ -31,7 +31,7 @@ SELECT id, sum(id) OVER (PARTITION BY user_id ROWS BETWEEN 1 PRECEDING AND CURRE
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT * FROM (SELECT *, explode(tags) FROM posts) ORDER BY created_at LIMIT 3;
--- error: v.sql:2:52: LIMIT takes any of the rows that tie
+-- error: v.sql:2:52: LIMIT returns any of the rows that tie
 -- hint: end ORDER BY with columns that identify a row
 
 -- view
@@ -63,5 +63,5 @@ WITH RECURSIVE r AS (SELECT id, row_number() OVER (ORDER BY status) AS n FROM or
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT tag COLLATE UTF8_LCASE AS t FROM (SELECT explode(tags) AS tag FROM posts) p ORDER BY t LIMIT 3;
--- error: v.sql:2:84: LIMIT takes any of the rows that tie
+-- error: v.sql:2:84: LIMIT returns any of the rows that tie
 -- hint: end ORDER BY with columns that identify a row

@@ -32,19 +32,19 @@ SELECT CAST(id AS jsonb) AS t FROM orders;
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders WHERE note ~ 'a';
 -- error: v.sql:2:34: a match by ~ is Postgres's, not Spark's
--- hint: write text RLIKE 'pattern', or RLIKE '(?i)pattern' without regard to case
+-- hint: write text RLIKE 'pattern', or RLIKE '(?i)pattern' to ignore case
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders WHERE note ~* 'a';
 -- error: v.sql:2:34: a match by ~ is Postgres's, not Spark's
--- hint: write text RLIKE 'pattern', or RLIKE '(?i)pattern' without regard to case
+-- hint: write text RLIKE 'pattern', or RLIKE '(?i)pattern' to ignore case
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders WHERE note !~ 'a';
 -- error: v.sql:2:34: a match by ~ is Postgres's, not Spark's
--- hint: write text RLIKE 'pattern', or RLIKE '(?i)pattern' without regard to case
+-- hint: write text RLIKE 'pattern', or RLIKE '(?i)pattern' to ignore case
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -140,7 +140,7 @@ SELECT id, unnest(tags) AS t FROM posts;
 CREATE MATERIALIZED VIEW v AS
 SELECT id, E'a\nb' AS t FROM posts;
 -- error: v.sql:2:12: E'...' is Postgres's, not Spark's
--- hint: leave E out: Spark reads backslashes in every text
+-- hint: omit the E: Spark reads backslashes in every text
 
 -- view
 CREATE MATERIALIZED VIEW v AS

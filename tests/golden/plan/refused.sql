@@ -1,14 +1,14 @@
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, rand() AS r FROM orders;
--- error: v.sql:2:12: rand() gives another result each time
+-- error: v.sql:2:12: rand() returns another result each time
 -- hint: a view must be a function of its tables; compute it there
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id,
   uuid() AS r FROM orders;
--- error: v.sql:3:3: uuid() gives another result each time
+-- error: v.sql:3:3: uuid() returns another result each time
 -- hint: a view must be a function of its tables; compute it there
 
 -- view
@@ -68,31 +68,31 @@ SELECT monotonically_increasing_id() AS n, id FROM orders;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, first(status) AS s FROM orders GROUP BY user_id;
--- error: v.sql:2:17: first() takes any row of its group
+-- error: v.sql:2:17: first() returns an arbitrary row of its group
 -- hint: use min(), max() or row_number() OVER (... ORDER BY ...)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, any_value(status) AS s FROM orders GROUP BY user_id;
--- error: v.sql:2:17: any_value() takes any row of its group
+-- error: v.sql:2:17: any_value() returns an arbitrary row of its group
 -- hint: use min(), max() or row_number() OVER (... ORDER BY ...)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, first_value(status) OVER (PARTITION BY user_id) AS s FROM orders;
--- error: v.sql:2:12: first_value() takes any row of its window
+-- error: v.sql:2:12: first_value() returns an arbitrary row of its window
 -- hint: add ORDER BY to the window
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, last_value(status) OVER w AS s FROM orders WINDOW w AS (PARTITION BY user_id);
--- error: v.sql:2:12: last_value() takes any row of its window
+-- error: v.sql:2:12: last_value() returns an arbitrary row of its window
 -- hint: add ORDER BY to the window
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, max_by(status, id) AS s FROM orders GROUP BY user_id;
--- error: v.sql:2:17: max_by() takes any of the rows that tie
+-- error: v.sql:2:17: max_by() returns any of the rows that tie
 -- hint: use max(struct(order, value)).value, or min(...)
 
 -- view
@@ -123,49 +123,49 @@ SELECT approx_count_distinct(id) AS n FROM orders;
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders
 LIMIT 10;
--- error: v.sql:3:1: LIMIT without ORDER BY takes any rows
+-- error: v.sql:3:1: LIMIT without ORDER BY returns arbitrary rows
 -- hint: add an ORDER BY in which no two rows tie
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders WHERE id IN (SELECT id FROM users LIMIT 1) ORDER BY id;
--- error: v.sql:2:57: LIMIT without ORDER BY takes any rows
+-- error: v.sql:2:57: LIMIT without ORDER BY returns arbitrary rows
 -- hint: add an ORDER BY in which no two rows tie
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, row_number() OVER (ORDER BY id) AS n FROM orders OFFSET 3;
--- error: v.sql:2:61: OFFSET without ORDER BY takes any rows
+-- error: v.sql:2:61: OFFSET without ORDER BY returns arbitrary rows
 -- hint: add an ORDER BY in which no two rows tie
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders TABLESAMPLE (10 PERCENT);
--- error: v.sql:2:23: TABLESAMPLE takes other rows each time
+-- error: v.sql:2:23: TABLESAMPLE returns other rows each time
 -- hint: filter by a column
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT TRANSFORM(id) USING 'cat' AS (id) FROM orders;
--- error: v.sql:2:8: TRANSFORM runs code that may give another result each time
+-- error: v.sql:2:8: TRANSFORM runs code that may return another result each time
 -- hint: use functions of Spark SQL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT java_method('java.util.UUID', 'randomUUID') AS u FROM orders;
--- error: v.sql:2:8: java_method() runs code that may give another result each time
+-- error: v.sql:2:8: java_method() runs code that may return another result each time
 -- hint: use functions of Spark SQL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 WITH _cv_input_0 AS (SELECT 1 AS id) SELECT id FROM orders;
--- error: v.sql:2:6: name "_cv_input_0" begins with "_cv_", which is kept for hidden things
+-- error: v.sql:2:6: name "_cv_input_0" begins with "_cv_", which is reserved
 -- hint: choose another name
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT aes_encrypt(note, '0000111122223333') AS e FROM orders;
--- error: v.sql:2:8: aes_encrypt() gives another result each time
+-- error: v.sql:2:8: aes_encrypt() returns another result each time
 -- hint: a view must be a function of its tables; compute it there
 
 -- view

@@ -1,7 +1,7 @@
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, explode(tags) AS tag FROM posts;
--- key: none: a function that makes rows has no key
+-- key: none: a function that returns several rows has no key
 -- inputs: public.posts
 -- query
 SELECT id, explode(tags) AS tag FROM _cv_input_0 AS posts
@@ -9,7 +9,7 @@ SELECT id, explode(tags) AS tag FROM _cv_input_0 AS posts
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, tag FROM posts LATERAL VIEW explode(tags) t AS tag;
--- key: none: LATERAL VIEW makes rows
+-- key: none: LATERAL VIEW multiplies rows
 -- inputs: public.posts
 -- query
 SELECT id, tag FROM _cv_input_0 AS posts LATERAL VIEW explode(tags) t AS tag
@@ -37,7 +37,7 @@ WHERE term <> '' GROUP BY term, post_id
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT p.id, t.tag FROM posts p, LATERAL explode(p.tags) AS t(tag);
--- key: none: "t" has no key: a source in FROM that is neither a table nor a query has no key
+-- key: none: "t" has no key: an item of FROM that is neither a table nor a query has no key
 -- inputs: public.posts
 -- query
 SELECT p.id, t.tag FROM _cv_input_0 p, LATERAL explode(p.tags) AS t(tag)
@@ -53,7 +53,7 @@ SELECT id FROM range(10)
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT a FROM VALUES (1), (2) AS t(a);
--- key: none: a source in FROM that is neither a table nor a query has no key
+-- key: none: an item of FROM that is neither a table nor a query has no key
 -- inputs: none
 -- query
 SELECT a FROM VALUES (1), (2) AS t(a)

@@ -25,7 +25,7 @@ SELECT user_id, ID AS order_id FROM _cv_input_0 AS Orders
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status FROM orders;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT user_id, status FROM _cv_input_0 AS orders
@@ -33,7 +33,7 @@ SELECT user_id, status FROM _cv_input_0 AS orders
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id + 0 AS id FROM orders;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT id + 0 AS id FROM _cv_input_0 AS orders
@@ -78,7 +78,7 @@ SELECT * FROM x
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT * EXCEPT (note) FROM orders;
--- key: none: column "id" of the key of "orders" is not selected as it is
+-- key: none: column "id" of the key of "orders" is not selected unchanged
 -- inputs: public.orders
 -- query
 SELECT * EXCEPT (note) FROM _cv_input_0 AS orders

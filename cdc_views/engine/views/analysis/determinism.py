@@ -69,7 +69,7 @@ class _Check:
         if name == "View" and node.desc().identifier().table() in self._names:
             return
         if name == "Sample":
-            raise self._refusal(node, "TABLESAMPLE", Refusal("takes other rows each time", "filter by a column"))
+            raise self._refusal(node, "TABLESAMPLE", Refusal("returns other rows each time", "filter by a column"))
         if name == "ScriptTransformation":
             raise self._refusal(node, "TRANSFORM", refusals.OUTSIDE)
         if name not in OPERATORS:
@@ -77,7 +77,7 @@ class _Check:
         if name in ("GlobalLimit", "Offset") and not _is_ordered(node):
             word = "LIMIT" if name == "GlobalLimit" else "OFFSET"
             hint = "add an ORDER BY in which no two rows tie"
-            raise self._refusal(node, word, Refusal("without ORDER BY takes any rows", hint))
+            raise self._refusal(node, word, Refusal("without ORDER BY returns arbitrary rows", hint))
         self._check_spelling(node, name)
         for expression in each_of(node.expressions()):
             if not expression.deterministic():

@@ -35,7 +35,7 @@ def check_columns(view: ViewDefinition, schema: T.StructType) -> None:
                 hint="give it another name with AS",
             )
         if field.name.lower().startswith("_cv_"):
-            raise BadView(f'{place}: column "{field.name}" begins with "_cv_", which is kept for hidden columns')
+            raise BadView(f'{place}: column "{field.name}" begins with "_cv_", which is reserved for hidden columns')
         if refused := _refused(field.dataType):
             raise UnsupportedView(
                 f'{place}: column "{field.name}" has type {refused.simpleString()}', hint=_REFUSED[type(refused)]
