@@ -74,7 +74,7 @@ def test_run_of_a_table_whose_key_cannot_be_used_is_refused(prepared: Project, c
     ("column", "problem"),
     [
         ("place varbit(8)", 'column "place" has type "varbit", whose leading zeros Debezium drops'),
-        ('"a place" int', 'column "a place" has a character that Delta does not take in a name'),
+        ('"a place" int', 'column "a place" has a character that Delta does not allow in a name'),
     ],
 )
 def test_run_of_a_column_that_no_mirror_can_have_is_refused(prepared: Project, column: str, problem: str) -> None:

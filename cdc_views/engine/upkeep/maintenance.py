@@ -22,7 +22,7 @@ from cdc_views.store.delta_log import LOG_FOLDER, Stamp
 from cdc_views.store.storage import touching
 from cdc_views.store.upkeep import ControlUpkeep, TableUpkeep, remove_tables
 
-# Unused time of an idle engine is not saved up for a busy one beyond this.
+# At most this much unused time is saved up for later slots.
 _MOST_SAVED_S: Final = 1.0
 # A step that is overdue by this factor is done in every slot, however long it takes, so that no table grows without
 # limit when epochs follow each other too fast.

@@ -243,7 +243,7 @@ class ControlLog:
 
     def _fenced(self, seq: int) -> NoReturn:
         found = next((other for other in reversed(read_control(self._folder.parent)) if other.seq >= seq), None)
-        by = f'by writer "{found.writer}" of term {found.term}' if found else "by somebody unknown"
+        by = f'by writer "{found.writer}" of term {found.term}' if found else "by an unknown writer"
         raise Fenced(
             f'control log: record {seq} was taken {by}, wanted by "{self._writer}" of term {self._term}',
             hint="another engine has taken over; this one has stopped and published nothing more",

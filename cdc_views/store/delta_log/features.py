@@ -61,5 +61,5 @@ def check_features(table: Path, name: str, layout: Layout = "vectors", version: 
             f'table "{name}": found protocol reader {found.min_reader_version} writer {found.min_writer_version} '
             f"with {sorted(extra) or 'no further features'}, wanted reader {versions[0]} writer {versions[1]} "
             f"with {sorted(writers) or 'none'}",
-            hint="somebody altered the table; rebuild it",
+            hint="the table was altered from outside; rebuild it",
         )

@@ -85,8 +85,8 @@ def require_column_names(table: str, names: Sequence[str]) -> None:
     for name in names:
         if not name or any(character in _FORBIDDEN for character in name):
             raise UnsupportedType(
-                f'table "{table}": column "{name}" has a character that Delta does not take in a name',
-                hint=f"these are {', '.join(repr(character) for character in _FORBIDDEN)}; rename the column",
+                f'table "{table}": column "{name}" has a character that Delta does not allow in a name',
+                hint=f"such characters are {', '.join(repr(character) for character in _FORBIDDEN)}; rename the column",
             )
         other = seen.setdefault(name.lower(), name)
         if other != name:
@@ -95,7 +95,7 @@ def require_column_names(table: str, names: Sequence[str]) -> None:
                 hint="Spark cannot tell them apart; rename one of them",
             )
     if len(seen) != len(names):
-        raise UnsupportedType(f'table "{table}": a column name is there twice')
+        raise UnsupportedType(f'table "{table}": a column name occurs twice')
 
 
 def _delta_type(spec: TableSpec, column: str, kind: pa.DataType) -> str | dict[str, Any]:
@@ -119,8 +119,8 @@ def _delta_type(spec: TableSpec, column: str, kind: pa.DataType) -> str | dict[s
             "fields": _struct_fields(spec, column, [kind.field(i) for i in range(kind.num_fields)]),
         }
     raise UnsupportedType(
-        f'table "{spec.name}": column "{column}" has type {kind}, which has no exact form in a Delta table of ours',
-        hint="times are timestamp[us, tz=UTC]; decimals have at most 38 digits; cast the column, or leave it out",
+        f'table "{spec.name}": column "{column}" has type {kind}, which our Delta tables cannot hold exactly',
+        hint="times are timestamp[us, tz=UTC]; decimals have at most 38 digits; cast the column, or exclude it",
     )
 
 

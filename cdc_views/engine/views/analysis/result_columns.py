@@ -31,7 +31,7 @@ def check_columns(view: ViewDefinition, schema: T.StructType) -> None:
             raise BadView(f'{place}: column "{field.name}" appears twice', hint="name the columns apart with AS")
         if set(field.name) & _NOT_IN_NAMES:
             raise BadView(
-                f'{place}: column "{field.name}" has a character that Delta does not take in a name',
+                f'{place}: column "{field.name}" has a character that Delta does not allow in a name',
                 hint="give it another name with AS",
             )
         if field.name.lower().startswith("_cv_"):
