@@ -75,7 +75,7 @@ def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: 
     database.register(relation, scan(epoch.warehouse, table.path, table.version))
     own = [column for column in database.table(relation).columns if not column.startswith("_cv_")]
     columns = ", ".join(map(_quoted, own))
-    mirror = TableName.parse(name) if "." in name else None
+    mirror = TableName.parse(name) if table.kind == "mirror" else None
     bare = name if mirror is None else mirror.table
     if mirror is not None:
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(mirror.schema)}")

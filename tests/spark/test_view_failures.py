@@ -201,7 +201,7 @@ STEPS = {
     _recursion: r"RecursionError",
     _assertion: r"AssertionError",
     _memory: r"MemoryError",
-    _unfit: r"pyarrow\.ArrowInvalid in store/warehouse\.py, line \d+",
+    _unfit: r"pyarrow\.ArrowInvalid in store/commits/table_commits\.py, line \d+",
 }
 
 

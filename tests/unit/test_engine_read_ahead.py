@@ -223,7 +223,7 @@ def test_table_under_another_leader_is_read_anew(brokers: Brokers, said: list[st
     reading.end()
     reading.join()
     assert sorted(brokers.read) == sorted(2 * PIECES)
-    assert said == ['table "public.t" is read anew: its topic has another leader']
+    assert said == ['table "public.t" is read again: its topic has another leader']
     [table] = reading.tables.values()
     assert sorted(table.leader_epochs.values()) == [3, 4]
     assert [len(read.ahead) for read in table.read.values()] == [1, 1]

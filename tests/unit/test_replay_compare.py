@@ -20,11 +20,12 @@ NAN = float("nan")
 def compare(
     root: Path, old: list[tuple[Any, ...]], new: list[tuple[Any, ...]], name: str = "public.t", key: Any = ("id",)
 ) -> TableDifference:
-    for side, rows in (("old", old), ("new", new)):
+    old_path = f"{'mirrors' if name == 'public.t' else 'views'}/old"
+    for side, rows in ((old_path, old), ("new", new)):
         columns = [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(SCHEMA)]
         write_deltalake(str(root / side), pa.table(columns, schema=SCHEMA))
     spec = TableSpec(name, "new", SCHEMA, key)
-    return compare_versions(root, spec, TableVersion("old", 0, "live"), TableVersion("new", 0, "shadow"), None)
+    return compare_versions(root, spec, TableVersion(old_path, 0, "live"), TableVersion("new", 0, "shadow"), None)
 
 
 def test_equal_tables_have_no_difference(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ captures.py           the captures of a project (slot, topics, connector), and w
 generation.py         the facts that identify a generation
 readiness.py          preflight checks of all services
 start.py              starts and resumes a capture
-initial.py            the initial snapshot, with tables read meanwhile
+initial.py            the initial snapshot
+read_ahead.py         reads tables while the initial snapshot is being taken
 self_contained.py     whether a mirror can be rebuilt from the log alone
 broken.py             remembers that the log's history is broken
 capture_removal.py    removes a capture
-destroy.py            removes all captures and our objects in Postgres
 """

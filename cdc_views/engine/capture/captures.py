@@ -149,7 +149,7 @@ def known_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:
 
 
 def facts_of(takeover: ControlRecord) -> Mapping[str, Any]:
-    """The facts that the mirrors of a known takeover are made from (generation.py)."""
+    """The facts of the generation that the mirrors of a known takeover were created from (generation.py)."""
     facts = TakeoverDetail.read(takeover).source
     assert facts is not None
     return facts

@@ -39,7 +39,7 @@ def generation_name(facts: dict[str, Any]) -> str:
 
 
 def known_placeholder(takeover: ControlRecord | None) -> str | None:
-    """The placeholder of the log that the mirrors were made from; None if there are none yet."""
+    """The placeholder of the log that the mirrors were created from; None if there are no mirrors yet."""
     return None if takeover is None else TakeoverDetail.read(takeover).placeholder
 
 

@@ -1,7 +1,7 @@
-"""Reading tables in bulk while Debezium still fills their topics, so that the first epoch finds most of it done.
+"""Reads tables in bulk while Debezium still fills their topics, so that the first epoch has less to read.
 
-What is read is written as data files into the folders that the mirrors will have, where nothing names them before the
-first epoch does. Files that no epoch takes are removed by upkeep, as any that a crash has left.
+The rows are written as data files into the folders of the future mirrors. No table refers to these files before the
+first epoch commits them. Upkeep removes files that no epoch uses, as it does after a crash.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commits import Written
 from cdc_views.store.delta_log import TableSpec
 
-# A job of Spark costs some 0.1 s, in which a task reads 10,000 offsets.
+# A Spark job costs about 0.1 s, in which a task reads 10,000 offsets.
 _LEAST_OFFSETS: Final = 25_000
-# So that a long topic is not cut into many small files: it waits for half of what was read before, or for a whole file.
+# To avoid many small files, a long topic waits until half of what was read before has come, or a whole file.
 _SHARE_OF_READ: Final = 0.5
 _FILE_OFFSETS: Final = 400_000
-# Debezium takes one table after the other: this one is done.
+# Debezium snapshots one table after the other: a topic that is quiet for so long is complete.
 _QUIET_S: Final = 2.0
 _POLL_S: Final = 0.2
 _LOGGER: Final = logging.getLogger(__name__)
 
 
 class ReadAhead:
-    """Reads in a thread, from `begin` to the end of a block, which waits until the piece is written that it is at."""
+    """Reads in a thread from `begin` to the end of the block, which waits until the current piece is written."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class ReadAhead:
         session: Callable[[], SparkSession],
         on_progress: OnProgress = lambda progress: None,
     ) -> None:
-        """`session` is waited for. `on_progress` is told how far each table is of what its topic has so far.
+        """`session` returns the session and may block. `on_progress` gets the share of its topic that a table has read.
 
-        An error ends the reading ahead of a table, and no more than that, which it logs: who reads for good meets it
-        again. Brokers that are away are waited for.
+        An error is logged and ends only the reading ahead of its table: the epoch that reads the table meets the error
+        again. Unreachable brokers are waited for.
         """
         self._settings = settings
         self._declared = declared
@@ -86,28 +86,30 @@ class ReadAhead:
                 self._reading.join()
 
     def begin(self) -> None:
-        """Read what is in the topics, and what comes; the topics are there. Goes on if it has begun already."""
+        """Start to read the topics, which exist, and what is still added to them. Another call changes nothing."""
         if self._reading is None:
             self._reading = Reading(self._settings, self._declared, self._session, self._on_progress)
             self._reading.start()
 
     def forget(self) -> None:
-        """Forget what was read, since the topics are made anew."""
+        """Forget what was read, since the topics are created again."""
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
 
     def take(self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
-        """See TakeAhead. Nothing if it was read of other topics, for another mirror, too long ago, or too much."""
+        """See TakeAhead. None if it was read from other topics, for another mirror, too long ago, or beyond `end`."""
         return self._reading.take(source, spec, start, end) if self._reading is not None else None
 
 
 @dataclass
 class TableAhead:
-    """What was read of a table: of each partition the range behind it, empty, with the files of what is before.
+    """What was read of a table.
 
-    `begin` is where it began; `leader_epochs` are those of all of it; `until` is as in Ahead; `reading_s` is the time
-    that it was read in, without waiting for more.
+    `read` has for each partition an empty range at the offset up to which it was read, with the files of what comes
+    before. `begin` are the first offsets. `leader_epochs` are those of all records read. `until` is as in Ahead.
+    `ends` are the last known ends of the topic, which moved at `moved_s` (monotonic). `reading_s` is the time spent
+    reading, without waiting.
     """
 
     source: SourceTable
@@ -121,7 +123,7 @@ class TableAhead:
     reading_s: float = 0.0
 
     def due(self, ends: Offsets, now_s: float) -> list[Range]:
-        """The next piece of each partition that is long enough, or of all if they end where they did for a while."""
+        """The next piece of each partition that has enough to read; of all partitions if the topic has become quiet."""
         if ends != self.ends:
             self.ends, self.moved_s = ends, now_s
         is_quiet = now_s - self.moved_s >= _QUIET_S
@@ -136,19 +138,19 @@ class TableAhead:
         return min(max(_LEAST_OFFSETS, int(_SHARE_OF_READ * before)), _FILE_OFFSETS)
 
     def progress(self, piece: Progress) -> Progress:
-        """How far the table is while a piece is read: of what its topic has so far, and of the time of reading."""
+        """The progress of the table while a piece is read, compared with what its topic has so far."""
         before, begin = sum(read.end for read in self.read.values()), sum(self.begin.values())
         total, seconds = sum(self.ends.values()) - begin, self.reading_s + piece.seconds
         return Progress(piece.table, before - begin + piece.done, total, seconds)
 
     def take_in(self, piece: Range, written: Written) -> None:
-        """Note that a piece was read."""
+        """Record that a piece was read."""
         before = self.read[piece.partition]
         self.read[piece.partition] = Range(piece.partition, piece.end, piece.end, (*before.ahead, written))
 
 
 class Reading:
-    """A reading of the topics that are there when it is begun."""
+    """Reads the topics that exist when it starts."""
 
     def __init__(
         self,
@@ -170,15 +172,15 @@ class Reading:
         self._thread = threading.Thread(target=self._run, name="read ahead", daemon=True)
 
     def start(self) -> None:
-        """Read in a thread from now on."""
+        """Start the thread."""
         self._thread.start()
 
     def end(self) -> None:
-        """Begin with no further piece."""
+        """Start no further piece."""
         self._ended.set()
 
     def cancel(self) -> None:
-        """Give up the piece that it is at."""
+        """Cancel the current piece, and start no other."""
         self.end()
         if self._spark is not None:
             self._spark.sparkContext.cancelJobsWithTag(self._tag)
@@ -188,14 +190,14 @@ class Reading:
         self._thread.join()
 
     def take(self, source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
-        """See TakeAhead; it has ended."""
+        """See TakeAhead. The thread must have ended."""
         table = self.tables.pop(spec.name, None)
         if table is None or (table.source, table.spec, table.begin) != (source, spec, start):
             return None
         if any(read.end > end[each] for each, read in table.read.items()):
-            return None  # the cut is that of another engine, which began with it before
+            return None  # the cut is that of an earlier engine, which had started with it
         _, epochs = committed_ends(self._admin, start)
-        # Under another leader there may be other records at these offsets.
+        # With another leader there may be other records at these offsets.
         if epochs != table.leader_epochs or datetime.now(UTC) > table.until:
             return None
         return Ahead(table.read, table.until)
@@ -212,7 +214,7 @@ class Reading:
             self._log_unread("tables are", error)
 
     def _begin(self) -> None:
-        """Begin with the tables that are left."""
+        """Start with the tables that have not been started."""
         if not self._left:
             return
         declared, prefix, slot = self._declared, self._settings.log.topic_prefix, self._settings.source.slot
@@ -225,7 +227,7 @@ class Reading:
         self._left = []
 
     def _nothing_read(self, source: SourceTable, generation: str, topic: Topic) -> TableAhead | None:
-        """A table that is begun with; None if its brokers do not say under which leader they are."""
+        """A table of which nothing was read yet; None if the brokers do not report its leader epochs."""
         until = datetime.now(UTC) + timedelta(seconds=LogRetention([topic], ()).reading_limit_s)
         begin = begin_offsets(self._admin, partitions_of(topic))
         ends, epochs = committed_ends(self._admin, begin)
@@ -235,13 +237,13 @@ class Reading:
         return TableAhead(source, mirror_spec(source, generation), begin, read, epochs, until, ends, time.monotonic())
 
     def _read(self, spark: SparkSession) -> None:
-        """Read what is due of each table."""
+        """Read the pieces of each table that are due."""
         ends, epochs = committed_ends(self._admin, [each for table in self.tables.values() for each in table.begin])
         for name, table in list(self.tables.items()):
             if self._ended.is_set():
                 return
             if table.leader_epochs != {each: epochs.get(each) for each in table.begin}:
-                _LOGGER.info('table "%s" is read anew: its topic has another leader', table.source.name)
+                _LOGGER.info('table "%s" is read again: its topic has another leader', table.source.name)
                 self._left = [*self._left, self.tables.pop(name).source]
                 continue
             try:
@@ -254,12 +256,12 @@ class Reading:
 
     def _read_on(self, spark: SparkSession, table: TableAhead, ends: Offsets) -> None:
         if sum(ends[each] - at for each, at in table.begin.items()) < self._settings.log.bulk_offsets:
-            return  # the first cut may hold it
+            return  # small enough for the driver in the first cut
         began = time.monotonic()
         pieces = {piece.partition: piece for piece in table.due(ends, began)}
         folder = self._settings.warehouse / table.spec.path
         reader = BulkReader(spark, self._settings.log, lambda piece: self._on_progress(table.progress(piece)))
-        # A later piece may delete what an earlier one has.
+        # A later piece may delete rows of an earlier one.
         written = reader.write(table.source, table.spec, folder, pieces.values(), all_new=False)
         table.reading_s += time.monotonic() - began
         for partition, part in written.items():
