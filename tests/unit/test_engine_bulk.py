@@ -26,7 +26,7 @@ from cdc_views.log.record import RawRecord, Record, TopicPartition
 from cdc_views.log_offset import LogOffset
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.store.commits.through_spark import Written
+from cdc_views.store.commits import Written
 from cdc_views.store.control.control_log import read_control
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
 from cdc_views.store.reading import read_table

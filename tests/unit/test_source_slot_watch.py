@@ -15,5 +15,5 @@ def test_slot_that_cannot_be_looked_at_for_long_is_told(monkeypatch: pytest.Monk
     monkeypatch.setattr("cdc_views.source.slot_watch._BLIND_LIMIT_S", 0.3)
     with closing(SlotWatch("host=127.0.0.1 port=1 dbname=x", "cdc")) as watch:
         watch.require()
-        with pytest.raises(SourceUnreachable, match='replication slot "cdc" could not be looked at'):
+        with pytest.raises(SourceUnreachable, match='replication slot "cdc" could not be read for'):
             wait_for(lambda: watch.require() is not None, 10)
