@@ -17,8 +17,9 @@ from cdc_views.names import TableName
 
 
 class BufferFull(Exception):
-    """More records came than may be held. With `tables` in bulk the rest may be held; it is empty if the rest is too
-    much.
+    """More records came than may be held. With `tables` in bulk, the rest may be held.
+
+    `tables` is empty if the rest would still be too much.
     """
 
     def __init__(self, tables: frozenset[TableName]) -> None:

@@ -33,8 +33,9 @@ def require_readable(begin: Offsets, start: Offsets) -> None:
 
 
 def require_kept(settings: LogSettings, end: Offsets, leader_epochs: Mapping[TopicPartition, int]) -> None:
-    """Have the brokers compare the leader epochs of the records before these offsets. Raises OffsetCompacted,
-    NotRunning.
+    """Have the brokers compare the leader epochs of the records before these offsets.
+
+    Raises OffsetCompacted, NotRunning.
     """
     deadline = time.monotonic() + _SILENCE_LIMIT_S
     with closing(Reader(settings, prefetched=1)) as reader:

@@ -181,8 +181,7 @@ _TRUE_TEXTS: Final = frozenset({"text", "varchar", "bpchar", "name"})
 
 
 def text_type(column: Column) -> TextType | None:
-    """Return what the text of a column stands for, for an array the text of its elements; None if it is text in
-    Postgres.
+    """Return what the text of a column stands for, for an array that of its elements; None for text in Postgres.
 
     The column must be one that the mirror holds as text.
     """
