@@ -41,7 +41,7 @@ PARTS: Final = {
 
 
 # Errors that no user of the commands sees: groups that are never raised, and errors of the test harness and the oracle.
-_GROUPS: Final = {"CdcViewsError", "BadInput"}
+_GROUPS: Final = {"CdcViewsError", "BadInput", "EventError"}
 _OF_TESTS: Final = {"BadTable", "BadChange", "FaultNotReached", "UnequalRows", "OracleError"}
 
 _NAMED: Final = re.compile(r"`([A-Z]\w+)[`:]")

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import EngineSettings
 from cdc_views.engine.service.lock import WarehouseLock
-from cdc_views.engine.spark.session import driver_beside, driver_pid, lending, session_for
+from cdc_views.engine.spark.driver import background_driver
+from cdc_views.engine.spark.session import driver_pid, lending, session_for
 from cdc_views.errors import DiskFull, WarehouseLocked
 from cdc_views.store.commits.through_spark import translated
 from tests.waiting import wait_for
@@ -78,7 +79,7 @@ def test_session_that_is_lent_is_given_to_whoever_starts_one_and_goes_on(spark: 
     with lending(lent):
         with session_for(EngineSettings(), []) as given:
             assert given is lent
-        with driver_beside(EngineSettings(), [], lambda session: None) as driver:
+        with background_driver(EngineSettings(), [], lambda session: None) as driver:
             assert driver.session() is lent
     assert lent.range(3).count() == 3
 

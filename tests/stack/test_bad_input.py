@@ -171,6 +171,11 @@ def test_check_fix_without_kafka_or_connect_writes_nothing(project: Project, set
     assert written(project) == before
 
 
+@pytest.mark.proves(
+    wrong="A command that asks before it changes something is run by a script",
+    seen="`NotConfirmed`; nothing was changed",
+    do="read the SQL that `check --fix` shows, then add `--yes`",
+)
 def test_check_fix_shows_its_sql_and_runs_nothing_without_an_answer(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,12 +25,14 @@ from cdc_views import locations
 from cdc_views.cli import consent, output, sql
 from cdc_views.cli.main import COMMANDS, main
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
+from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed
 from cdc_views.locations import state_folder
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
 from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.views.definition import read_views
+from tests.logged import messages
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = """\
@@ -507,32 +509,33 @@ def test_query_that_waits_ends_at_its_limit(project: Path) -> None:
 def test_run_that_is_interrupted_says_what_is_published(
     published: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str, named: str
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt(signal_name) if signal_name else KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("cdc_views.cli.run"), "_run", interrupted)
+    monkeypatch.setattr(Supervisor, "run", interrupted)
     shown = cdc_views("-C", published, "run")
     assert shown.exit_code == 130
-    end = f"last published: epoch 1 at 0/16\ninterrupted by {named}; exit status 130\n"
-    assert shown.stderr == (
-        'stopped in epoch 2, not yet published: the next "cdc-views run" finishes or abandons it\n' + end
-    )
+    assert messages(shown.stderr) == [
+        'stopped in epoch 2, not yet published: the next "cdc-views run" finishes or abandons it',
+        "last published: epoch 1 at 0/16",
+    ]
+    assert shown.stderr.splitlines()[2:] == [f"interrupted by {named}; exit status 130"]
     publish_idle(published)
     shown = cdc_views("-C", published, "run")
-    assert shown.stderr.startswith("stopped between two epochs\nlast published: epoch 3 at 0/30\n")
+    assert messages(shown.stderr) == ["stopped between two epochs", "last published: epoch 3 at 0/30"]
 
 
 def test_run_that_is_interrupted_before_anything_is_published_says_so(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(importlib.import_module("cdc_views.cli.run"), "_run", interrupted)
+    monkeypatch.setattr(Supervisor, "run", interrupted)
     shown = cdc_views("-C", project, "run")
-    assert (shown.exit_code, shown.stderr.splitlines()) == (
-        130, ["stopped between two epochs", "nothing is published yet", "interrupted by SIGTERM; exit status 130"]
-    )  # fmt: skip
+    assert shown.exit_code == 130
+    assert messages(shown.stderr) == ["stopped between two epochs", "nothing is published yet"]
+    assert shown.stderr.splitlines()[2:] == ["interrupted by SIGTERM; exit status 130"]
 
 
 def test_command_outside_a_project_says_how_to_make_one(tmp_path: Path) -> None:

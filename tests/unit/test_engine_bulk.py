@@ -199,7 +199,7 @@ def test_error_of_a_task_is_raised_as_it_was_with_its_offset(tmp_path: Path, mon
 
     spark = MagicMock()
     spark.sparkContext.parallelize = lambda ranges, slots: MagicMock(map=lambda task: Collected(map(task, ranges)))
-    monkeypatch.setattr("cdc_views.engine.bulk.FilesOfRange", Failing)
+    monkeypatch.setattr("cdc_views.engine.input.bulk.FilesOfRange", Failing)
     reader = BulkReader(spark, log_settings(), lambda progress: None)
     with pytest.raises(BadEvent) as error:
         reader.rows(table.source, {partition: 0}, {partition: 9}).write(spec, tmp_path)
