@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from typing import Final
 
@@ -22,6 +23,8 @@ _LOGGER: Final = logging.getLogger(__name__)
 _BARS: Final = Bars(
     BarColumn(), TextColumn("{task.description}", markup=False), console=Console(stderr=True), transient=True
 )
+
+_SHOWING: Final = threading.RLock()  # tables may be read ahead in a thread of their own
 
 
 class ShownProgress:
@@ -89,23 +92,25 @@ def _show(name: str, line: str, done: int, total: int | None) -> None:
     if is_over or not is_terminal:
         _LOGGER.info(line)
     if is_terminal:
-        for task in _BARS.tasks:
-            if task.fields["name"] == name:
-                _BARS.remove_task(task.id)
-        if not is_over:
-            _BARS.add_task(line, total=total, completed=done, name=name)
-        if _BARS.tasks:
-            _BARS.start()
-        else:
-            _BARS.stop()
+        with _SHOWING:
+            for task in _BARS.tasks:
+                if task.fields["name"] == name:
+                    _BARS.remove_task(task.id)
+            if not is_over:
+                _BARS.add_task(line, total=total, completed=done, name=name)
+            if _BARS.tasks:
+                _BARS.start()
+            else:
+                _BARS.stop()
 
 
 def close_bars() -> None:
     """Remove the bars from the terminal."""
-    if _BARS.live.is_started:
-        for task in _BARS.tasks:
-            _BARS.remove_task(task.id)
-        _BARS.stop()
+    with _SHOWING:
+        if _BARS.live.is_started:
+            for task in _BARS.tasks:
+                _BARS.remove_task(task.id)
+            _BARS.stop()
 
 
 def _close_with_command() -> None:

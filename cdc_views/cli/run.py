@@ -14,7 +14,6 @@ from cdc_views.cli.log_lines import show_dated_lines
 from cdc_views.cli.main import Project
 from cdc_views.cli.progress import SHOWN, close_bars
 from cdc_views.engine.service.supervisor import Supervisor
-from cdc_views.errors import CdcViewsError
 from cdc_views.replay.reset import continue_reset
 from cdc_views.serve.prometheus import observe, serve_metrics
 from cdc_views.stack.fetch import delta_jars
@@ -44,7 +43,7 @@ def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int |
         serve_metrics(metrics_port)
     java_command()
     with _reporting_interrupt(settings.warehouse):
-        supervisor = Supervisor(settings, delta_jars(), SHOWN, continue_reset)
+        supervisor = Supervisor(settings, delta_jars, SHOWN, continue_reset)
         supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=_on_epoch)
 
 
@@ -57,7 +56,7 @@ def _reporting_interrupt(warehouse: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        with suppress(CdcViewsError):
+        with suppress(Exception):  # nothing may replace the interrupt
             for line in _left_behind(read_control(warehouse) if warehouse.is_dir() else []):
                 _LOGGER.info(line)
         raise

@@ -51,7 +51,7 @@ def test_epoch_is_kept_for_an_hour_after_its_successor() -> None:
 def test_last_epochs_are_kept_whatever_their_age_and_so_is_an_open_intent() -> None:
     records = [published(seq, 10_000 - seq, a=("a", seq), b=("b", 7)) for seq in range(1, 5)]
     found = needed(records, NOON, SETTINGS)
-    assert (found.oldest, found.first, found.kept) == ({"a": 3, "b": 7}, 4, {3})
+    assert (found.oldest, found.first, found.kept) == ({"a": 3, "b": 7}, 4, {3, 4})
     intent = replace(published(5, 0, a=("a", 2), c=("c", 1)), kind="intent", published_at=None)
     assert needed([*records, intent], NOON, SETTINGS).oldest == {"a": 2, "b": 7, "c": 1}
 
@@ -62,7 +62,7 @@ def test_epochs_without_changes_do_not_push_out_those_with_changes() -> None:
         *(published(seq, 1_000 - seq, is_idle=True, a=("a", 3)) for seq in range(4, 50)),
     ]
     found = needed(records, NOON, SETTINGS)
-    assert (found.oldest, found.first, found.kept) == ({"a": 2}, 49, {2, 3})
+    assert (found.oldest, found.first, found.kept) == ({"a": 2}, 49, {2, 3, 49})
 
 
 def test_view_that_failed_keeps_its_last_good_version() -> None:
@@ -93,6 +93,7 @@ class Epochs:
         self.root = root
         self.settings = SETTINGS.model_copy(update={"keep_hours": 0.5})
         self.clock = HandClock(NOON)
+        self.rebuilt_from: list[int] = []
         self.open()
 
     def open(self) -> None:
@@ -134,7 +135,7 @@ class Epochs:
         self.upkeep.sweep()
 
     def needed(self) -> Needed:
-        return needed(self.control.records, self.clock.now(), self.settings)
+        return needed(self.control.records, self.clock.now(), self.settings, rebuilt_from=self.rebuilt_from)
 
 
 @pytest.fixture
@@ -184,6 +185,40 @@ def test_control_log_keeps_each_epoch_with_changes_once_however_many_follow_with
     assert records[0].kind == "takeover"
     left = [record for record in records if "changes" in record.detail]
     assert left[:-1] == with_changes[1:]
+
+
+def test_control_log_keeps_what_is_needed_again_before_the_number_from_which_all_is_there(epochs: Epochs) -> None:
+    epochs.settings = epochs.settings.model_copy(update={"keep_epochs": 3, "keep_records": 1})
+    epochs.publish(40)
+    epochs.stand_idle(60)
+    epochs.keep_up()
+    kept = [record for record in epochs.control.records if "changes" in record.detail]
+    assert len(kept) == 3
+    assert kept[0].seq < epochs.control.first
+    # A rebuild from the oldest of them needs all records since then, and those in between are gone.
+    epochs.rebuilt_from = [kept[0].epoch]
+    for _ in range(2):
+        epochs.stand_idle(60)
+        epochs.keep_up()
+        assert [record for record in read_control(epochs.root) if "changes" in record.detail] == kept
+        assert read_control(epochs.root) == epochs.control.records
+        assert epochs.needed().oldest == {"a": kept[0].tables["a"].version}
+
+
+def test_rollback_keeps_the_epoch_that_holds_what_it_publishes_again() -> None:
+    replaced = {"a": {"path": "a", "version": 1, "epoch": 1}}
+    records = [
+        published(1, 10_000, is_idle=True, a=("a", 1)),
+        replace(published(2, 600, a=("a-2", 1)), kind="swap", detail={REPLACED: replaced}),
+        *(published(seq, 600 - seq, is_idle=True, a=("a-2", 1)) for seq in range(3, 60)),
+    ]
+    assert {1, 2} <= needed(records, NOON, SETTINGS).kept
+
+
+def test_epochs_of_a_generation_that_was_replaced_do_not_count() -> None:
+    old = [replace(published(seq, 10_000 - seq, a=("a", seq)), generation="old") for seq in (1, 2, 3)]
+    new = [replace(published(seq, 10_000 - seq, a=("new", seq)), generation="new") for seq in (4, 5)]
+    assert needed([*old, *new], NOON, SETTINGS).oldest.keys() == {"new"}
 
 
 def test_control_log_keeps_the_last_reset_when_older_records_go(epochs: Epochs) -> None:

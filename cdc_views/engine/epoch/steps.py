@@ -24,6 +24,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import CdcViewsError, EventError
 from cdc_views.log.cut import Cut, CutLog
+from cdc_views.log_offset import LogOffset
 from cdc_views.metrics import Stages
 from cdc_views.names import TableName
 from cdc_views.store.control import ControlLog, ControlRecord
@@ -93,7 +94,8 @@ class EpochWriter:
         Raises the error of an event that cannot be applied, after the epoch was abandoned, unless events are parked;
         RowsLost if the connector has skipped rows of the source.
         """
-        return self._finish(intent, self.input.deltas(intent), Stages())
+        stages = Stages()
+        return self._finish(intent, self.input.deltas(intent), stages)
 
     def run_retry(self, retry: Retry) -> ControlRecord:
         """Run an epoch that applies parked events again. After a crash it is abandoned, not repeated."""
@@ -162,15 +164,14 @@ class EpochWriter:
             faults.point("quarantine.after_commit")
             commits = commit_mirrors(self.tables, deltas.mirrors, intent)
         except EventError as error:
-            raise self._unapplicable_in_bulk(intent, error) from error
+            if error.log_offset is None:
+                raise
+            raise self._unapplicable_in_bulk(intent, error, error.log_offset) from error
         self.input.require_exact(intent, deltas, commits)
         return commits | kept
 
-    def _unapplicable_in_bulk(self, intent: Intent, error: EventError) -> Exception:
+    def _unapplicable_in_bulk(self, intent: Intent, error: EventError, at: LogOffset) -> Exception:
         """The error for an event that a bulk read cannot apply; CutAgain if the driver can park it."""
-        at = error.log_offset
-        if at is None:
-            return error
         table = self.log.table_of(at.topic)
         if self.quarantine.parks:
             return CutAgain(f"met {at}, which is parked", replace(intent.cut, bulk=intent.cut.bulk - {table}))

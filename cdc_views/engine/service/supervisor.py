@@ -36,10 +36,13 @@ FinishReset = Callable[[Settings, Callable[[], SparkSession], Shown], object]
 
 @dataclass(frozen=True)
 class Supervisor:
-    """Runs a project: `base` are its settings as the user gave them, `shown` shows the progress of long work."""
+    """Runs a project: `base` are its settings as the user gave them, `shown` shows the progress of long work.
+
+    `jars` returns Delta's jars, and may download them.
+    """
 
     base: Settings
-    jars: Sequence[Path]
+    jars: Callable[[], Sequence[Path]]
     shown: Shown
     finish_reset: FinishReset
 
@@ -57,8 +60,9 @@ class Supervisor:
             declared = declare(settings, connection, read_control(settings.warehouse))
             require_known_tables(settings, declared)
             expected_rows = estimated_rows(connection, settings.source.tables)
+        jars = self.jars()
         # Start the JVM and Debezium at the same time: each takes seconds.
-        with background_driver(settings.engine, self.jars, _prepare(current)) as driver:
+        with background_driver(settings.engine, jars, _prepare(current)) as driver:
             if current.is_unfinished:
                 _LOGGER.info("continuing the reset to capture %s", current.capture.number)
                 self.finish_reset(self.base, driver.session, self.shown)

@@ -92,7 +92,7 @@ class PublishedDetail(CutDetail):
     discarded: Mapping[str, int] = {}
     stage_ms: Mapping[str, int] = {}
     ways: Mapping[str, Mapping[str, str]] = {}
-    upkeep: Mapping[str, float] = {}
+    upkeep: Mapping[str, int | float] = {}
     request: str | None = None
     replaced: Mapping[str, Standby] = {}
 

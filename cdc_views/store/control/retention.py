@@ -1,8 +1,9 @@
 """Retention: which epochs can still be read, and which table versions they need.
 
 An epoch's retention time begins when its successor is published: until then it is what readers see. Epochs without
-changes do not count as epochs to keep: they have the tables of the epoch before them. A running rebuild needs the
-epochs since its start, and the epoch that it started from.
+changes do not count as epochs to keep: they have the tables of the epoch before them. Neither do epochs of a generation
+that a reset has replaced. A running rebuild needs the epochs since its start, and the epoch that it started from. A
+rollback needs the epochs that hold the tables it would publish again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Needed:
     """What is still read.
 
     `oldest` has the oldest needed version by the path of a table; nobody needs a table whose path is not in it. All
-    records of the control log from number `first` on must stay, and of the earlier ones those of the numbers in `kept`.
+    records of the control log from number `first` on must stay, and those of the numbers in `kept`, whatever the number
+    from which on records really stay: that one never goes down.
     """
 
     oldest: Mapping[str, int]
@@ -43,7 +45,9 @@ def needed(
     last = published[-1].seq if published else 0
     since = now - timedelta(hours=settings.keep_hours)
     since = since if rebuilding_since is None else min(since, rebuilding_since)
-    with_changes = [record for record in published if not record.is_idle][-settings.keep_epochs :]
+    generation = published[-1].generation if published else None
+    changed = [record for record in published if not record.is_idle and record.generation == generation]
+    with_changes = changed[-settings.keep_epochs :]
     retained = [
         *published[-1:],
         *(record for record, successor in pairwise(published) if _at(successor) > since),
@@ -54,10 +58,15 @@ def needed(
     for path, version in (place for record in (*with_changes, *retained) for place in _places(record)):
         oldest[path] = min(oldest.get(path, version), version)
     replacing = [record for record in published if _can_be_rolled_back(record, now, settings)]
-    for table in (table for record in replacing for table in record.detail[REPLACED].values()):
+    replaced = [table for record in replacing for table in record.detail[REPLACED].values()]
+    for table in replaced:
         oldest[table["path"]] = min(oldest.get(table["path"], table["version"]), table["version"])
+    held = {table.get("epoch") for table in replaced}
+    of_replaced = [record for record in published if record.epoch in held]
     first = min((record.seq for record in (*retained, *replacing, *records[-settings.keep_records :])), default=1)
-    return Needed(oldest, first, frozenset(record.seq for record in with_changes if record.seq < first))
+    return Needed(
+        oldest, first, frozenset(record.seq for record in (*with_changes, *retained, *replacing, *of_replaced))
+    )
 
 
 def _can_be_rolled_back(record: ControlRecord, now: datetime, settings: UpkeepSettings) -> bool:

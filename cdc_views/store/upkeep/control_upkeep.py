@@ -49,7 +49,9 @@ class ControlUpkeep:
     def compact(self, needed: Needed) -> None:
         """Merge small files, and drop the records that are no longer needed. Raises Fenced, DiskFull."""
         first = max(needed.first, self._control.first)
-        kept = sorted(record.seq for record in self._control.records if record.seq in needed.kept)
+        kept = sorted(
+            record.seq for record in self._control.records if record.seq < first and record.seq in needed.kept
+        )
         staying = {record.seq for record in permanent(self._control.records)}.union(kept)
         repeated = [record for record in self._control.records if record.seq < first and record.seq in staying]
         gone = [add for add in self._log.files if _numbers(add)[1] < first]

@@ -63,8 +63,8 @@ class TableUpkeep:
     def catch_up(self, version: int) -> bool:
         """Read the log up to this version. False if it cannot be read, or another version is the newest."""
         with self._table.lock:
-            has_caught_up = self._table.state.version == version or self._table.catch_up()
-            if not has_caught_up or self._table.state.version != version:
+            # The log is read even if the state has this version: somebody else may have added one.
+            if not self._table.catch_up() or self._table.state.version != version:
                 return False
         if self._swept is not None:
             self._note_removed(range(self._known + 1, version + 1))
