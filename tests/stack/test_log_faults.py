@@ -552,7 +552,7 @@ def test_marker_behind_a_transaction_that_nobody_ends_is_told(database: Database
     for partition in followed.log.partitions_of([HEARTBEAT]):
         producer.produce(topic, b"x", b"x", partition=partition.partition)
     producer.flush(30)
-    with pytest.raises(MarkerTimeout, match=r"heartbeat/0\" has a transaction from offset \d+ on that nobody"):
+    with pytest.raises(MarkerTimeout, match=r"heartbeat/0\" has a transaction from offset \d+ on that is still open"):
         followed.next_cut()
     producer.abort_transaction(30)
     assert followed.next_cut().position > followed.first.position
