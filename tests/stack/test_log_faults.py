@@ -316,7 +316,7 @@ def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: 
     followed.alter_topic(name, "100000000000")  # more is no harm
     assert followed.next_cut().position > followed.first.position
     followed.alter_topic(name, "1000")
-    with pytest.raises(TopicChanged, match=rf'orders": {name} is 1000, wanted at least \d+'):
+    with pytest.raises(TopicChanged, match=rf'orders": {name} is 1000, wanted at least the former \d+'):
         wait_for(lambda: followed.next_cut().position is None, 10)
 
 
