@@ -155,6 +155,8 @@ def _alter(admin: AdminClient, topic: str, settings: dict[str, str]) -> None:
 def test_rebuild_beside_a_running_engine_is_swapped_in_by_it_and_rolled_back(ready: Project) -> None:
     engine, before = ready.start("run"), ready.published()
     try:
+        # A rebuild that finds no engine publishes in its place.
+        wait_for(lambda: read_control(ready.warehouse)[-1].seq > before.seq, LIMIT_S)
         with Writer(ready) as writer:
             wait_for(lambda: writer.written > 20, LIMIT_S)
             assert rebuild(ready, "balances", "--from", "snapshot")["equal"]
