@@ -33,7 +33,7 @@ from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
-from cdc_views.store.control import FOLDER, ControlLog, ControlRecord
+from cdc_views.store.control import FOLDER, ControlLog, ControlRecord, PublishedDetail
 from cdc_views.store.delta_log import TableState
 from cdc_views.store.reading import TableScan
 from cdc_views.store.upkeep import compact
@@ -132,7 +132,7 @@ class Stage:
         self._maintenance.slot()
         ended = time.monotonic()
         assert record is not None
-        stages = {stage: float(ms) for stage, ms in record.detail["stage_ms"].items()}
+        stages = {stage: float(ms) for stage, ms in PublishedDetail.read(record).stage_ms.items()}
         return {**stages, "epoch": (published - began) * 1000, "upkeep": (ended - published) * 1000}
 
     def is_equal(self) -> bool:

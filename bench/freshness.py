@@ -16,7 +16,7 @@ from bench.rig import Rig, rig
 from bench.systems import CdcViews, System, systems
 from cdc_views.demo.figures import changes_of
 from cdc_views.metrics import STAGES
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, PublishedDetail
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -114,7 +114,7 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
         parts["engine"].append(published_at - cut_at)
         parts["read"].append(seen.sighting.at - published_at)
     inside = [epochs[number] for number in sorted({seen.sighting.epoch or 0 for seen in observed.seen} & epochs.keys())]
-    spent = [record.detail["stage_ms"] for record in inside if "stage_ms" in record.detail]
+    spent = [stages for record in inside if (stages := PublishedDetail.read(record).stage_ms)]
     return {
         **{
             f"stage_{name}_{part}_s": round(quantile(values, QUANTILES[part]), 3)
@@ -132,7 +132,7 @@ def upkeep_figures(observed: Observation, published: Sequence[ControlRecord]) ->
     """Upkeep between the epochs of the window: its time, and its steps for tables and control log."""
     first, last = observed.window
     told = [
-        record.detail.get("upkeep", {})
+        PublishedDetail.read(record).upkeep
         for record in published
         if record.published_at is not None and first <= record.published_at.timestamp() < last
     ]

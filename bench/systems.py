@@ -14,7 +14,7 @@ from bench.rig import Rig
 from cdc_views.demo.programs import Program
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning
 from cdc_views.stack import process
-from cdc_views.store.control import PUBLISHING, ControlRecord, read_control
+from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, read_control
 from cdc_views.store.delta_log import newest_version
 from cdc_views.testing.compare import Difference, describe
 from cdc_views.waiting import wait_until
@@ -131,7 +131,7 @@ class CdcViews(System):
 
     def reading_s(self) -> float:
         """See System."""
-        spent = [record.detail.get("stage_ms", {}) for record in self.published()]
+        spent = [PublishedDetail.read(record).stage_ms for record in self.published()]
         return sum(sum(stages.values()) for stages in spent) / 1000
 
     def _program(self, until_end: bool) -> Program:

@@ -5,14 +5,12 @@ The engine continues without them. Intents and published epochs list them until 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from cdc_views import errors
 from cdc_views.errors import CdcViewsError
 from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
 
 STOPPED: Final = "stopped"
 """The key in the detail of an intent and of a published record; also the status of the mirror in the manifest."""
@@ -36,13 +34,3 @@ class StoppedTable:
         """Return the error that stopped the table."""
         found: CdcViewsError = getattr(errors, self.error)(self.message, hint=self.hint)
         return found
-
-
-def stopped_in(detail: Mapping[str, Any]) -> dict[TableName, StoppedTable]:
-    """Read the stopped tables from the detail of a record."""
-    return {TableName.parse(name): StoppedTable(**fields) for name, fields in detail.get(STOPPED, {}).items()}
-
-
-def stopped_detail(stopped: Mapping[TableName, StoppedTable]) -> dict[str, Any]:
-    """Return the stopped tables as JSON for the detail of a record."""
-    return {str(table): asdict(why) for table, why in stopped.items()}

@@ -31,8 +31,7 @@ from cdc_views.source.connection import connect
 from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.service import Service
-from cdc_views.stopped import stopped_in
-from cdc_views.store.control import ControlRecord, TableVersion, last_published, read_control
+from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
 from cdc_views.waiting import wait_until
 
@@ -187,7 +186,8 @@ class World:
     def stopped(self) -> dict[TableName, str]:
         """The stopped tables in the published epoch, with their errors."""
         record = self.published()
-        return {} if record is None else {name: why.error for name, why in stopped_in(record.detail).items()}
+        stopped = {} if record is None else PublishedDetail.read(record).stopped_tables
+        return {name: why.error for name, why in stopped.items()}
 
     def clock(self) -> dict[int, int]:
         """By writer: its last published transaction."""

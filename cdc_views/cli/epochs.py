@@ -9,7 +9,7 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
-from cdc_views.store.control import read_control
+from cdc_views.store.control import PublishedDetail, read_control
 
 COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes", "parked")
 WAYS = "ways"
@@ -42,11 +42,11 @@ def epochs(project: Project, last: int, with_idle: bool, all_kinds: bool, verbos
             "position": str(record.position) if record.position is not None else None,
             "committed_at": record.committed_at,
             "published_at": record.published_at,
-            "changes": sum(record.detail.get("changes", {}).values()),
-            "parked": sum(record.detail.get("parked", {}).values()),
-            WAYS: ways if form else _counted(ways),
+            "changes": sum(detail.changes.values()),
+            "parked": sum(detail.parked.values()),
+            WAYS: detail.ways if form else _counted(detail.ways),
         }
-        for record, ways in ((record, record.detail.get("ways", {})) for record in shown)
+        for record, detail in ((record, PublishedDetail.read(record)) for record in shown)
     ]
     print_rows(rows, (*COLUMNS, WAYS) if form or verbose else COLUMNS, form)
     first = shown[0].seq if len(records) > last else 0

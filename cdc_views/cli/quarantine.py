@@ -11,7 +11,7 @@ from cdc_views.log_offset import LogOffset
 from cdc_views.replay import bad_events
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, PublishedDetail
 
 COLUMNS = ("table", "topic", "partition", "offset", "key", "state", "epoch", "reason")
 
@@ -82,5 +82,5 @@ def _report(record: ControlRecord) -> None:
     if record.published_at is None:
         click.echo("the engine continues without this event when it is started", err=True)
         return
-    parked = sum(record.detail.get("parked", {}).values())
+    parked = sum(PublishedDetail.read(record).parked.values())
     click.echo(f"epoch {record.epoch} at {record.position}: {parked} keys are still parked", err=True)

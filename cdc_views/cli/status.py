@@ -11,7 +11,6 @@ from cdc_views.cli.output import output_options, print_rows
 from cdc_views.engine.capture.captures import reset_of
 from cdc_views.engine.service.lock import holder
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.stopped import stopped_in
 from cdc_views.store.control import ControlRecord, read_control
 
 COLUMNS = ("table", "status", "version", "path", "failure", "parked", "discarded")
@@ -40,11 +39,11 @@ def status(project: Project, published_within: float | None, form: str | None) -
     _show_reset(read_control(warehouse))
     epoch = PublishedEpoch.latest(warehouse)
     click.echo(f"epoch {epoch.record.epoch} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
-    failures, parked, discarded = (epoch.record.detail.get(of, {}) for of in ("failures", "parked", "discarded"))
-    failures = failures | {str(table): why.message for table, why in stopped_in(epoch.record.detail).items()}
+    detail = epoch.detail
+    failures = {**detail.failures, **{name: why.message for name, why in detail.stopped.items()}}
     rows = [
         {"table": name, "status": t.status, "version": t.version, "path": t.path, "failure": failures.get(name),
-         "parked": parked.get(name, 0), "discarded": discarded.get(name, 0)}
+         "parked": detail.parked.get(name, 0), "discarded": detail.discarded.get(name, 0)}
         for name, t in sorted(epoch.tables.items())
     ]  # fmt: skip
     print_rows(rows, COLUMNS, form)

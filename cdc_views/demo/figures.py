@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from cdc_views.metrics import STAGES
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, PublishedDetail
 
 SAMPLES_PER_EPOCH: Final = 50
 
@@ -34,13 +34,13 @@ def freshness_s(published: Sequence[ControlRecord], since: datetime) -> tuple[fl
 
 def stage_medians_ms(published: Iterable[ControlRecord]) -> dict[str, int]:
     """Median milliseconds of each stage, over the epochs with changes."""
-    spent = [record.detail["stage_ms"] for record in published if changes_of(record)]
+    spent = [PublishedDetail.read(record).stage_ms for record in published if changes_of(record)]
     return {stage: round(median([each[stage] for each in spent if stage in each] or [0])) for stage in STAGES}
 
 
 def changes_of(record: ControlRecord) -> int:
     """Row changes in an epoch, without those of the initial snapshot."""
-    return sum(record.detail.get("changes", {}).values())
+    return sum(PublishedDetail.read(record).changes.values())
 
 
 def _quantile(samples: list[tuple[float, float]], part: float) -> float:

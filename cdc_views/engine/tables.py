@@ -13,8 +13,8 @@ from cdc_views.lsn import Lsn
 from cdc_views.metrics import UpkeepDone
 from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
-from cdc_views.stopped import StoppedTable, stopped_in
-from cdc_views.store.control import MIRROR_FOLDER, PUBLISHING, VIEW_FOLDER, ControlRecord, TableVersion
+from cdc_views.stopped import StoppedTable
+from cdc_views.store.control import MIRROR_FOLDER, PUBLISHING, VIEW_FOLDER, ControlRecord, PublishedDetail, TableVersion
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 REBUILT: Final = "-"  # in a path, between the table's defined path and the id of the rebuild that made it
@@ -168,7 +168,7 @@ class Tables:
 
     def stopped(self) -> dict[TableName, StoppedTable]:
         """The tables that the last epoch says are stopped."""
-        return stopped_in(self.published.detail) if self.published is not None else {}
+        return PublishedDetail.read(self.published).stopped_tables if self.published is not None else {}
 
     def is_failed(self, name: str) -> bool:
         """Whether this view has failed in the last epoch."""
@@ -177,4 +177,4 @@ class Tables:
     def failure(self, name: str) -> str:
         """Why this view has failed."""
         assert self.published is not None
-        return str(self.published.detail.get("failures", {}).get(name, ""))
+        return PublishedDetail.read(self.published).failures.get(name, "")

@@ -11,7 +11,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge, start_http_server
 
 from cdc_views.errors import PortInUse
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, PublishedDetail
 
 _EPOCHS: Final = Counter("cdc_views_epochs", "Epochs that were published")
 _CHANGES: Final = Counter("cdc_views_changes", "Events that were applied to a mirror", ["table"])
@@ -35,15 +35,16 @@ def serve_metrics(port: int) -> None:
 def observe(record: ControlRecord) -> None:
     """Count a published epoch."""
     assert record.published_at is not None
-    detail, upkeep = record.detail, dict(record.detail.get("upkeep", {}))
+    detail = PublishedDetail.read(record)
+    upkeep = dict(detail.upkeep)
     _EPOCHS.inc()
     _EPOCH.set(record.epoch)
     _PUBLISHED.set(record.published_at.timestamp())
     if record.committed_at is not None:
         _COMMITTED.set(record.committed_at.timestamp())
-    for table, changes in detail.get("changes", {}).items():
+    for table, changes in detail.changes.items():
         _CHANGES.labels(table).inc(changes)
-    for stage, spent_ms in detail.get("stage_ms", {}).items():
+    for stage, spent_ms in detail.stage_ms.items():
         _STAGES.labels(stage).inc(spent_ms / 1000)
     _UPKEEP.inc(upkeep.pop("ms", 0) / 1000)
     for step, count in upkeep.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import Final, Self
 from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning, UnknownView, ViewFailed
 from cdc_views.lsn import Lsn
 from cdc_views.names import TableName
-from cdc_views.stopped import STOPPED, stopped_in
-from cdc_views.store.control import ControlRecord, TableVersion, last_published
+from cdc_views.stopped import STOPPED
+from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published
+from cdc_views.waiting import wait_until
 
 _POLL_S: Final = 0.2
 
@@ -27,14 +28,19 @@ class PublishedEpoch:
     @classmethod
     def latest(cls, warehouse: Path, wait_s: float = 0) -> Self:
         """Return the last published epoch, after waiting up to `wait_s` for the first one. Raises NothingPublished."""
-        deadline = time.monotonic() + wait_s
-        while True:
-            try:
-                return cls(warehouse, last_published(warehouse))
-            except NothingPublished:
-                if time.monotonic() >= deadline:
-                    raise
-                time.sleep(_POLL_S)
+
+        def found() -> ControlRecord | None:
+            with suppress(NothingPublished):
+                return last_published(warehouse)
+            return None
+
+        record = wait_until(found, wait_s, _POLL_S)
+        return cls(warehouse, last_published(warehouse) if record is None else record)
+
+    @property
+    def detail(self) -> PublishedDetail:
+        """What the record says besides its columns."""
+        return PublishedDetail.read(self.record)
 
     @property
     def position(self) -> Lsn:
@@ -82,7 +88,7 @@ class PublishedEpoch:
         if table.status == STOPPED:
             raise self._stopped(name, table)
         if table.status == "failed":
-            failure = self.record.detail.get("failures", {}).get(name, "")
+            failure = self.detail.failures.get(name, "")
             raise ViewFailed(
                 f'view "{name}" has failed: {failure}',
                 hint=f"its last good rows are version {table.version} of {table.path}; the next epoch tries again",
@@ -90,7 +96,7 @@ class PublishedEpoch:
         return table
 
     def _stopped(self, name: str, table: TableVersion) -> CdcViewsError:
-        stopped = stopped_in(self.record.detail)[TableName.parse(name)]
+        stopped = self.detail.stopped_tables[TableName.parse(name)]
         error = stopped.exception()
         rows = f"its last good rows, of position {stopped.position}, are version {table.version} of {table.path}"
         return type(error)(f'table "{name}" is stopped: {error.message}', hint=f"{rows}; {RESET}")

@@ -72,7 +72,9 @@ def test_view_that_failed_keeps_its_last_good_version() -> None:
 
 def test_replaced_table_is_kept_for_a_day() -> None:
     swap = replace(
-        published(2, 23 * 60, a=("a-2", 1)), kind="swap", detail={REPLACED: {"a": {"path": "a", "version": 9}}}
+        published(2, 23 * 60, a=("a-2", 1)),
+        kind="swap",
+        detail={REPLACED: {"a": {"path": "a", "version": 9, "epoch": 1}}},
     )
     records = [published(1, 2000, a=("a", 9)), swap, *(published(seq, 10, a=("a-2", seq)) for seq in (3, 4, 5))]
     assert needed(records, NOON, SETTINGS).oldest["a"] == 9

@@ -15,7 +15,7 @@ from typing import Any
 from cdc_views.errors import RESET, BadConfig, LogDiscontinuity, SchemaChanged
 from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
-from cdc_views.store.control import ControlRecord, PublishedDetail, TakeoverDetail
+from cdc_views.store.control import ControlRecord, CutDetail, TakeoverDetail
 
 
 def generation_facts(
@@ -67,7 +67,7 @@ def require_not_behind(end: Lsn, marker: int, published: ControlRecord | None) -
         raise LogDiscontinuity(
             f"source is at position {end}, wanted at least the published {published.position}", hint=hint
         )
-    if marker < (wanted := PublishedDetail.read(published).marker or 0):
+    if marker < (wanted := CutDetail.read(published).marker or 0):
         raise LogDiscontinuity(f"source is at marker {marker}, wanted at least the published {wanted}", hint=hint)
 
 

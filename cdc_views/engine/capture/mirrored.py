@@ -19,8 +19,8 @@ from cdc_views.log.ddl import changed_since
 from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable, read_tables
 from cdc_views.source.connection import Connection
-from cdc_views.stopped import StoppedTable, stopped_in
-from cdc_views.store.control import PUBLISHING, ControlRecord, TakeoverDetail
+from cdc_views.stopped import StoppedTable
+from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, TakeoverDetail
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def read_mirrored(settings: Settings, connection: Connection, records: Sequence[
     known = known_takeover(records)
     made = {} if known is None else _tables_of(known)
     published = published_of(records, known)
-    stopped = {} if published is None else stopped_in(published.detail)
+    stopped = {} if published is None else PublishedDetail.read(published).stopped_tables
     sources: list[SourceTable] = []
     changed: dict[TableName, CdcViewsError] = {}
     for name in settings.source.tables:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Protocol
 
 from cdc_views import faults
 from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
@@ -11,18 +10,6 @@ from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.store.control import ControlLog, last_takeover
 from cdc_views.store.delta_log import Stamp, TableCommit
-
-
-class Writer(Protocol):
-    """The part of an EpochWriter that is needed here."""
-
-    @property
-    def tables(self) -> Tables:
-        """The tables of the engine."""
-
-    @property
-    def control(self) -> ControlLog:
-        """Its control log."""
 
 
 def committed_by(intent: Intent, tables: Tables) -> list[str]:
@@ -41,14 +28,15 @@ def commits_since(name: str, intent: Intent, tables: Tables) -> list[TableCommit
     return tables.warehouse.history.commits_above(base.path, base.version)
 
 
-def abandon(writer: Writer, old: Intent, done: Iterable[str], reason: str, torn: Collection[str] = ()) -> None:
+def abandon(
+    tables: Tables, control: ControlLog, old: Intent, done: Iterable[str], reason: str, torn: Collection[str] = ()
+) -> None:
     """Roll back what the attempts at an epoch committed, then record that it will never be published.
 
     `done` are the tables that earlier attempts committed; those of the last attempt are found here. A crash in between
     repeats both steps. A view that was never published is not rolled back: nobody reads it, and the next epoch
     compares it with its query, unless it is one of `torn`. Neither is a shadow table: its swap takes care of it.
     """
-    tables, control = writer.tables, writer.control
     takeover = last_takeover(control.records)
     assert takeover is not None
     # An attempt after that of the last published epoch.

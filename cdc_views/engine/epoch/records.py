@@ -28,7 +28,6 @@ def write_intent(control: ControlLog, intent: Intent, generation: str) -> None:
         swaps=swap.kind if swap else None,
         quarantine=intent.quarantine,
         retries=tuple(retry.place or ()) if retry else None,
-        **_cut_fields(cut),
     )
     control.append(
         kind="intent",
@@ -36,7 +35,7 @@ def write_intent(control: ControlLog, intent: Intent, generation: str) -> None:
         attempt=intent.attempt,
         generation=generation,
         tables={name: _intended(base, intent.done.get(name)) for name, base in intent.base.items()},
-        detail=detail.json_fields(),
+        detail=_cut_detail(cut) | detail.json_fields(),
         **_cut_columns(cut),
     )
     faults.point("epoch.after_intent")
@@ -74,7 +73,7 @@ def cut_of(record: ControlRecord, start: Offsets, end: Offsets) -> Cut:
         marker=detail.marker,
         captured=detail.captured,
         leader_epochs={each: epoch for each, epoch in epochs.items() if each in end},
-        stopped={TableName.parse(name): why for name, why in detail.stopped.items()},
+        stopped=detail.stopped_tables,
     )
 
 
@@ -99,8 +98,8 @@ def publish(
         discarded=counts.discarded,
         request=swap.request if swap else retry.request if retry else None,
         replaced=swap.replaced if swap else None,
-        **_cut_fields(intent.cut),
     )
+    # Present even if empty: a record without `changes` only moves the position.
     counted = PublishedDetail(
         changes={name: delta.events for name, delta in deltas.mirrors.items() if delta.events},
         snapshot_rows={name: delta.snapshot_rows for name, delta in deltas.mirrors.items() if delta.snapshot_rows},
@@ -115,7 +114,7 @@ def publish(
         attempt=intent.attempt,
         generation=tables.generation,
         tables=_manifest(intent, commits, results, deltas),
-        detail=counted.json_fields() | detail.json_fields(),
+        detail=counted.json_fields() | _cut_detail(intent.cut) | detail.json_fields(),
         **_cut_columns(intent.cut),
     )
 
@@ -125,9 +124,7 @@ def publish_position(control: ControlLog, cut: Cut, tables: Tables) -> ControlRe
     last = tables.published
     assert last is not None
     standing = PublishedDetail.read(last)
-    detail = PublishedDetail.given(
-        failures=standing.failures, parked=standing.parked, discarded=standing.discarded, **_cut_fields(cut)
-    )
+    detail = PublishedDetail.given(failures=standing.failures, parked=standing.parked, discarded=standing.discarded)
     return control.append(
         kind="publish",
         epoch=control.new_epoch(),
@@ -137,7 +134,7 @@ def publish_position(control: ControlLog, cut: Cut, tables: Tables) -> ControlRe
             name: replace(table, status=last.tables[name].status if name in last.tables else "live")
             for name, table in tables.versions().items()
         },
-        detail=detail.json_fields(),
+        detail=_cut_detail(cut) | detail.json_fields(),
         **_cut_columns(cut),
     )
 
@@ -167,14 +164,14 @@ def _cut_columns(cut: Cut) -> dict[str, Any]:
     }
 
 
-def _cut_fields(cut: Cut) -> dict[str, Any]:
-    """The fields of CutDetail."""
-    return {
-        "marker": cut.marker,
-        "captured": cut.captured,
-        "leader_epochs": offsets_by_name(cut.leader_epochs),
-        "stopped": {str(table): why for table, why in cut.stopped.items()},
-    }
+def _cut_detail(cut: Cut) -> dict[str, Any]:
+    """The part of a detail that describes its cut."""
+    return CutDetail.given(
+        marker=cut.marker,
+        captured=cut.captured,
+        leader_epochs=offsets_by_name(cut.leader_epochs),
+        stopped={str(table): why for table, why in cut.stopped.items()},
+    ).json_fields()
 
 
 def _intended(base: TableVersion, done: int | None) -> TableVersion:

@@ -102,20 +102,20 @@ def recover(writer: EpochWriter) -> ControlRecord | None:
     # The fence is above what was committed, and has the same content.
     done = {name: tables.version(name) for name in committed_by(old, tables)}
     if not is_repeatable(record) or tables.standing_in:
-        abandon(writer, old, done, "its request is made again, and nothing is published before that")
+        abandon(tables, control, old, done, "its request is made again, and nothing is published before that")
         return None
     torn = {name for name in done if not tables.warehouse.has_all_files(old.base[name].path, old.base[name].version)}
     if torn:
-        abandon(writer, old, done, TORN, torn)
+        abandon(tables, control, old, done, TORN, torn)
         return None
     if any(_was_restored(name, old, tables) for name in done):
-        abandon(writer, old, done, UNREADABLE)
+        abandon(tables, control, old, done, UNREADABLE)
         return None
     try:
         writer.log.require_repeatable(old.cut)
         return _finish(writer, old, done)
     except (LogGap, OffsetCompacted):
-        abandon(writer, old, done, UNREADABLE)
+        abandon(tables, control, old, done, UNREADABLE)
         return None
 
 

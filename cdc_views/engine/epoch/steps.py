@@ -82,7 +82,7 @@ class EpochWriter:
             faults.point("epoch.before_publish")
             record = publish(self.control, self.tables, intent, commits, results, deltas, stages)  # 6. visible
         except CutAgain as again:
-            abandon(self, intent, intent.done, again.reason)
+            abandon(self.tables, self.control, intent, intent.done, again.reason)
             return self.finish(self.intend(again.cut or self.next_cut(), swap=intent.swap, retry=intent.retry))
         faults.point("epoch.after_publish")
         self.tables.advance(record)
@@ -184,7 +184,7 @@ class EpochWriter:
     def _stopped_before(self, intent: Intent, refused: Sequence[tuple[CdcViewsError, Entry]]) -> CdcViewsError:
         """Abandon the epoch and keep the events in quarantine; returns the error of the first."""
         error, entry = refused[0]
-        abandon(self, intent, intent.done, f"stopped before {entry.place}")
+        abandon(self.tables, self.control, intent, intent.done, f"stopped before {entry.place}")
         self.quarantine.keep_stopped(self.control, [entry for _, entry in refused])
         hint = '"cdc-views quarantine list" shows it; docs/bad_events.md explains the options'
         stopping = copy(error)  # with its fields

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from cdc_views.store.commits.changes import Changes, RowData, Written, WrittenRows
+from cdc_views.store.commits.changes import RowData, Written, WrittenRows
 from cdc_views.store.commits.through_spark import frame_of, naming_disk_errors
 
 __all__ = [
-    "Changes",
     "RowData",
     "Written",
     "WrittenRows",

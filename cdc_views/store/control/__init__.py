@@ -26,22 +26,19 @@ from cdc_views.store.control.records import (
     PUBLISHING,
     VIEW_FOLDER,
     ControlRecord,
-    Kind,
     TableVersion,
 )
-from cdc_views.store.control.retention import REPLACED, Needed, needed
+from cdc_views.store.control.retention import Needed, needed
 
 __all__ = [
     "FOLDER",
     "MIRROR_FOLDER",
     "PUBLISHING",
-    "REPLACED",
     "VIEW_FOLDER",
     "ControlLog",
     "ControlRecord",
     "CutDetail",
     "IntentDetail",
-    "Kind",
     "Needed",
     "PublishedDetail",
     "QuarantineDetail",

@@ -1,7 +1,8 @@
 """The details of control records, one model for each kind of record.
 
-A record keeps its detail as JSON. `read` parses it, `json` makes it; fields that were not given are not written, so
-that records of earlier versions and of this one read the same. A field that a later version adds is ignored.
+A record keeps its detail as JSON: `read` parses it, `json_fields` makes it. Fields that were not given are not written,
+so records of earlier versions and of this one are read alike. A field that a later version adds is ignored. What only
+an engine needs of a cut (CutDetail) is apart from what every reader needs (PublishedDetail), which is read often.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from cdc_views.captured import CapturedSet
+from cdc_views.names import TableName
 from cdc_views.stopped import StoppedTable
 from cdc_views.store.control.records import ControlRecord
 
@@ -48,17 +50,27 @@ class Standby:
     position: str | None = None
 
 
-class CutDetail(_Detail):
+class _WithStopped(_Detail):
+    """A detail that has the tables that are stopped, by name."""
+
+    stopped: Mapping[str, StoppedTable] = {}
+
+    @property
+    def stopped_tables(self) -> dict[TableName, StoppedTable]:
+        """The same, by table."""
+        return {TableName.parse(name): why for name, why in self.stopped.items()}
+
+
+class CutDetail(_WithStopped):
     """What an intent and a published record say of their cut, besides the record's own columns.
 
     `marker` is the number of the marker that ended it, `captured` describes the captured tables at its position,
-    `leader_epochs` has the leader epoch of each partition at its end, `stopped` the tables that stop in it.
+    `leader_epochs` has the leader epoch of each partition at its end.
     """
 
     marker: int | None = None
     captured: CapturedSet | None = None
     leader_epochs: Mapping[str, int] = {}
-    stopped: Mapping[str, StoppedTable] = {}
 
 
 class IntentDetail(CutDetail):
@@ -76,8 +88,8 @@ class IntentDetail(CutDetail):
     retries: tuple[str | int, ...] | None = None
 
 
-class PublishedDetail(CutDetail):
-    """The detail of a published record.
+class PublishedDetail(_WithStopped):
+    """The detail of a published record, which has a CutDetail too.
 
     `changes` and `snapshot_rows` count the events of each mirror, `failures` has the reason of each failed view,
     `parked` and `discarded` count keys and events by table. `stage_ms` are milliseconds by stage, `ways` the execution

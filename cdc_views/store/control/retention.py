@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from cdc_views.config import UpkeepSettings
+from cdc_views.store.control.details import PublishedDetail
 from cdc_views.store.control.records import PUBLISHING, ControlRecord
 
 REPLACED = "replaced"  # in the detail of a swap: the tables that it replaced
@@ -58,10 +59,10 @@ def needed(
     for path, version in (place for record in (*with_changes, *retained) for place in _places(record)):
         oldest[path] = min(oldest.get(path, version), version)
     replacing = [record for record in published if _can_be_rolled_back(record, now, settings)]
-    replaced = [table for record in replacing for table in record.detail[REPLACED].values()]
+    replaced = [table for record in replacing for table in PublishedDetail.read(record).replaced.values()]
     for table in replaced:
-        oldest[table["path"]] = min(oldest.get(table["path"], table["version"]), table["version"])
-    held = {table.get("epoch") for table in replaced}
+        oldest[table.path] = min(oldest.get(table.path, table.version), table.version)
+    held = {table.epoch for table in replaced}
     of_replaced = [record for record in published if record.epoch in held]
     first = min((record.seq for record in (*retained, *replacing, *records[-settings.keep_records :])), default=1)
     return Needed(
