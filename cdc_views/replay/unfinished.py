@@ -22,7 +22,7 @@ from cdc_views.engine.service.requests import Requests
 from cdc_views.engine.tables import REBUILT
 from cdc_views.engine.upkeep.rebuilds import FOLDER, Unfinished, locked, read_rebuild, rebuild_files
 from cdc_views.errors import RebuildRunning
-from cdc_views.store.control import read_control
+from cdc_views.store.control import MIRROR_FOLDER, VIEW_FOLDER, read_control
 from cdc_views.store.storage import durable
 
 _NOT_COMPARED: Final = b'"compared":false'
@@ -95,7 +95,10 @@ def finish(root: Path, rebuild: str) -> None:
 def remove(root: Path, rebuild: str) -> None:
     """Remove a rebuild and its tables. Tables that were ever published are kept for readers and rollbacks."""
     kept = {table.path for record in read_control(root) if record.published_at for table in record.tables.values()}
-    for table in [*root.glob(f"mirrors/*/*/*{REBUILT}{rebuild}"), *root.glob(f"views/*/*{REBUILT}{rebuild}")]:
+    for table in [
+        *root.glob(f"{MIRROR_FOLDER}*/*/*{REBUILT}{rebuild}"),
+        *root.glob(f"{VIEW_FOLDER}*/*{REBUILT}{rebuild}"),
+    ]:
         if str(table.relative_to(root)) not in kept:
             shutil.rmtree(table, ignore_errors=True)  # an engine may be removing it as well
     finish(root, rebuild)
