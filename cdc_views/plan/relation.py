@@ -52,7 +52,7 @@ class RelationFacts:
 
 
 def no_key(reason: str) -> RelationFacts:
-    """Return the facts of rows of which nothing is known."""
+    """Return the facts of unknown rows."""
     return RelationFacts(None, {}, None, reason)
 
 

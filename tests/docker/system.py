@@ -124,7 +124,7 @@ class System(DockerCompose):
         return [json.loads(line) for line in shown.splitlines()]
 
     def paste_readme(self) -> None:
-        """Run the README's lines on this system, of which nothing is there yet; `pasted` has what they print."""
+        """Run the README's lines on this system, which does not exist yet; `pasted` has what they print."""
         assert self.leftovers() == []
         command = " ".join(self.compose_command_property)
         docker = f'docker() {{ [ "$1" = compose ] && shift && command {command} "$@"; }}'

@@ -79,7 +79,7 @@ def test_files_of_a_range_hold_the_rows_at_its_end(
     assert sorted((row["id"], row["n"]) for row in found) == sorted(rows.items())
     keys = {json.loads(event.key() or b"")["id"] for event in events}
     assert sorted(deleted) == ([] if all_new else sorted(keys - rows.keys()))
-    assert (tmp_path / "told" / "0").read_text() == str(events[-1].offset() + 1)
+    assert (tmp_path / "progress" / "0").read_text() == str(events[-1].offset() + 1)
 
 
 @pytest.mark.parametrize("all_new", [True, False])
@@ -175,7 +175,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, events: list[FakeMessage]) -> None:
 
 
 def task_of(root: Path, all_new: bool, floor: Lsn | None = None, **sizes: int) -> FilesOfRange:
-    table, told = source(), root / "told"
-    told.mkdir(exist_ok=True)
+    table, progress = source(), root / "progress"
+    progress.mkdir(exist_ok=True)
     spec = TableSpec("t", "t", arrow_schema(table), table.key)
-    return FilesOfRange(LOG, table, spec, root, told, all_new, floor, **sizes)
+    return FilesOfRange(LOG, table, spec, root, progress, all_new, floor, **sizes)

@@ -72,7 +72,7 @@ class InThisProcess(BulkReader):
     """Does what Spark's tasks do."""
 
     def _run(self, task: FilesOfRange, ranges: Sequence[Range]) -> list[Written]:
-        task.told.mkdir(exist_ok=True)
+        task.progress.mkdir(exist_ok=True)
         return [task(each) for each in ranges]
 
 

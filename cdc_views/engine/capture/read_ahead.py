@@ -227,7 +227,7 @@ class Reading:
         self._left = []
 
     def _nothing_read(self, source: SourceTable, generation: str, topic: Topic) -> TableAhead | None:
-        """A table of which nothing was read yet; None if the brokers do not report its leader epochs."""
+        """A table that was not read yet; None if the brokers do not report its leader epochs."""
         until = datetime.now(UTC) + timedelta(seconds=LogRetention([topic], ()).reading_limit_s)
         begin = begin_offsets(self._admin, partitions_of(topic))
         ends, epochs = committed_ends(self._admin, begin)

@@ -1,7 +1,7 @@
-"""What a long piece of a table's topic leaves, in parallel by Spark: for a first epoch, a long cut, and a rebuild.
+"""Bulk reads: Spark tasks read a long part of a table's topic in parallel, for a first epoch, a long cut or a rebuild.
 
-Each task reads a partition, and writes what is left of it as data files of the table. Of Spark that takes
-tasks on its executors alone, so that a JVM which has just started is as fast as an old one.
+Each task reads a partition and writes the remaining rows as data files of the table. This uses nothing of Spark but
+tasks on its executors, so a JVM that has just started is as fast as an old one.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from cdc_views.store.commits import Written, WrittenRows
 from cdc_views.store.delta_log import TableSpec, key_schema, make_folder
 
 _POLL_S: Final = 0.5
-_TOLD: Final = ".progress"  # below the table's folder, which executors and driver share
+_PROGRESS: Final = ".progress"  # below the table's folder, which executors and driver share
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the reading of one table is, in offsets; `seconds` since it began."""
+    """The progress of reading one table, in offsets; `seconds` since it began."""
 
     table: str
     done: int
@@ -44,12 +44,12 @@ class Progress:
 
     @property
     def per_second(self) -> float:
-        """Offsets read in a second."""
+        """Offsets read per second."""
         return self.done / self.seconds if self.seconds else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """None while nothing is done."""
+        """An estimate; None while nothing is done."""
         return (self.total - self.done) / self.per_second if self.done else None
 
 
@@ -60,8 +60,8 @@ OnProgress = Callable[[Progress], None]
 class Ahead:
     """What was read ahead of a table.
 
-    In place of a partition's first offset it gives a range that is empty: of what is before it, `ahead` has the files.
-    After `until` the log may not tell any more that a row of these files was deleted.
+    `ranges` has an empty range for each partition, at the offset up to which it was read; its `ahead` has the files.
+    After `until`, the log may no longer have the deletion of a row in these files.
     """
 
     ranges: Mapping[TopicPartition, Range]
@@ -69,16 +69,16 @@ class Ahead:
 
 
 TakeAhead = Callable[[SourceTable, TableSpec, Offsets, Offsets], Ahead | None]
-"""Give up what was read ahead of a table: for its mirror, from these offsets on and not beyond those."""
+"""Hands over what was read ahead of a table for its mirror, from the first offsets on and not beyond the second."""
 
 
 def nothing_ahead(source: SourceTable, spec: TableSpec, start: Offsets, end: Offsets) -> Ahead | None:
-    """What there is where nobody reads ahead."""
+    """Nothing was read ahead."""
 
 
 @dataclass(frozen=True)
 class _Returning:
-    """A task that returns its error as a result: Spark would give back only the text of an exception."""
+    """A task that returns its error as a result: Spark would return only the text of an exception."""
 
     task: FilesOfRange
 
@@ -111,11 +111,11 @@ class BulkReader:
     ) -> WrittenRows:
         """What these offsets of its partitions change in a mirror. Reading begins with the commit.
 
-        `all_new`: nothing is in it yet. `floor` is the position of what it holds: no event is to be of before it.
+        `all_new`: the mirror is empty. `floor` is the position that the mirror holds: no event may be earlier.
         """
 
         def write(spec: TableSpec, folder: Path) -> Written:
-            # What was read ahead was read into nothing.
+            # Rows were read ahead for an empty mirror.
             if all_new and floor is None and (ahead := self._take_ahead(table, spec, start, end)) is not None:
                 ranges = [replace(first, end=end[each]) for each, first in ahead.ranges.items()]
                 parts = self.write(table, spec, folder, ranges, all_new=True)
@@ -136,38 +136,38 @@ class BulkReader:
         all_new: bool,
         floor: Lsn | None = None,
     ) -> dict[TopicPartition, Written]:
-        """Have files written into a folder with what each range leaves, of one partition each."""
-        task = FilesOfRange(self._log, table, spec, folder, folder / _TOLD, all_new, floor, self._piece_offsets)
+        """Have the remaining rows of each range, one per partition, written as files into a folder."""
+        task = FilesOfRange(self._log, table, spec, folder, folder / _PROGRESS, all_new, floor, self._piece_offsets)
         wanted = [each for each in ranges if each.offsets or each.ahead]
-        # The longest first, so that none is left over at the end.
+        # The longest first, so that none of them runs alone at the end.
         wanted = sorted(wanted, key=lambda each: (-each.offsets, each.partition))
         written = self._run(task, wanted) if wanted else []
         return {each.partition: part for each, part in zip(wanted, written, strict=True)}
 
     def _run(self, task: FilesOfRange, ranges: Sequence[Range]) -> list[Written]:
-        """Have the files written, and tell how that gets on. Raises what a task raised."""
+        """Have the files written, and report the progress. Raises what a task raised."""
         name, total, context = task.table.name, sum(each.offsets for each in ranges), self._spark.sparkContext
-        with self._watched(str(name), total, task.told), job_group(self._spark, f"bulk of {name}"):
+        with self._watched(str(name), total, task.progress), job_group(self._spark, f"bulk of {name}"):
             parts = context.parallelize(ranges, len(ranges)).map(_Returning(task)).collect()
         if len(parts) != len(ranges):
-            # What PySpark has of a JVM that ends while it sends the results.
+            # PySpark returns a part of the results if the JVM ends while it sends them.
             raise DriverLost(f'table "{name}": {len(parts)} of {len(ranges)} parts came back from Spark')
         return [_written(part) for part in parts]
 
     @contextmanager
-    def _watched(self, table: str, total: int, told: Path) -> Iterator[None]:
+    def _watched(self, table: str, total: int, folder: Path) -> Iterator[None]:
         began, ended = time.monotonic(), threading.Event()
 
-        def tell(done: int) -> None:
+        def report(done: int) -> None:
             self._on_progress(Progress(table, done, total, time.monotonic() - began))
 
         def watch() -> None:
             while not ended.wait(_POLL_S):
-                tell(sum(map(_told, told.glob("*"))))
+                report(sum(map(_offsets_done, folder.glob("*"))))
 
-        shutil.rmtree(told, ignore_errors=True)  # what a crash has left
-        make_folder(told.parent)
-        told.mkdir(exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # left by a crash
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
         watcher = threading.Thread(target=watch, name=f"progress of {table}", daemon=True)
         watcher.start()
         try:
@@ -175,23 +175,23 @@ class BulkReader:
         finally:
             ended.set()
             watcher.join()
-            shutil.rmtree(told, ignore_errors=True)
-        tell(total)
+            shutil.rmtree(folder, ignore_errors=True)
+        report(total)
 
 
 def is_looked_up(table: SourceTable) -> bool:
-    """Whether values may be missing in its events: a piece of its log cannot be read alone."""
+    """Whether its events may lack values, so that a piece of its log cannot be read alone."""
     return table.replica_identity != "full" and any(column.toastable for column in table.columns)
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Have Python started on the executors, with all that a task of a bulk reading imports; it waits there a minute."""
+    """Start Python on the executors, with everything that a bulk read imports. It waits there for a minute."""
     slots = spark.sparkContext.defaultParallelism
     spark.sparkContext.parallelize(range(slots), slots).map(do_nothing).collect()
 
 
 def _written(part: Written | CdcViewsError) -> Written:
-    """What a task has written. Raises its error."""
+    """Return what a task has written, or raise its error."""
     if isinstance(part, CdcViewsError):
         raise part
     return part
@@ -202,8 +202,8 @@ def _together(spec: TableSpec, parts: Collection[Written]) -> Written:
     return Written([add for part in parts for add in part.added], pa.concat_tables(deleted))
 
 
-def _told(file: Path) -> int:
-    """How many offsets a task has done; none while it is writing that."""
+def _offsets_done(file: Path) -> int:
+    """The number of offsets that a task has done; 0 while it writes the file."""
     with suppress(ValueError, FileNotFoundError):
         return int(file.read_text())
     return 0

@@ -1,11 +1,11 @@
-"""What a task of a bulk reading does: data files with the rows that a range of one partition leaves.
+"""The Spark task of a bulk read: it writes data files with the rows that remain after one range of a partition.
 
-All events of a key are in one partition, so the last one in a range tells what becomes of it. A range is read in
-pieces, the newest piece first: then a key that was seen before is one that has a later event, and what is held is
-one piece, a file that is being made, up to 28 bytes for each key, and the keys that are deleted.
+All events of a key are in one partition, so the last event of a key in the range decides. A range is read in pieces,
+the newest piece first: a key that was seen before then has a later event. The task holds one piece, the file that it
+is writing, up to 28 bytes for each key, and the deleted keys.
 
-Of what is before the range an earlier task may have written files already. They are treated as older pieces: a file
-stays as it is if none of its keys was seen, else it is written anew without them.
+An earlier task may already have written files for offsets before this range. They are treated as older pieces: a file
+is kept if none of its keys was seen, and rewritten without the seen keys otherwise.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from cdc_views.store.upkeep import FULL_ROWS
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 PIECE_OFFSETS: Final = 100_000
-# A piece of more is given up for its two halves, so that wide rows do not fill the memory.
+# A larger piece is split into two halves, so that wide rows do not exhaust the memory.
 PIECE_BYTES: Final = 64_000_000
-# On the disk: above the size from which upkeep merges a file with no other.
+# On disk: above the size from which upkeep no longer merges a file.
 FILE_BYTES: Final = 20_000_000
 # In memory.
 _FIRST_FILE_BYTES: Final = 64_000_000
@@ -52,7 +52,7 @@ _MOST_HELD_BYTES: Final = 200_000_000
 class Range:
     """Offsets of one partition: from `start` to before `end`.
 
-    `ahead` is what earlier tasks have written of the offsets before `start`, in the order of the offsets.
+    `ahead` has what earlier tasks have written for the offsets before `start`, in the order of the offsets.
     """
 
     partition: TopicPartition
@@ -62,22 +62,22 @@ class Range:
 
     @property
     def offsets(self) -> int:
-        """How many."""
+        """The number of offsets."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class FilesOfRange:
-    """The task of one table: call it with a range. In the folder `told` it tells how many offsets it has done.
+    """The task of one table: call it with a range. It writes the number of offsets done to a file in `progress`.
 
-    `all_new`: no row of the table is stored yet. No event may be of before `floor`, under exactly-once.
+    `all_new`: no row of the table is stored yet. Under exactly-once, no event may be earlier than `floor`.
     """
 
     log: LogSettings
     table: SourceTable
     spec: TableSpec
     folder: Path
-    told: Path
+    progress: Path
     all_new: bool
     floor: Lsn | None = None
     piece_offsets: int = PIECE_OFFSETS
@@ -86,7 +86,7 @@ class FilesOfRange:
     file_rows: int = FULL_ROWS
 
     def __call__(self, wanted: Range) -> Written:
-        """Write the files; their content is on the disk, their names may not be.
+        """Write the files. Their content is fsynced; their names may not be.
 
         Raises BadEvent, UnsupportedType, UnresolvedToast, LogDiscontinuity, LogGap, OffsetCompacted,
         WarehouseUnusable, DiskFull.
@@ -114,7 +114,7 @@ class FilesOfRange:
         return Written(written, pa.concat_tables(deleted) if deleted else key_schema(self.spec).empty_table())
 
     def _left(self, wanted: Range, seen: _Seen) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """The rows and the deleted keys of a range, each key once."""
+        """Yield the rows and the deleted keys of a range, each key once."""
         end = wanted.end
         while end > wanted.start:
             start = max(wanted.start, end - self.piece_offsets)
@@ -122,10 +122,10 @@ class FilesOfRange:
                 yield self._unseen(seen, folded)
             end = start
             with suppress(OSError):  # nothing depends on it
-                (self.told / str(wanted.partition.partition)).write_text(str(wanted.end - end))
+                (self.progress / str(wanted.partition.partition)).write_text(str(wanted.end - end))
 
     def _folded(self, piece: Range) -> Iterator[Folded]:
-        """What a piece says of each key, newest first."""
+        """Fold a piece, in halves if it is too large; the newest first."""
         latest = self._read(piece)
         if latest is None:
             middle = (piece.start + piece.end) // 2
@@ -135,8 +135,9 @@ class FilesOfRange:
             yield latest.finish()
 
     def _read(self, piece: Range) -> Latest | None:
-        """The last events of a piece; None if they are more than is to be held at once."""
-        # What is delivered again may be of before it, and changes nothing: its later events come again, too.
+        """Read the last events of a piece; None if they are too large to be held at once."""
+        # An event that is delivered again may be earlier than `floor`. It changes nothing, because the later events of
+        # its key are delivered again too.
         latest = Latest(self.table, self.floor if self.log.exactly_once else None)
         for records in read_piece(self.log, piece.partition, piece.start, piece.end):
             latest.add(records)
@@ -145,20 +146,20 @@ class FilesOfRange:
         return latest
 
     def _unseen(self, seen: _Seen, folded: Folded) -> tuple[pa.Table, pa.Table]:
-        """The rows and deleted keys that have no later event; from now on they are seen."""
+        """The rows and deleted keys that have no later event. Marks them as seen."""
         rows = folded.upserts.select(self.spec.schema.names).cast(self.spec.schema)
         is_new = seen.add(fingerprints(rows.select(self.spec.key)))
         return rows.filter(pa.array(is_new)), self._gone(folded.deletes, seen)
 
     def _gone(self, deleted: pa.Table, seen: _Seen) -> pa.Table:
-        """Those of the deleted keys that have no later event; from now on they are seen."""
+        """The deleted keys that have no later event. Marks them as seen."""
         keys = deleted.select(self.spec.key).cast(key_schema(self.spec))
         is_new = seen.add(fingerprints(keys))
         # What was never stored need not be deleted.
         return keys.slice(0, 0) if self.all_new else keys.filter(pa.array(is_new))
 
     def _still(self, file: Add, seen: _Seen) -> list[Add]:
-        """A file with those rows of a file that have no later event; from now on they are seen."""
+        """A file with the rows of a file that have no later event. Marks them as seen."""
         is_new = seen.add(read_keys(self.folder, file["path"], key_schema(self.spec)))
         if is_new.all():
             return [file]
@@ -177,7 +178,7 @@ class FilesOfRange:
 
 @contextmanager
 def _without_garbage_collector() -> Iterator[None]:
-    """Nothing here is in a cycle, and some 100,000 events are held, which Python would look at again and again."""
+    """Turn the garbage collector off: nothing here is in a cycle, and it would traverse many events again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -188,13 +189,13 @@ def _without_garbage_collector() -> Iterator[None]:
 
 
 class _Seen:
-    """The keys that were met in the pieces of before, which are newer."""
+    """The keys that were seen in newer pieces, which are read first."""
 
     def __init__(self) -> None:
         self._keys, self._numbers = KeyIndex(), count()
 
     def add(self, keys: Fingerprints) -> Mask:
-        """Which of these keys are new; from now on none is. No key is twice among them."""
+        """Mark keys as seen, none of them twice; returns which of them are new."""
         is_new = np.ones(len(keys.high), bool)
         for _, found in self._keys.find(keys):
             is_new[found.wanted] = False
@@ -204,4 +205,4 @@ class _Seen:
 
 
 def do_nothing(number: int) -> None:
-    """A task that needs what the others need: this module."""
+    """A task that imports what the others import: this module."""

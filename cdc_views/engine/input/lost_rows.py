@@ -1,13 +1,13 @@
-"""Rows that the connector has left out of the log where it began again.
+"""Rows that the connector has skipped at a restart.
 
-Rows of a COPY share the position of their page in the WAL, and both halves of a change of key share theirs. If
-Debezium 3.7 is stopped or killed when only the first of them is stored, it goes on behind all of them, and no event
-tells of the others. So whenever the connector began again, the source is asked for the rows beside the last one before
-that. Those of its transaction, which is in the cut, must be in the mirror.
+The rows of a COPY share the WAL position of their page, and the two halves of a primary-key update share theirs. If
+Debezium 3.7 is stopped or killed when only the first of them is stored, it continues after all of them, and the others
+have no event. So after each restart of the connector, the source is asked for the rows beside the last one before the
+restart. Rows of the same transaction, which is in the cut, must be in the mirror.
 
-Rows that were written in a savepoint have a transaction of their own, and look like those that a later transaction has
-written to the row and its page: which of the two it is, a later cut tells, which has all that the source had when it
-was asked.
+A row that was written in a savepoint has a transaction of its own, and looks like a row that a later transaction has
+written to the same page. Only a later cut, which has everything that the source had when it was asked, tells which of
+the two it is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BATCH_ROWS: Final = 10_000
 
 @dataclass(frozen=True)
 class _Written:
-    """A change of a key, its transaction, and where the log says so."""
+    """A change of a key, with its transaction and its offset in the log."""
 
     table: SourceTable
     key: KeyValues
@@ -47,14 +47,14 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Doubt:
-    """Rows that a mirror lacks, and that everything before `position` has."""
+    """Rows that a mirror lacks. A cut that is complete to `position` includes their transactions."""
 
     rows: frozenset[StoredRow]
     position: Lsn
 
 
 class LostRows:
-    """Looks for them at each epoch."""
+    """Looks for lost rows in each epoch."""
 
     def __init__(self, source: Connection) -> None:
         self._source = source
@@ -88,7 +88,7 @@ class LostRows:
 
     @staticmethod
     def _written(log: CutLog, tables: Tables, cut: Cut, counts: Counts) -> Iterator[_Written]:
-        """The last changes before a start that may have had company at their position: not one that kept its key."""
+        """The last change before each start that may share its position: an insert, or half of a change of key."""
         for record in log.changes_before_starts(cut):
             table = tables.sources[str(log.table_of(record.topic))]
             if record.value is None or counts.status(str(table.name)) != "live":
@@ -118,12 +118,12 @@ class LostRows:
 def _rows_lost(lost: Mapping[_Written, int]) -> RowsLost:
     found = [
         f'table "{written.table.name}": {count} rows of transaction {written.transaction} are in the source and not in '
-        f"the log, wanted none; the connector began again behind {written.place}"
+        f"the log, wanted none; the connector restarted after {written.place}"
         for written, count in lost.items()
     ]
     names = " ".join(sorted({str(written.table.name) for written in lost}))
     return RowsLost(
         "; ".join(found),
-        hint="of a page of a COPY, and of a change of key, Debezium 3.7 leaves out the rest if it is stopped behind "
-        f'the first row: "cdc-views rebuild {names} --from snapshot --swap" puts it right',
+        hint="Debezium 3.7 can skip rows if it is stopped in the middle of a COPY or a primary-key update: "
+        f'"cdc-views rebuild {names} --from snapshot --swap" restores them',
     )

@@ -1,4 +1,4 @@
-"""Which table an error is about that nobody expected in its changes."""
+"""Names the table in an unexpected error in its changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdc_views.unexpected import described
 
 @contextmanager
 def naming_table(name: str) -> Iterator[None]:
-    """Turn what nobody expected of one table's changes into MirrorFailed; errors of ours, of files and Spark pass."""
+    """Raise MirrorFailed in place of an unexpected error. Errors of ours, of files and of Spark pass unchanged."""
     try:
         yield
     except (CdcViewsError, OSError, DeltaError, Py4JError, PySparkException):

@@ -1,8 +1,8 @@
-"""One engine per warehouse and machine, held by the operating system for as long as it lives.
+"""The lock that allows one engine per warehouse and machine. The operating system holds it while the engine lives.
 
-Two locks, since the engine is two processes: a flock by Python, and a FileLock by the driver's JVM,
-which can outlive a killed Python with a MERGE in flight. A lock ends with its process, however that
-ends; what the files say is for people only.
+There are two locks, because an engine is two processes: a flock by Python, and a FileLock by the driver's JVM, which
+can outlive a killed Python while a MERGE is running. A lock ends with its process, however that ends. The content of
+the files is for people only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FOLDER: Final = ".lock"
 
 
 class WarehouseLock:
-    """`acquire` before anything is looked at, `hold_in_jvm` before Spark is given work."""
+    """Call `acquire` before anything is read, and `hold_in_jvm` before Spark gets work."""
 
     def __init__(self, root: Path, timeout_s: float) -> None:
         self._root = root
@@ -72,11 +72,11 @@ class WarehouseLock:
         self._channel = channel
 
     def release(self) -> None:
-        """Give both locks back; the end of the processes does so too."""
+        """Release both locks. The end of the processes releases them too."""
         channel, self._channel = self._channel, None
         descriptor, self._descriptor = self._descriptor, None
         if channel is not None:
-            with suppress(*GONE):  # with its JVM
+            with suppress(*GONE):  # it has ended with its JVM
                 channel.close()
         if descriptor is not None:
             os.close(descriptor)
@@ -138,7 +138,7 @@ def _locked(root: Path, holder: str) -> WarehouseLocked:
 
 
 def _free(file: Path) -> bool:
-    # Java's FileLock is a POSIX record lock, which lockf meets; it is given back at once.
+    # Java's FileLock is a POSIX record lock, which lockf sees. It is released at once.
     with file.open("a+b") as probe:
         try:
             fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)

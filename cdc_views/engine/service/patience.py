@@ -1,5 +1,5 @@
-"""Services that are away for a while, and a JVM that was lost: a running engine waits, and starts again from what is
-published.
+"""Patience with services that are down for a while, and with a lost JVM: a running engine waits, and restarts from the
+last published epoch.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.errors import CdcViewsError, ConnectorFailed, DriverLost, MarkerTimeout, NotRunning, SourceUnreachable
 
 AWAY: Final = (SourceUnreachable, NotRunning, MarkerTimeout, ConnectorFailed, DriverLost)
-"""What is raised where Postgres, Kafka, Connect or Spark's JVM is away. All else is a finding, and ends the engine."""
+"""Raised if Postgres, Kafka, Connect or the JVM of Spark is down. Every other error ends the engine."""
 
 _PAUSE_S: Final = 1.0
 _LOGGER: Final = logging.getLogger(__name__)
 
 
 class Patience:
-    """Lasts for `limit_s` seconds since something was published, and not at all before: a first start fails at once."""
+    """Lasts for `limit_s` seconds after the last published epoch. Before the first one, a start fails at once."""
 
     def __init__(self, limit_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._limit_s = limit_s
@@ -26,11 +26,11 @@ class Patience:
         self._until_s: float | None = None
 
     def renew(self) -> None:
-        """Something was published."""
+        """Note that an epoch was published."""
         self._until_s = self._clock.monotonic() + self._limit_s
 
     def wait(self, error: CdcViewsError) -> None:
-        """Wait for a moment, or raise the error if patience is at its end."""
+        """Wait for a moment, or raise the error if patience has run out."""
         if self._until_s is None or self._clock.monotonic() >= self._until_s:
             raise error
         _LOGGER.warning("%s: %s; trying again", type(error).__name__, error.message)

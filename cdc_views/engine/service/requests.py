@@ -1,7 +1,7 @@
-"""What other processes ask of the running engine: one file a request, answered by another.
+"""Requests of other processes to the running engine: one file per request, and one per answer.
 
-A request is put whole, taken by renaming it, which only one can, and answered between two epochs.
-Files, not a port: they need nothing but the warehouse, and are there after either side was killed.
+A request file appears complete. The engine takes it by renaming it, which only one process can do, and answers between
+two epochs. Files need nothing but the warehouse, and they survive if either side is killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OTHER_VERSION: Final = "is the engine of another version than this command? res
 
 
 class Refused(Exception):
-    """A request that cannot be done, and of which nothing was done."""
+    """The request cannot be done, and nothing of it was done."""
 
     def __init__(self, error: CdcViewsError) -> None:
         super().__init__(error)
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 @contextmanager
 def refusing(kind: type[Exception]) -> Iterator[None]:
-    """Around what raises these errors only before anything was done."""
+    """Raise Refused in place of these errors. The block may raise them only before anything was done."""
     try:
         yield
     except kind as error:
@@ -51,7 +51,7 @@ def refusing(kind: type[Exception]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a request; `error` is the name of one of our errors."""
+    """The outcome of a request. `error` is the name of one of our error classes."""
 
     error: str | None = None
     message: str = ""
@@ -65,7 +65,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class QuarantineRequest:
-    """That parked events are tried again, or one is discarded: the event at `place`, or all (None)."""
+    """A request to retry parked events or to discard one: the event at `place`, or all (None)."""
 
     id: str
     kind: Literal["retry", "discard"]
@@ -80,7 +80,7 @@ Request = SwapRequest | QuarantineRequest
 
 
 def parse_request(text: str | bytes) -> Request:
-    """Read what a request's `text` gives."""
+    """Parse the JSON of a request."""
     fields = orjson.loads(text)
     if fields["kind"] in ("retry", "discard"):
         return QuarantineRequest(fields["id"], fields["kind"], LogOffset(*fields["place"]) if fields["place"] else None)
@@ -94,7 +94,7 @@ class Requests:
         self._folder = warehouse / _FOLDER
 
     def ask(self, request: Request, is_running: Callable[[], bool]) -> Answer | None:
-        """Put the request and wait for its answer; None if the engine has ended, or begun anew, without one.
+        """Write the request and wait for its answer; None if the engine ended, or restarted, without an answer.
 
         Raises NotRunning.
         """
@@ -124,7 +124,7 @@ class Requests:
             self._file(request, kind).unlink(missing_ok=True)
 
     def take(self) -> Request | None:
-        """The next request, which nobody else gets any more."""
+        """Take the next request, so that nobody else gets it; None if there is none."""
         for file in sorted(self._folder.glob(f"*{_PUT}")):
             taken = file.with_suffix(_TAKEN)
             try:
@@ -137,13 +137,13 @@ class Requests:
         return None
 
     def forget(self) -> None:
-        """Drop what was asked of an engine before this one: who still waits asks again."""
+        """Delete the requests to an earlier engine. A process that still waits asks again."""
         for kind in (_PUT, _TAKEN):
             for file in self._folder.glob(f"*{kind}"):
                 file.unlink(missing_ok=True)
 
     def answer(self, request: Request, error: errors.CdcViewsError | None = None) -> None:
-        """Say what became of a request that was taken."""
+        """Answer a request that was taken."""
         self._answer(request.id, error)
 
     @contextmanager

@@ -23,7 +23,7 @@ RowNumbers: TypeAlias = BitMap64
 """Rows of one data file, by their number in the file."""
 
 StoredRows: TypeAlias = dict[str, RowNumbers]
-"""Rows of a version of a table: numbers of live rows by the path of their file, as the log has it."""
+"""Rows of a table version: the numbers of live rows, by the path of their file in the log."""
 
 _FORMAT: Final = b"\x01"
 _MAGIC: Final = struct.pack("<I", 1681511377)

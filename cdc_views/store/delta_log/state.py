@@ -144,6 +144,6 @@ class TableState:
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An action as a log entry has it, from its row in a checkpoint, which has the fields of all actions."""
+    """Return an action as in a log entry, from its row in a checkpoint, which has the fields of all actions."""
     return {name: _without_nulls(value) if isinstance(value, dict) else value
             for name, value in row.items() if value is not None}  # fmt: skip
