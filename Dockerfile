@@ -31,8 +31,9 @@ RUN python3 -m venv /opt/python \
  && rm /tmp/wheels.lock
 
 FROM python AS files
-COPY cdc_views/__init__.py cdc_views/errors.py cdc_views/exit_status.py cdc_views/locations.py \
-     cdc_views/log_offset.py cdc_views/os_lock.py cdc_views/waiting.py cdc_views/
+COPY cdc_views/__init__.py cdc_views/
+COPY cdc_views/errors/ cdc_views/errors/
+COPY cdc_views/host/ cdc_views/host/
 COPY cdc_views/stack/__init__.py cdc_views/stack/fetch.py cdc_views/stack/folders.py cdc_views/stack/image_files.py \
      cdc_views/stack/ivy.py cdc_views/stack/java.py cdc_views/stack/pins.py cdc_views/stack/stack.lock cdc_views/stack/
 RUN CDC_VIEWS_CACHE=/tmp/cache python -m cdc_views.stack.image_files /services \

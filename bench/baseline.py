@@ -14,8 +14,15 @@ from typing import Any
 
 from cdc_views.capture.types import arrow_schema
 from cdc_views.config import Settings, load_settings
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.log.topics import admin_client, begin_offsets, describe_topics, end_offsets, partitions_of, topic_name
+from cdc_views.log.kafka.record import Offsets, TopicPartition
+from cdc_views.log.kafka.topics import (
+    admin_client,
+    begin_offsets,
+    describe_topics,
+    end_offsets,
+    partitions_of,
+    topic_name,
+)
 from cdc_views.source.catalog import SourceTable, read_tables
 from cdc_views.source.connection import connect
 from cdc_views.store.delta_log import TableSpec

@@ -20,7 +20,7 @@ from deltalake import DeltaTable, Schema
 
 from bench.baseline import Baseline, result
 from cdc_views.capture.types import column_types
-from cdc_views.log.reader import Reader
+from cdc_views.log.kafka.reader import Reader
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.delta_log import table_properties
 

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdc_views.base.names import TableName
 from cdc_views.demo.check import check
-from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
 from cdc_views.source.connection import connect as connect_to_source
 from cdc_views.store.control import last_published
 from cdc_views.store.reading import read_table
-from cdc_views.testing.compare import Difference
-from cdc_views.testing.question import Question
-from cdc_views.testing.shadow import connect
+from cdc_views.testing.postgres.compare import Difference
+from cdc_views.testing.postgres.question import Question
+from cdc_views.testing.postgres.shadow import connect
 
 
 @dataclass(frozen=True)

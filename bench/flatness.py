@@ -26,23 +26,23 @@ from pyspark.sql import SparkSession
 
 from bench import command
 from bench.picture import line_chart
-from cdc_views.clock import SYSTEM_CLOCK
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
+from cdc_views.host.clock import SYSTEM_CLOCK
 from cdc_views.store.control import FOLDER, ControlLog, ControlRecord, PublishedDetail
 from cdc_views.store.delta_log import TableState
 from cdc_views.store.reading import TableScan
 from cdc_views.store.upkeep import compact
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
-from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.flatness import checkpoint_bytes, entry_bytes
 from cdc_views.testing.hand_clock import HandClock
-from cdc_views.testing.memory_log import MemoryLog
-from cdc_views.testing.memory_source import RowChange
+from cdc_views.testing.memory.ddl import read_tables
+from cdc_views.testing.memory.memory_log import MemoryLog
+from cdc_views.testing.memory.memory_source import RowChange
 
 TABLE: Final = "CREATE TABLE t (id bigint PRIMARY KEY, holder text NOT NULL, balance numeric(12,2) NOT NULL)"
 NAME: Final = "public.t"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from cdc_views.errors import DownloadFailed
-from cdc_views.locations import cache_folder
+from cdc_views.host.locations import cache_folder
 from cdc_views.stack.fetch import FILES_VARIABLE
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.ivy import Dependency, retrieve

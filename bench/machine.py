@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import psutil
 
-from cdc_views.stack import process
 from cdc_views.stack.java import java_command
+from cdc_views.stack.services import process
 
 _PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "pyarrow", "duckdb")
 

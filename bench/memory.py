@@ -15,15 +15,15 @@ import psutil
 from bench import command
 from bench.equality import differences, published_mirrors
 from bench.rig import Rig, rig
+from cdc_views.base.lsn import Lsn
 from cdc_views.demo.programs import Program, engine
 from cdc_views.errors import NothingPublished, NotRunning
-from cdc_views.lsn import Lsn
+from cdc_views.host.waiting import wait_until
 from cdc_views.source.connection import connect
-from cdc_views.source.position import wal_end
-from cdc_views.stack import process
+from cdc_views.source.reading.position import wal_end
+from cdc_views.stack.services import process
 from cdc_views.store.control import ControlRecord, last_published
-from cdc_views.testing.compare import describe
-from cdc_views.waiting import wait_until
+from cdc_views.testing.postgres.compare import describe
 
 LIMIT_S: Final = 1800.0
 HELD: Final = 1 << 40  # offsets; more than there ever are

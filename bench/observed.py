@@ -18,7 +18,7 @@ from bench.rig import Rig
 from bench.systems import System
 from cdc_views.demo.programs import Program
 from cdc_views.errors import NotRunning
-from cdc_views.waiting import wait_until
+from cdc_views.host.waiting import wait_until
 
 READY_LIMIT_S: Final = 3600.0
 DRAIN_LIMIT_S: Final = 600.0

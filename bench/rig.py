@@ -21,24 +21,24 @@ from psycopg.conninfo import make_conninfo
 from bench import database
 from bench.database import Contents
 from bench.load import DSN_VARIABLE
+from cdc_views.base.service_schema import HEARTBEAT
 from cdc_views.config import FILE_NAME, Settings, load_settings
 from cdc_views.demo.programs import Program
 from cdc_views.demo.project import VIEWS
 from cdc_views.engine.capture.readiness import fix, require_ready
 from cdc_views.engine.capture.start import forget_capture, start_capture
 from cdc_views.errors import NotRunning
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.markers import read_marker
-from cdc_views.log.reader import Reader
-from cdc_views.log.record import TopicPartition, parse_records
-from cdc_views.log.snapshot import wait_snapshot
-from cdc_views.log.topics import admin_client, end_offsets, topic_name
-from cdc_views.service_schema import HEARTBEAT
+from cdc_views.host.waiting import wait_until
+from cdc_views.log.cuts.markers import read_marker
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.snapshot import wait_snapshot
+from cdc_views.log.kafka.reader import Reader
+from cdc_views.log.kafka.record import TopicPartition, parse_records
+from cdc_views.log.kafka.topics import admin_client, end_offsets, topic_name
 from cdc_views.source.connection import connect
-from cdc_views.source.marker import Marker
+from cdc_views.source.service.marker import Marker
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.local import Addresses, LocalStack
-from cdc_views.waiting import wait_until
 
 ROOT: Final = Path(__file__).parent.parent
 CAPTURED_LIMIT_S: Final = 3600.0

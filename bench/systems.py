@@ -13,11 +13,11 @@ from bench.equality import StoredTable, demo_differences, differences, published
 from bench.rig import Rig
 from cdc_views.demo.programs import Program
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning
-from cdc_views.stack import process
+from cdc_views.host.waiting import wait_until
+from cdc_views.stack.services import process
 from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, read_control
 from cdc_views.store.delta_log import newest_version
-from cdc_views.testing.compare import Difference, describe
-from cdc_views.waiting import wait_until
+from cdc_views.testing.postgres.compare import Difference, describe
 
 END_LIMIT_S: Final = 3600.0
 _EQUAL_LIMIT_S: Final = 120.0

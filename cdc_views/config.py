@@ -32,10 +32,10 @@ from pydantic import (
     model_validator,
 )
 
-from cdc_views.column_options import ColumnOptions, DecimalColumn
+from cdc_views.base.column_options import ColumnOptions, DecimalColumn
+from cdc_views.base.names import ColumnName, TableName
 from cdc_views.errors import BadConfig, NotRunning
-from cdc_views.locations import state_folder
-from cdc_views.names import ColumnName, TableName
+from cdc_views.host.locations import state_folder
 
 FILE_NAME: Final = "cdc-views.yaml"
 ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"

@@ -9,16 +9,16 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from cdc_views.base.captured import CapturedSet
+from cdc_views.base.names import TableName
 from cdc_views.capture.unchanged import with_placeholder
-from cdc_views.captured import CapturedSet
 from cdc_views.config import LogSettings, Settings, SourceSettings
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.connector import connector_config
-from cdc_views.log.cut import Cut
-from cdc_views.log.log import Log
-from cdc_views.log.placeholder import settle_placeholder
-from cdc_views.log.snapshot import wait_snapshot
-from cdc_views.log.topics import (
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.placeholder import settle_placeholder
+from cdc_views.log.debezium.snapshot import wait_snapshot
+from cdc_views.log.kafka.topics import (
     admin_client,
     delete_topics,
     ensure_topics,
@@ -26,13 +26,13 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_names,
 )
-from cdc_views.names import TableName
+from cdc_views.log.log import Log
 from cdc_views.source.catalog import SourceTable, excluded_columns, read_tables
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import Connection, connect
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.marker import Marker
-from cdc_views.source.preflight import check_source
-from cdc_views.source.service_tables import record_start_of_capture
+from cdc_views.source.service.marker import Marker
+from cdc_views.source.service.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.stack.local import LocalStack

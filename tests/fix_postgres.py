@@ -15,7 +15,7 @@ from psycopg import sql
 
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.slot import drop_slot
-from cdc_views.stack.postgres import Postgres
+from cdc_views.stack.services.postgres import Postgres
 from tests.fix_ports import free_port
 from tests.waiting import wait_for
 

@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
-from cdc_views.stack.ports import free_port
-from cdc_views.stack.postgres import Postgres
+from cdc_views.stack.services.connect import Connect
+from cdc_views.stack.services.ports import free_port
+from cdc_views.stack.services.postgres import Postgres
 
 AT_LEAST_ONCE: Mapping[str, str | int] = {
     "exactly.once.source.support": "disabled", "offset.flush.interval.ms": 500,

@@ -27,9 +27,9 @@ from cdc_views.store.storage.disk import touching
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import Delete, HandClock, Insert, Update
 from cdc_views.testing.changes import Change
-from cdc_views.testing.ddl import read_tables
-from cdc_views.testing.memory_log import MemoryLog
-from cdc_views.testing.memory_source import MemorySource
+from cdc_views.testing.memory.ddl import read_tables
+from cdc_views.testing.memory.memory_log import MemoryLog
+from cdc_views.testing.memory.memory_source import MemorySource
 
 NAMES: Final = ("accounts", "savings")
 # All that upkeep does is due after a few epochs, and whatever is not needed goes at once.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from cdc_views.waiting import wait_until
+from cdc_views.host.waiting import wait_until
 
 Found = TypeVar("Found")
 

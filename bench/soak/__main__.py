@@ -20,9 +20,9 @@ from bench.soak.proxy import Proxy
 from bench.soak.round import Round, Tally
 from bench.soak.world import World
 from cdc_views.errors import CdcViewsError
-from cdc_views.stack.kafka import Relay
 from cdc_views.stack.local import LocalStack
-from cdc_views.stack.ports import choose_ports, free_port
+from cdc_views.stack.services.kafka import Relay
+from cdc_views.stack.services.ports import choose_ports, free_port
 
 
 def measure(

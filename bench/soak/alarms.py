@@ -9,15 +9,15 @@ from typing import Final, LiteralString
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
 from bench.soak.world import World
+from cdc_views.base.names import TableName
 from cdc_views.errors import NotRunning
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.connector import connector_config
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, topic_name
-from cdc_views.names import TableName
+from cdc_views.host.waiting import wait_until
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.placeholder import read_placeholder
+from cdc_views.log.kafka.topics import admin_client, delete_topics, ensure_topics, topic_name
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import drop_slot, read_slot
-from cdc_views.waiting import wait_until
 
 ORDERS: Final = TableName("public", "orders")
 LET_GO_S: Final = 60.0

@@ -19,8 +19,8 @@ from bench.soak.world import World
 from cdc_views.demo.programs import Program
 from cdc_views.errors import FaultNotReached
 from cdc_views.source.connection import connect
-from cdc_views.stack import process
-from cdc_views.stack.service import Service
+from cdc_views.stack.services import process
+from cdc_views.stack.services.service import Service
 
 NETWORKS: Final = ("postgres", "kafka")
 MODES: Final[tuple[Mode, ...]] = ("cut", "held", "half_open", "slow")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors
 
-from cdc_views.testing.shadow import connect
+from cdc_views.testing.postgres.shadow import connect
 
 WRITERS: Final = 3
 SHELVES: Final = 24

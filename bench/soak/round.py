@@ -16,12 +16,12 @@ from bench.soak.faults import FAULTS, WEIGHTS, Fault
 from bench.soak.load import TABLES, Load
 from bench.soak.readers import PinnedReader
 from bench.soak.world import World, is_behind, is_beyond
+from cdc_views.base.names import TableName
 from cdc_views.errors import CheckFailed, FaultNotReached
-from cdc_views.names import TableName
-from cdc_views.stack import process
+from cdc_views.host.waiting import wait_until
+from cdc_views.stack.services import process
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import WalOracle
-from cdc_views.waiting import wait_until
 
 FIRST_EPOCH_LIMIT_S: Final = 240.0
 RECOVERY_LIMIT_S: Final = 180.0

@@ -20,20 +20,20 @@ from bench.rig import create_database, drop_database, write_project
 from bench.soak.load import SHELVES, TABLES, Load
 from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
+from cdc_views.base.names import TableName
 from cdc_views.config import INTERPRETED, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.programs import Program, engine
 from cdc_views.engine.capture.readiness import fix
 from cdc_views.engine.capture.start import forget_capture
 from cdc_views.engine.service.patience import AWAY
 from cdc_views.errors import CheckFailed, NothingPublished, NotRunning, ServiceKilled, WarehouseLocked
-from cdc_views.names import TableName
+from cdc_views.host.waiting import wait_until
 from cdc_views.source.connection import connect
-from cdc_views.stack import process
 from cdc_views.stack.local import LocalStack
-from cdc_views.stack.service import Service
+from cdc_views.stack.services import process
+from cdc_views.stack.services.service import Service
 from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published, read_control
 from cdc_views.store.reading import read_table
-from cdc_views.waiting import wait_until
 
 SCHEMA: Final = Path(__file__).with_name("schema.sql")
 VIEWS: Final = {

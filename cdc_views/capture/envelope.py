@@ -19,7 +19,7 @@ import orjson
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import forms
 from cdc_views.errors import BadEvent
-from cdc_views.log.record import Order, Record, bad_event, require_event
+from cdc_views.log.kafka.record import Order, Record, bad_event, require_event
 from cdc_views.source.catalog import SourceTable
 
 OLD_KEY: Final = "__debezium.oldkey"

@@ -23,7 +23,7 @@ from cdc_views.capture.envelope import Envelope, KeyValues, RowChange
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
 from cdc_views.errors import EventError, UnresolvedToast, WrongReplicaIdentity
-from cdc_views.log.record import Order, Record, bad_event
+from cdc_views.log.kafka.record import Order, Record, bad_event
 from cdc_views.source.catalog import SourceTable
 
 

@@ -16,14 +16,14 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.capture.fold import Fold, Folded
 from cdc_views.capture.sift import first_error
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import forms
 from cdc_views.errors import EventError
-from cdc_views.log.cut import discontinuity
-from cdc_views.log.record import RawRecord, parse_record, parse_records
-from cdc_views.lsn import Lsn
+from cdc_views.log.cuts.cut import discontinuity
+from cdc_views.log.kafka.record import RawRecord, parse_record, parse_records
 from cdc_views.source.catalog import SourceTable
 
 # Inside a JSON string every quote is escaped: these are the envelope's own, whatever the values are.

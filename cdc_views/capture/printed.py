@@ -17,7 +17,7 @@ import pyarrow as pa
 from cdc_views.capture.inexact import InexactValueError
 from cdc_views.capture.types import ColumnType, arrow_schema, column_types, exact_decimal
 from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.printing import TextRow
+from cdc_views.source.reading.printing import TextRow
 
 Parse = Callable[[str], Any]
 

@@ -20,8 +20,8 @@ from typing import Final
 from cdc_views.capture.envelope import Envelope, Identity, KeyValues, RowChange
 from cdc_views.capture.fold import Fold, Folded, Stored
 from cdc_views.errors import EventError
-from cdc_views.log.record import Order, Record
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.record import Order, Record
 from cdc_views.source.catalog import SourceTable
 
 FOLLOWS: Final = "waits for an earlier event of its key"

@@ -22,13 +22,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.base.column_options import MAX_DECIMAL_DIGITS
+from cdc_views.base.names import TableName
 from cdc_views.capture import texts
 from cdc_views.capture.inexact import DoesNotFitError, InexactValueError, OtherShapeError
-from cdc_views.column_options import MAX_DECIMAL_DIGITS
 from cdc_views.errors import RESET, BadEvent, UnsupportedType
-from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.refusals import REFUSED_REMEDY, TEXT_TYPES, key_refusal, refusal
+from cdc_views.source.checks.refusals import REFUSED_REMEDY, TEXT_TYPES, key_refusal, refusal
 from cdc_views.source.toast import numeric_size
 
 _NULL: Final[type] = type(None)

@@ -1,8 +1,9 @@
 """How Debezium writes a value that Postgres did not put into the WAL because it is stored out of line and unchanged.
 
 It writes a placeholder instead of the value, in a form that depends on the column's type; all forms were measured
-(tests/stack/test_types.py). The placeholder is a secret of each log (log/placeholder.py). So a value that equals one of
-its forms is never a real value, whatever the table's replica identity is, and no row of a mirror may hold one.
+(tests/stack/test_types.py). The placeholder is a secret of each log (log/debezium/placeholder.py). So a value that
+equals one of its forms is never a real value, whatever the table's replica identity is, and no row of a mirror may hold
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 
 from cdc_views.errors import UnresolvedToast
 from cdc_views.source.catalog import SourceTable
-from cdc_views.source.refusals import has_placeholder
+from cdc_views.source.checks.refusals import has_placeholder
 
 # A column is searched as one text; single values are only looked at if that finds something.
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)

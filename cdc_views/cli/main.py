@@ -14,15 +14,29 @@ from cdc_views import __version__
 from cdc_views.cli.log_lines import show_lines
 from cdc_views.config import Settings, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
-from cdc_views.locations import project_folder
-from cdc_views.stack.signals import interrupting, signal_name
-from cdc_views.unexpected import described
+from cdc_views.errors.unexpected import described
+from cdc_views.host.locations import project_folder
+from cdc_views.stack.services.signals import interrupting, signal_name
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.
-COMMANDS: Final = (
-    *("init", "up", "down", "sql", "check", "run", "status", "epochs", "query", "explain", "rebuild", "rollback"),
-    *("quarantine", "reset", "destroy"),
-)
+COMMANDS: Final = {
+    "init": "setup",
+    "up": "setup",
+    "down": "setup",
+    "sql": "readers",
+    "check": "setup",
+    "run": "operate",
+    "status": "readers",
+    "epochs": "readers",
+    "query": "readers",
+    "explain": "readers",
+    "rebuild": "operate",
+    "rollback": "operate",
+    "quarantine": "operate",
+    "reset": "operate",
+    "destroy": "setup",
+}
+"""Each command, in the order in which a newcomer meets them, and the folder of its module."""
 
 INTERRUPTED: Final = 130
 
@@ -35,10 +49,10 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return the command of `cdc_views.cli.<name>`."""
+        """Return the command of `cdc_views.cli.<folder>.<name>`."""
         if name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"cdc_views.cli.{name}"), name)
+        command = getattr(importlib.import_module(f"cdc_views.cli.{COMMANDS[name]}.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

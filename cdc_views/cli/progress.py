@@ -15,7 +15,7 @@ from rich.progress import Progress as Bars
 
 from cdc_views.engine.capture.initial import Shown
 from cdc_views.engine.input.bulk import Progress
-from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.log.debezium.snapshot import SnapshotProgress
 
 SHOWN_EVERY_S: Final = 1.0
 SNAPSHOT_SHOWN_EVERY_S: Final = 5.0

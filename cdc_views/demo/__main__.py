@@ -14,8 +14,8 @@ import click
 from cdc_views.demo.show import Show
 from cdc_views.demo.story import KILLS, Demo, DemoOptions
 from cdc_views.errors import CdcViewsError
-from cdc_views.locations import state_folder
-from cdc_views.stack.signals import interrupting
+from cdc_views.host.locations import state_folder
+from cdc_views.stack.services.signals import interrupting
 
 INTERRUPTED = 130
 

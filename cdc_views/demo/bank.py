@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cdc_views.errors import CheckFailed
 from cdc_views.store.reading import read_table
-from cdc_views.testing.compare import Published
+from cdc_views.testing.postgres.compare import Published
 
 VIEW: Final = "bank_total"
 MIRRORS: Final = ("public.accounts", "public.savings")

@@ -13,9 +13,9 @@ from typing import Final
 import psycopg
 
 from cdc_views.errors import CheckFailed
-from cdc_views.testing.compare import Difference, Published, describe, differences, read_published
-from cdc_views.testing.question import read_questions
-from cdc_views.testing.shadow import connect
+from cdc_views.testing.postgres.compare import Difference, Published, describe, differences, read_published
+from cdc_views.testing.postgres.question import read_questions
+from cdc_views.testing.postgres.shadow import connect
 
 POSTGRES_SQL: Final = Path(__file__).with_name("postgres")
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from cdc_views.demo.programs import dsn_option
-from cdc_views.demo.vocabulary import ODDITIES, WORDS
+from cdc_views.demo.traffic.vocabulary import ODDITIES, WORDS
 
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.sql")
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 import click
 
 from cdc_views.errors import NotRunning
-from cdc_views.stack import process
-from cdc_views.waiting import wait_until
+from cdc_views.host.waiting import wait_until
+from cdc_views.stack.services import process
 
 STOP_LIMIT_S: Final = 20.0
 

@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 from cdc_views.config import FILE_NAME, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.data import SIZES
-from cdc_views.log.connect import ConnectClient
+from cdc_views.log.debezium.connect import ConnectClient
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import drop_slot
 

@@ -20,13 +20,13 @@ from cdc_views.engine.capture.readiness import fix, require_ready
 from cdc_views.engine.capture.start import start_capture
 from cdc_views.engine.service.target import current_target
 from cdc_views.errors import CheckFailed, NotRunning
-from cdc_views.locations import DEMO, project_folder
-from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.host.locations import DEMO, project_folder
+from cdc_views.host.waiting import wait_until
+from cdc_views.log.debezium.snapshot import SnapshotProgress
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import WalOracle, drop_leftovers
-from cdc_views.waiting import wait_until
 
 KILLS: Final = 3
 SECONDS_PER_KILL: Final = 40.0

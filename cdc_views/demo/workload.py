@@ -22,9 +22,9 @@ import click
 import psycopg
 from psycopg import errors
 
-from cdc_views.demo.ledger import Ledger, Transaction
 from cdc_views.demo.programs import dsn_option
-from cdc_views.demo.transactions import KINDS, LEAST, WrongRowsError
+from cdc_views.demo.traffic.ledger import Ledger, Transaction
+from cdc_views.demo.traffic.transactions import KINDS, LEAST, WrongRowsError
 
 CONNECTIONS: Final = 4
 MOST_ATTEMPTS: Final = 100

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.kafka.record import Offsets
 from cdc_views.store.control import Standby, TableVersion
 from cdc_views.store.warehouse import Stamp
 

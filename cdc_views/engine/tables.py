@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import StoppedTable
 from cdc_views.capture.types import arrow_schema
-from cdc_views.log.record import Offsets, offsets_by_partition
-from cdc_views.lsn import Lsn
+from cdc_views.log.kafka.record import Offsets, offsets_by_partition
 from cdc_views.metrics import UpkeepDone
-from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
-from cdc_views.stopped import StoppedTable
 from cdc_views.store.control import MIRROR_FOLDER, PUBLISHING, VIEW_FOLDER, ControlRecord, PublishedDetail, TableVersion
 from cdc_views.store.warehouse import TableSpec, Warehouse
 

@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from cdc_views.clock import Clock
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.base.service_schema import DDL, HEARTBEAT, TRUNCATES
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, LogDiscontinuity, LogGap, MarkerTimeout, OffsetCompacted, TopicChanged
-from cdc_views.log.barrier import Barrier
-from cdc_views.log.buffer import BufferFull, CutBuffer
-from cdc_views.log.connector_starts import ConnectorStarts
-from cdc_views.log.cut import Cut
-from cdc_views.log.health import LogHealth, WatchedSlot
+from cdc_views.host.clock import Clock
+from cdc_views.log.cuts.barrier import Barrier
+from cdc_views.log.cuts.buffer import BufferFull, CutBuffer
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.cuts.markers import ArrivedMarker
+from cdc_views.log.debezium.connector_starts import ConnectorStarts
+from cdc_views.log.debezium.health import LogHealth, WatchedSlot
+from cdc_views.log.kafka.memory_limit import batch_size
+from cdc_views.log.kafka.reader import Reader
+from cdc_views.log.kafka.record import Offsets, RawRecord, Record, TopicPartition, parse_records, require_event
+from cdc_views.log.kafka.retention import LogRetention
+from cdc_views.log.kafka.topics import committed_ends, end_offsets
 from cdc_views.log.log_topics import LogTopics
-from cdc_views.log.markers import ArrivedMarker
-from cdc_views.log.memory_limit import batch_size
-from cdc_views.log.reader import Reader
-from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition, parse_records, require_event
-from cdc_views.log.retention import LogRetention
-from cdc_views.log.topics import committed_ends, end_offsets
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.service_schema import DDL, HEARTBEAT, TRUNCATES
 
 _WAIT_S: Final = 0.05
 # Their records describe the log as a whole: if one cannot be read, no cut is right.

@@ -12,27 +12,27 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cdc_views.captured import CapturedSet
-from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.base.captured import CapturedSet
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import StoppedTable
 from cdc_views.config import LogSettings
 from cdc_views.errors import CdcViewsError, LogDiscontinuity, LogGap
-from cdc_views.log.barrier import Barrier
-from cdc_views.log.buffer import BufferFull
-from cdc_views.log.cut import Cut
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.log.cut_reader import SERVICE_TABLES, CutReader, LastCut
-from cdc_views.log.health import WatchedSlot
+from cdc_views.log.cuts.barrier import Barrier
+from cdc_views.log.cuts.buffer import BufferFull
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.cuts.markers import ArrivedMarker, MarkerWriter, committed_at
+from cdc_views.log.cuts.ranges import is_end, read_piece, read_range
+from cdc_views.log.cuts.table_stops import TableStops
+from cdc_views.log.debezium.health import WatchedSlot
+from cdc_views.log.debezium.snapshot import require_one_snapshot
+from cdc_views.log.kafka.record import Offsets, RawRecord, Record, TopicPartition
+from cdc_views.log.kafka.retention import LogRetention
+from cdc_views.log.kafka.topics import Topic
 from cdc_views.log.log_topics import LogTopics
-from cdc_views.log.markers import ArrivedMarker, MarkerWriter, committed_at
-from cdc_views.log.ranges import is_end, read_piece, read_range
-from cdc_views.log.record import Offsets, RawRecord, Record, TopicPartition
-from cdc_views.log.retention import LogRetention
-from cdc_views.log.snapshot import require_one_snapshot
-from cdc_views.log.table_stops import TableStops
-from cdc_views.log.topics import Topic
-from cdc_views.log_offset import LogOffset
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.stopped import StoppedTable
 
 _END_LIMIT_S: Final = 30.0
 # A command that is committed between a marker and the look at the captured set is explained by a record that comes

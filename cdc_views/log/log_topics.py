@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from cdc_views.base.names import TableName
+from cdc_views.base.service_schema import HEARTBEAT
 from cdc_views.config import LogSettings
 from cdc_views.errors import RESET, LogDiscontinuity, OffsetCompacted, TopicChanged
-from cdc_views.log.ranges import require_kept, require_readable
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.log.topics import (
+from cdc_views.log.cuts.ranges import require_kept, require_readable
+from cdc_views.log.kafka.record import Offsets, TopicPartition
+from cdc_views.log.kafka.topics import (
     Topic,
     admin_client,
     begin_offsets,
@@ -25,8 +27,6 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_names,
 )
-from cdc_views.names import TableName
-from cdc_views.service_schema import HEARTBEAT
 
 _POLL_S: Final = 0.05
 _SHRUNK_LIMIT_S: Final = 10.0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import RESET, BadConfig, NotRunning, SlotChanged
 from cdc_views.findings import Finding
-from cdc_views.log.at_least_once import HINT
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
-from cdc_views.log.placeholder import new_placeholder
-from cdc_views.log.topics import (
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
+from cdc_views.log.debezium.placeholder import new_placeholder
+from cdc_views.log.kafka.at_least_once import HINT
+from cdc_views.log.kafka.topics import (
     LEAST_COMPACTION_LAG_MS,
     admin_client,
     check_topic,
@@ -20,8 +22,6 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_names,
 )
-from cdc_views.lsn import Lsn
-from cdc_views.service_schema import SERVICE_TABLES
 
 
 def check_log(settings: Settings, confirmed_flush_lsn: Lsn | None = None) -> list[Finding]:

@@ -15,7 +15,7 @@ from cdc_views.engine.capture.captures import require_no_reset
 from cdc_views.engine.input.quarantine_entries import NAME, Entry, entry_of
 from cdc_views.engine.service.requests import QuarantineRequest
 from cdc_views.engine.spark.session import session_for
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
 from cdc_views.replay.exchange import exchange
 from cdc_views.store.control import ControlRecord
 from cdc_views.store.delta_log import NO_TABLE, newest_version

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from cdc_views.errors import BadReplay
-from cdc_views.log.record import TopicPartition
+from cdc_views.log.kafka.record import TopicPartition
 
 _EPOCH: Final = re.compile(r"epoch:(\d+)")
 _OFFSET: Final = re.compile(r"offset:([^/\s]+)/(\d+)/(\d+)")

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from cdc_views.base.names import TableName
 from cdc_views.engine.capture.declared import Declared
 from cdc_views.engine.capture.self_contained import FROM_SNAPSHOT, why_not_self_contained
 from cdc_views.engine.epoch.swap import MOST_REPLAYED, published_epoch
 from cdc_views.errors import RESET, BadReplay, LogGap, NotSelfContained, UnknownView
+from cdc_views.log.kafka.record import Offsets, TopicPartition
 from cdc_views.log.log import Log
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.replay.origin import Origin
 from cdc_views.source.catalog import SourceTable

@@ -16,8 +16,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
+from cdc_views.base.captured import CapturedSet
+from cdc_views.base.lsn import Lsn
 from cdc_views.capture.unchanged import with_placeholder
-from cdc_views.captured import CapturedSet
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import facts_of, known_takeover, require_no_reset
 from cdc_views.engine.capture.declared import Declared, declare
@@ -32,10 +33,10 @@ from cdc_views.engine.spark.session import session_for
 from cdc_views.engine.upkeep.rebuilds import Unfinished
 from cdc_views.engine.views.view_tables import view_path
 from cdc_views.errors import BadReplay, ForeignCommit, LogGap, NotRunning, RowsLost, UnresolvedToast, WarehouseLocked
+from cdc_views.host.waiting import PATIENT_LIMIT_S, wait_until
+from cdc_views.log.debezium.placeholder import read_placeholder
+from cdc_views.log.kafka.record import Offsets
 from cdc_views.log.log import Log
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.record import Offsets
-from cdc_views.lsn import Lsn
 from cdc_views.replay import unfinished
 from cdc_views.replay.diff_report import TableDifference, compare_tables
 from cdc_views.replay.exchange import engine_here, exchange
@@ -44,12 +45,11 @@ from cdc_views.replay.plan import RebuildPlan, plan_rebuild, start_offsets
 from cdc_views.replay.shadow_tables import FIRST_ATTEMPT, Reached, ShadowTables, stamp_of, steps
 from cdc_views.replay.snapshot_rows import snapshot_rows
 from cdc_views.source.connection import connect
-from cdc_views.source.exported import exported_snapshot
+from cdc_views.source.reading.exported import exported_snapshot
 from cdc_views.store.control import ControlRecord, Standby, last_published, read_control
 from cdc_views.store.reading import require_readable
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
-from cdc_views.waiting import PATIENT_LIMIT_S, wait_until
 
 Note = Callable[[str], None]
 

@@ -40,8 +40,8 @@ from cdc_views.errors import (
     TableTruncated,
     TableUnavailable,
 )
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.topics import topics_below
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.kafka.topics import topics_below
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import read_slot

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.engine.epoch.mirrors import commit_mirrors
 from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.input.bulk import BulkReader
@@ -21,9 +22,8 @@ from cdc_views.engine.tables import REBUILT, Tables
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import ViewFailed
+from cdc_views.log.kafka.record import Offsets
 from cdc_views.log.log import Log
-from cdc_views.log.record import Offsets
-from cdc_views.lsn import Lsn
 from cdc_views.replay.plan import RebuildPlan
 from cdc_views.store.commits import RowData, WrittenRows
 from cdc_views.store.control import ControlRecord

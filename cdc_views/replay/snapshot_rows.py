@@ -20,7 +20,7 @@ from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import arrow_schema
 from cdc_views.capture.unchanged import require_no_placeholder
 from cdc_views.source.catalog import SourceTable
-from cdc_views.source.exported import ExportedSnapshot
+from cdc_views.source.reading.exported import ExportedSnapshot
 
 _BATCH_ROWS: Final = 50_000
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import STOPPED
 from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning, UnknownView, ViewFailed
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.stopped import STOPPED
+from cdc_views.host.waiting import wait_until
 from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published
-from cdc_views.waiting import wait_until
 
 _POLL_S: Final = 0.2
 

@@ -10,8 +10,8 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import BadQuery, TableUnavailable
-from cdc_views.names import TableName
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.reading import refused, scan
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from cdc_views.column_options import ColumnOptions
+from cdc_views.base.column_options import ColumnOptions
+from cdc_views.base.names import ColumnName, TableName
 from cdc_views.errors import UnknownTable
-from cdc_views.names import ColumnName, TableName
 from cdc_views.source.connection import Connection
 from cdc_views.source.toast import ServerFormat
 
@@ -131,7 +131,7 @@ class SourceTable:
     `columns` are the columns of the mirror. Those in `excluded` are neither in the mirror nor in the log: virtual
     generated columns, and the columns in source.exclude_columns.
     `placeholder` does not come from the catalog. It is the secret text that stands for unchanged values in the events
-    of the table. Decoding needs it (log/placeholder.py).
+    of the table. Decoding needs it (log/debezium/placeholder.py).
     """
 
     name: TableName

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from cdc_views.base.rendering import OURS, options
 from cdc_views.errors import SourceUnreachable
-from cdc_views.rendering import OURS, options
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -52,7 +52,7 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
-    """Connect to the source with the pinned session settings (cdc_views/rendering.py).
+    """Connect to the source with the pinned session settings (cdc_views/base/rendering.py).
 
     Raises SourceUnreachable, now and whenever the connection is lost later.
     """

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from psycopg import sql
 
-from cdc_views.names import TableName
+from cdc_views.base.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
-from cdc_views.source.service_tables import SERVICE_TABLES, identifier, transaction
+from cdc_views.source.service.service_tables import SERVICE_TABLES, identifier, transaction
 
 # Without truncate: a compacted topic takes no record without a key, and a trigger records each TRUNCATE.
 _OPTIONS: Final = "publish = 'insert, update, delete', publish_via_partition_root = true"

@@ -13,11 +13,11 @@ from typing import Final, LiteralString
 import psycopg
 from psycopg import sql
 
+from cdc_views.base.names import TableName
+from cdc_views.base.service_schema import SCHEMA
 from cdc_views.errors import PreflightFailed
-from cdc_views.names import TableName
-from cdc_views.service_schema import SCHEMA
 from cdc_views.source.connection import Connection
-from cdc_views.source.service_tables import identifier
+from cdc_views.source.service.service_tables import identifier
 
 KEPT: Final = "kept:"  # the start of a line about something that was not removed
 

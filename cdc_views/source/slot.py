@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import psycopg
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import RESET, SlotChanged
-from cdc_views.lsn import Lsn
+from cdc_views.host.waiting import wait_while
 from cdc_views.source.connection import Connection
-from cdc_views.waiting import wait_while
 
 LOST: Final = "is lost: the server has removed WAL that it needs"
 

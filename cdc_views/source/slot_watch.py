@@ -16,8 +16,8 @@ from typing import Final
 
 import psycopg
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import SlotChanged, SourceUnreachable
-from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.slot import finding, read_slot

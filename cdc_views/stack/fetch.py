@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cdc_views.errors import BadConfig, CdcViewsError, DownloadFailed, StackError
-from cdc_views.locations import cache_folder
-from cdc_views.os_lock import try_lock
+from cdc_views.host.locations import cache_folder
+from cdc_views.host.os_lock import try_lock
+from cdc_views.host.waiting import wait_until
 from cdc_views.stack import ivy
 from cdc_views.stack.folders import make_shared
 from cdc_views.stack.pins import GROUPS, Group, Pin, pins, read_lock, this_platform
-from cdc_views.waiting import wait_until
 
 FILES_VARIABLE: Final = "CDC_VIEWS_FILES"
 _TEMPORARY = "fetch-"

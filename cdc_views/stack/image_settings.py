@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cdc_views.stack import connect, jvm, kafka, postgres
+from cdc_views.stack.services import connect, jvm, kafka, postgres
 
 CONTROLLER = "127.0.0.1:9093"
 

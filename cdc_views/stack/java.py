@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from cdc_views.errors import JavaMissing, ServiceKilled
-from cdc_views.exit_status import signal_of
+from cdc_views.host.exit_status import signal_of
 
 OLDEST: Final = 17
 _HINT = f"install Java {OLDEST} or later and set JAVA_HOME or PATH to it"

@@ -15,16 +15,17 @@ from typing import Self
 
 from cdc_views.config import STACK_FILE
 from cdc_views.errors import BadConfig, ServiceFailed
-from cdc_views.os_lock import try_lock
-from cdc_views.stack import fetch, process, signals
-from cdc_views.stack.connect import Connect
+from cdc_views.host.os_lock import try_lock
+from cdc_views.host.waiting import wait_until
+from cdc_views.stack import fetch
 from cdc_views.stack.folders import make_shared, write_private
 from cdc_views.stack.java import java_command
-from cdc_views.stack.kafka import Kafka, Relay
-from cdc_views.stack.ports import choose_ports, forget_ports, keep_ports
-from cdc_views.stack.postgres import Postgres
-from cdc_views.stack.service import Service, Steps, run
-from cdc_views.waiting import wait_until
+from cdc_views.stack.services import process, signals
+from cdc_views.stack.services.connect import Connect
+from cdc_views.stack.services.kafka import Kafka, Relay
+from cdc_views.stack.services.ports import choose_ports, forget_ports, keep_ports
+from cdc_views.stack.services.postgres import Postgres
+from cdc_views.stack.services.service import Service, Steps, run
 
 _LOCK_FILE = "lock"
 _LOCK_LIMIT_S = 180.0

@@ -21,10 +21,10 @@ from cdc_views.store.commits.changes import Changes, WrittenRows
 from cdc_views.store.commits.table_commits import TableCommits
 from cdc_views.store.commits.through_spark import SparkCommits, frame_of, key_match
 from cdc_views.store.delta_log import torn
-from cdc_views.store.delta_log.creation import create_table
 from cdc_views.store.delta_log.entries import newest_version, read_entry
-from cdc_views.store.delta_log.fencing import fence_table
 from cdc_views.store.delta_log.history import History
+from cdc_views.store.delta_log.operations.creation import create_table
+from cdc_views.store.delta_log.operations.fencing import fence_table
 from cdc_views.store.delta_log.schema import TableSpec, quoted
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.index.driver_table import DriverTables, Indexes

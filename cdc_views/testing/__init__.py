@@ -1,16 +1,17 @@
 """Tools for tests of views, ours and those of users (docs/testing.md).
 
-harness.py        the engine over tables in memory: changes in, rows of views out
-changes.py        Insert, Update, Delete
-ddl.py            reads Postgres's CREATE TABLE into the source's catalog
-values.py         Python values to what Postgres stores, and from there to Debezium's JSON
-memory_source.py  tables that apply changes as Postgres would
-memory_log.py     the log that Debezium would have written
-rows.py           rows compared as multisets
-crash.py          crashes at named points
-hand_clock.py     a clock moved by hand
-histories.py      random histories (needs hypothesis: pip install cdc-views[testing])
-wal.py            decodes Postgres's WAL for the oracle (docs/oracle.md)
+harness.py      the engine over tables in memory: changes in, rows of views out
+changes.py      Insert, Update, Delete
+memory/         the source and the log of the harness
+rows.py         rows compared as multisets
+crash.py        crashes at named points
+hand_clock.py   a clock moved by hand
+local_spark.py  a Spark session for tests
+histories.py    random histories (needs hypothesis: pip install cdc-views[testing])
+flatness.py     many epochs of a small table: is the cost flat?
+oracle.py       the content of every table at every position of the WAL (docs/oracle.md)
+epochs.py       compares every published epoch with the oracle
+postgres/       what Postgres itself says: its WAL, a shadow database, queries
 """
 
 from cdc_views.plan.explain import Explanation

@@ -9,14 +9,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import CheckFailed, NothingPublished
-from cdc_views.lsn import Lsn
 from cdc_views.store.control import PUBLISHING, ControlRecord, TableVersion, read_control
 from cdc_views.store.delta_log import TableCommit, read_entry
-from cdc_views.testing.compare import Difference, describe, differences, read_published
 from cdc_views.testing.oracle import WalOracle
-from cdc_views.testing.question import Question
-from cdc_views.testing.shadow import connect
+from cdc_views.testing.postgres.compare import Difference, describe, differences, read_published
+from cdc_views.testing.postgres.question import Question
+from cdc_views.testing.postgres.shadow import connect
 
 AT_A_TIME: Final = 2
 

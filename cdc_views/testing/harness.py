@@ -23,7 +23,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
-from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.config import INTERPRETED, LogSettings, UpkeepSettings
 from cdc_views.engine.capture.declared import compile_declared
 from cdc_views.engine.epoch.recovery import recover, take_over
@@ -40,9 +41,8 @@ from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.view_tables import own_columns
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
-from cdc_views.log_offset import LogOffset
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.explain import Explanation, explain
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
@@ -51,10 +51,10 @@ from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import TableSpec, Warehouse
 from cdc_views.testing.changes import Change
 from cdc_views.testing.crash import crash_at
-from cdc_views.testing.ddl import read_tables
 from cdc_views.testing.local_spark import local_spark
-from cdc_views.testing.memory_log import MemoryLog
-from cdc_views.testing.memory_source import MemorySource
+from cdc_views.testing.memory.ddl import read_tables
+from cdc_views.testing.memory.memory_log import MemoryLog
+from cdc_views.testing.memory.memory_source import MemorySource
 from cdc_views.testing.rows import Row, assert_equal, exact_difference
 from cdc_views.views.definition import ViewDefinition, parse_view
 from cdc_views.views.graph import ViewGraph

@@ -16,11 +16,11 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.errors import PositionUnknown
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.testing.shadow import Connection, Shadow, connect, create_database, database_dsn, read_tables
-from cdc_views.testing.wal import WalSlot
+from cdc_views.testing.postgres.shadow import Connection, Shadow, connect, create_database, database_dsn, read_tables
+from cdc_views.testing.postgres.wal import WalSlot
 
 PREFIX: Final = "cdc_views_oracle_"
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Final
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import BadView, ViewCycle
-from cdc_views.names import TableName
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.references import ParsedQuery, Reference, parse_query
 

@@ -17,9 +17,9 @@ from docker.models.containers import Container
 from psycopg.conninfo import make_conninfo
 from testcontainers.compose import DockerCompose
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.demo.check import require_equal
 from cdc_views.demo.figures import changes_of
-from cdc_views.lsn import Lsn
 from cdc_views.store.control.control_log import ControlRecord, read_control
 from docker import DockerClient
 from tests.fix_ports import free_port

@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_views.errors import Fenced
-from cdc_views.store.delta_log.checkpoint import newest_checkpoint
 from cdc_views.store.delta_log.entries import LOG_FOLDER, VersionTaken, entry_file, newest_version
+from cdc_views.store.delta_log.operations.checkpoint import newest_checkpoint
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.upkeep.vacuum import remove_tables

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.input.quarantine import Entry
 from cdc_views.errors import BadEvent, UnknownEvent, UnsupportedType
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
 from cdc_views.replay.bad_events import listed
 from cdc_views.store.control.control_log import read_control
 from cdc_views.testing import Delete, HandClock, Insert, Update, ViewHarness
-from cdc_views.testing.memory_log import TOAST_BYTES
+from cdc_views.testing.memory.memory_log import TOAST_BYTES
 
 TABLES = [
     "CREATE TABLE t (id bigint PRIMARY KEY, n double precision, body text)",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.testing.values import stored
+from cdc_views.testing.memory.values import stored
 from tests.char_cases import ALIKE, DIFFERENT, ROWS
 
 SIZES = (9, 6, -1)  # the type modifiers of char(5) and char(2), and a text

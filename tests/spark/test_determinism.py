@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.base.names import TableName
 from cdc_views.engine.views.analysis.determinism import check_determinism
 from cdc_views.errors import UnsupportedView
-from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph

@@ -22,12 +22,12 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.views.strategies import STRATEGIES, Recompute
 from cdc_views.errors import UnequalRows
-from cdc_views.log.cut import Cut
+from cdc_views.log.cuts.cut import Cut
 from cdc_views.store.delta_log.entries import commit_info, read_entry
 from cdc_views.store.warehouse import Changes
 from cdc_views.testing import Insert, Update, ViewHarness, assert_equal
 from cdc_views.testing.histories import TABLES, History, Schema, State, histories, play
-from cdc_views.testing.memory_log import MemoryLog
+from cdc_views.testing.memory.memory_log import MemoryLog
 
 EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "50"))
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))

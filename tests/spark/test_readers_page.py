@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from cdc_views.lsn import Lsn
+from cdc_views.base.lsn import Lsn
 from cdc_views.store.control.control_log import ControlLog, TableVersion
 
 PAGE = Path(__file__).parents[2] / "docs" / "readers.md"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from cdc_views.errors import UnresolvedToast
 from cdc_views.replay.snapshot_rows import snapshot_rows
 from cdc_views.source.catalog import SourceTable
-from cdc_views.source.printing import TextRow
+from cdc_views.source.reading.printing import TextRow
 from tests.unit.capture_records import PLACEHOLDER, table
 
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
 from cdc_views.store.delta_log import versions
-from cdc_views.store.delta_log.checkpoint import newest_checkpoint
 from cdc_views.store.delta_log.entries import put_entry, read_entry
 from cdc_views.store.delta_log.features import check_features, table_properties
+from cdc_views.store.delta_log.operations.checkpoint import newest_checkpoint
 from cdc_views.store.delta_log.versions import removal
 from cdc_views.store.reading import read_table, scan
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse

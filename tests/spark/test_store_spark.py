@@ -148,7 +148,7 @@ import os, signal, sys, threading
 from pathlib import Path
 from cdc_views.config import EngineSettings
 from cdc_views.errors import DriverLost
-from cdc_views.stack.process import family
+from cdc_views.stack.services.process import family
 from cdc_views.engine.spark.driver import Driver
 from cdc_views.engine.spark.session import driver_pid
 

@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views import demo
+from cdc_views.base.names import TableName
 from cdc_views.cli.analysis import view_findings
 from cdc_views.config import EngineSettings
 from cdc_views.engine.capture.declared import Declared, compile_declared
 from cdc_views.engine.views.project_analysis import analyse_views
 from cdc_views.errors import BadView, UnsupportedView
-from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceIdentity, SourceTable
-from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.views.definition import parse_view, read_views
 from cdc_views.views.graph import ViewGraph
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from cdc_views.log.topics import topic_name
-from cdc_views.log_offset import LogOffset
-from cdc_views.names import TableName
+from cdc_views.base.names import TableName
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.topics import topic_name
 from cdc_views.replay.bad_events import listed
 from cdc_views.store.control.control_log import read_control
 from tests.fix_project import SOURCE, Project

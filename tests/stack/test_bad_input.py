@@ -15,9 +15,9 @@ from cdc_views.cli import consent
 from cdc_views.cli.main import main
 from cdc_views.errors import NothingPublished
 from cdc_views.source.catalog import read_identity
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.preflight import check_source
 from cdc_views.stack.pins import pins
 from cdc_views.store.control.control_log import ControlLog
 from tests.fix_disk import SmallDisk

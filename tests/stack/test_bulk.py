@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.input.bulk import BulkReader, OnProgress, Progress
 from cdc_views.engine.input.bulk_files import PIECE_OFFSETS
 from cdc_views.errors import CutTooLarge, DiskFull, LogDiscontinuity, SchemaChanged, UnresolvedToast
-from cdc_views.log.cut import Cut
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.kafka.topics import admin_client, end_offsets
 from cdc_views.log.log import Log
-from cdc_views.log.topics import admin_client, end_offsets
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, TableSpec, Warehouse

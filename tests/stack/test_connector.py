@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cdc_views.captured import CapturedSet
+from cdc_views.base.captured import CapturedSet
 from cdc_views.engine.capture.start import begin_capture, confirmed_flush
 from cdc_views.errors import (
     ConnectorFailed,
@@ -21,17 +21,17 @@ from cdc_views.errors import (
     TableTruncated,
     TopicChanged,
 )
-from cdc_views.log.connector import connector_config
-from cdc_views.log.cut import Cut
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.cuts.ranges import read_range
+from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.placeholder import new_placeholder
+from cdc_views.log.debezium.snapshot import SnapshotProgress, wait_snapshot
+from cdc_views.log.kafka.topics import admin_client, delete_topics, end_offsets, ensure_topics
 from cdc_views.log.log import Log
-from cdc_views.log.placeholder import new_placeholder
 from cdc_views.log.preflight import check_log, require_slot_matches
-from cdc_views.log.ranges import read_range
-from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
-from cdc_views.log.topics import admin_client, delete_topics, end_offsets, ensure_topics
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.position import wal_end
-from cdc_views.source.preflight import check_source
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
+from cdc_views.source.reading.position import wal_end
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
 from tests.fix_kafka import Capture, CaptureOf

@@ -16,12 +16,12 @@ from typing import Final
 
 import pytest
 
-from cdc_views.log.record import Record
-from cdc_views.log.topics import admin_client, end_offsets
-from cdc_views.names import TableName
+from cdc_views.base.names import TableName
+from cdc_views.log.kafka.record import Record
+from cdc_views.log.kafka.topics import admin_client, end_offsets
 from cdc_views.stack import ivy
-from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
+from cdc_views.stack.services.connect import Connect
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database, server_setting
 from tests.fix_services import second_worker

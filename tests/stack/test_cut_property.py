@@ -21,20 +21,20 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.base.rendering import OURS, options
 from cdc_views.capture.fold import Fold
 from cdc_views.errors import LogGap
-from cdc_views.log.at_least_once import Redeliveries
-from cdc_views.log.cut import Cut
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.cuts.ranges import read_range
+from cdc_views.log.kafka.at_least_once import Redeliveries
+from cdc_views.log.kafka.record import Record, TopicPartition
 from cdc_views.log.log import Log
-from cdc_views.log.ranges import read_range
-from cdc_views.log.record import Record, TopicPartition
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.rendering import OURS, options
 from cdc_views.source.catalog import SourceTable
-from cdc_views.stack.connect import Connect
 from cdc_views.stack.local import LocalStack
-from cdc_views.testing.wal import State, WalSlot, WalTransaction, states_at
+from cdc_views.stack.services.connect import Connect
+from cdc_views.testing.postgres.wal import State, WalSlot, WalTransaction, states_at
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_services import log_settings_for
@@ -304,7 +304,7 @@ def followed(
 ) -> Iterator[Followed]:
     """The bank, followed by our Log and by the judge's slot; with exactly-once both barriers take turns."""
     monkeypatch.setattr(Counting, "found", 0)
-    monkeypatch.setattr("cdc_views.log.buffer.Redeliveries", Counting)
+    monkeypatch.setattr("cdc_views.log.cuts.buffer.Redeliveries", Counting)
     is_exactly_once = worker is stack.connect
     bank = Bank(database)
     bank.create()

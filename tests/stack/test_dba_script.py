@@ -15,16 +15,16 @@ from psycopg import sql
 from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
+from cdc_views.base.names import TableName
 from cdc_views.config import Settings
 from cdc_views.engine.capture.readiness import require_ready
 from cdc_views.engine.capture.start import begin_capture, resume_capture
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.target import current_target
 from cdc_views.errors import SchemaChanged, UnknownTable
-from cdc_views.names import TableName
+from cdc_views.source.checks.dba_script import dba_script
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
-from cdc_views.source.dba_script import dba_script
-from cdc_views.source.preflight import check_source
 from cdc_views.store.control.control_log import last_published
 from cdc_views.store.reading import read_table
 from tests.fix_kafka import CaptureOf

@@ -22,18 +22,18 @@ from deltalake import DeltaTable, write_deltalake
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from cdc_views.base.names import TableName
 from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import SIZES, create
-from cdc_views.demo.transactions import KINDS, LEAST
+from cdc_views.demo.traffic.transactions import KINDS, LEAST
 from cdc_views.engine.capture.self_contained import why_not_self_contained
 from cdc_views.errors import CheckFailed
-from cdc_views.log.topics import Topic
-from cdc_views.names import TableName
+from cdc_views.log.kafka.topics import Topic
 from cdc_views.source.catalog import read_tables
-from cdc_views.stack.postgres import Postgres
+from cdc_views.stack.services.postgres import Postgres
 from cdc_views.store.reading import read_table
-from cdc_views.testing.question import read_questions
-from cdc_views.testing.shadow import connect
+from cdc_views.testing.postgres.question import read_questions
+from cdc_views.testing.postgres.shadow import connect
 from tests.waiting import wait_for
 
 LIMIT_S = 60

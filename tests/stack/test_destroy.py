@@ -13,11 +13,11 @@ from cdc_views.cli import consent
 from cdc_views.cli.main import main
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.marker import Marker
-from cdc_views.source.preflight import check_source
 from cdc_views.source.removal import remove_from_source
+from cdc_views.source.service.marker import Marker
 from tests.fix_postgres import Database
 from tests.fix_project import Project
 

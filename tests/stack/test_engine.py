@@ -17,16 +17,16 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.engine.capture.start import confirmed_flush
 from cdc_views.errors import CdcViewsError
-from cdc_views.log.topics import delete_topics, ensure_topics
-from cdc_views.lsn import Lsn
-from cdc_views.source.position import wal_end
+from cdc_views.log.kafka.topics import delete_topics, ensure_topics
+from cdc_views.source.reading.position import wal_end
 from cdc_views.source.slot import read_slot
-from cdc_views.stack import process
-from cdc_views.stack.connect import SETTINGS, Connect
 from cdc_views.stack.local import LocalStack
-from cdc_views.stack.postgres import Postgres
+from cdc_views.stack.services import process
+from cdc_views.stack.services.connect import SETTINGS, Connect
+from cdc_views.stack.services.postgres import Postgres
 from cdc_views.store.control.control_log import read_control
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database

@@ -14,6 +14,9 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
+from cdc_views.base.names import TableName
+from cdc_views.base.rendering import CONNECTORS, options
+from cdc_views.base.service_schema import HEARTBEAT
 from cdc_views.capture.types import prints_in_zone
 from cdc_views.engine.capture.start import confirmed_flush
 from cdc_views.errors import (
@@ -29,13 +32,11 @@ from cdc_views.errors import (
     SnapshotInterrupted,
     TopicChanged,
 )
-from cdc_views.log.cut import Cut
-from cdc_views.log.log import Log
-from cdc_views.log.preflight import require_slot_matches
-from cdc_views.log.reader import Reader
-from cdc_views.log.record import RawRecord
-from cdc_views.log.snapshot import wait_snapshot
-from cdc_views.log.topics import (
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.debezium.snapshot import wait_snapshot
+from cdc_views.log.kafka.reader import Reader
+from cdc_views.log.kafka.record import RawRecord
+from cdc_views.log.kafka.topics import (
     admin_client,
     delete_topics,
     end_offsets,
@@ -44,17 +45,16 @@ from cdc_views.log.topics import (
     topic_facts,
     topic_name,
 )
-from cdc_views.names import TableName
-from cdc_views.rendering import CONNECTORS, options
-from cdc_views.service_schema import HEARTBEAT
-from cdc_views.source.preflight import check_source
+from cdc_views.log.log import Log
+from cdc_views.log.preflight import require_slot_matches
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.publication import FIRST_GENERATED, publication_sql
-from cdc_views.source.service_sql import EVENT_TRIGGERS
+from cdc_views.source.service.service_sql import EVENT_TRIGGERS
 from cdc_views.source.slot import Slot, drop_slot, read_slot
-from cdc_views.stack import jvm
-from cdc_views.stack.connect import Connect
-from cdc_views.stack.kafka import Kafka
 from cdc_views.stack.local import LocalStack
+from cdc_views.stack.services import jvm
+from cdc_views.stack.services.connect import Connect
+from cdc_views.stack.services.kafka import Kafka
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database, server_setting
 from tests.fix_services import AT_LEAST_ONCE, log_settings_for, second_worker

@@ -10,13 +10,13 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.log.connector import connector_config
+from cdc_views.base.names import TableName
+from cdc_views.log.cuts.ranges import read_pieces
+from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.placeholder import read_placeholder
+from cdc_views.log.kafka.record import Record, parse_records
+from cdc_views.log.kafka.topics import admin_client, begin_offsets, end_offsets
 from cdc_views.log.log import Log
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.ranges import read_pieces
-from cdc_views.log.record import Record, parse_records
-from cdc_views.log.topics import admin_client, begin_offsets, end_offsets
-from cdc_views.names import TableName
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, projects

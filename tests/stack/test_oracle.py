@@ -21,6 +21,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from psycopg import sql
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.errors import (
     CheckFailed,
     NothingPublished,
@@ -30,14 +32,12 @@ from cdc_views.errors import (
     UnknownTable,
     UnsupportedTable,
 )
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
 from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import PREFIX, WalOracle, drop_leftovers
-from cdc_views.testing.question import Question
-from cdc_views.testing.shadow import connect
-from cdc_views.testing.wal import WalSlot, WalTransaction
+from cdc_views.testing.postgres.question import Question
+from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.wal import WalSlot, WalTransaction
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
 

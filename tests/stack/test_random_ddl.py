@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from cdc_views.errors import SchemaChanged, TableTruncated
-from cdc_views.log.cut import Cut
+from cdc_views.log.cuts.cut import Cut
 from cdc_views.log.log import Log
 from tests.fix_kafka import CaptureOf
 from tests.fix_postgres import Database

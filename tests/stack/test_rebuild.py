@@ -14,12 +14,12 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from cdc_views import faults
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.service.requests import Requests
-from cdc_views.log.ranges import read_piece
-from cdc_views.log.topics import admin_client, describe_topics, end_offsets, partitions_of, topic_name
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.log.cuts.ranges import read_piece
+from cdc_views.log.kafka.topics import admin_client, describe_topics, end_offsets, partitions_of, topic_name
 from cdc_views.store.control.control_log import ControlRecord, read_control
 from cdc_views.store.control.details import Standby
 from cdc_views.store.delta_log.entries import newest_version, put_entry

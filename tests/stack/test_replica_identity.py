@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from psycopg import sql
 
+from cdc_views.base.names import TableName
 from cdc_views.capture.fold import Fold
 from cdc_views.capture.latest import Latest
 from cdc_views.capture.unchanged import forms
 from cdc_views.errors import UnresolvedToast, WrongReplicaIdentity
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.ranges import read_piece
-from cdc_views.log.record import RawRecord, TopicPartition, parse_records
-from cdc_views.log.topics import admin_client, end_offsets, topic_name
-from cdc_views.names import TableName
+from cdc_views.log.cuts.ranges import read_piece
+from cdc_views.log.debezium.placeholder import read_placeholder
+from cdc_views.log.kafka.record import RawRecord, TopicPartition, parse_records
+from cdc_views.log.kafka.topics import admin_client, end_offsets, topic_name
 from cdc_views.source.catalog import SourceTable
 from cdc_views.stack.local import LocalStack
 from tests.fix_kafka import Capture, captures

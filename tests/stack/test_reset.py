@@ -18,8 +18,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 from pyspark.sql import SparkSession
 
+from cdc_views.base.names import TableName
 from cdc_views.cli.main import main
-from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings, load_settings
 from cdc_views.engine.capture import capture_removal
 from cdc_views.engine.capture.captures import current_capture, current_settings, require_no_reset
@@ -47,12 +47,13 @@ from cdc_views.errors import (
     TopicChanged,
     WarehouseLocked,
 )
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.connector import connector_config
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.record import TopicPartition
-from cdc_views.log.snapshot import require_one_snapshot
-from cdc_views.log.topics import (
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.placeholder import read_placeholder
+from cdc_views.log.debezium.snapshot import require_one_snapshot
+from cdc_views.log.kafka.record import TopicPartition
+from cdc_views.log.kafka.topics import (
     admin_client,
     delete_named_topics,
     delete_topics,
@@ -62,11 +63,10 @@ from cdc_views.log.topics import (
     partitions_of,
     topic_name,
 )
-from cdc_views.names import TableName
 from cdc_views.replay.bad_events import listed
 from cdc_views.replay.reset import remove_left, reset
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.preflight import check_source
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.slot import Slot, drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.control.control_log import ControlRecord, read_control

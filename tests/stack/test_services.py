@@ -20,14 +20,14 @@ from click.testing import CliRunner
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from cdc_views.cli.down import down
-from cdc_views.cli.up import up
+from cdc_views.cli.setup.down import down
+from cdc_views.cli.setup.up import up
 from cdc_views.errors import BadConfig, NotRunning
-from cdc_views.log.record import TopicPartition
-from cdc_views.log.topics import end_offsets
+from cdc_views.log.kafka.record import TopicPartition
+from cdc_views.log.kafka.topics import end_offsets
 from cdc_views.stack.local import LocalStack
-from cdc_views.stack.process import start_mark
-from cdc_views.stack.service import Service
+from cdc_views.stack.services.process import start_mark
+from cdc_views.stack.services.service import Service
 from tests.waiting import wait_for
 
 LIMIT_S = 60

@@ -9,18 +9,18 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
+from cdc_views.base.names import TableName
+from cdc_views.base.rendering import CONNECTORS, OURS
+from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
-from cdc_views.names import TableName
-from cdc_views.rendering import CONNECTORS, OURS
-from cdc_views.service_schema import SERVICE_TABLES
 from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.marker import Marker
-from cdc_views.source.preflight import check_source
 from cdc_views.source.publication import publication_sql
+from cdc_views.source.service.marker import Marker
 from cdc_views.source.slot import drop_slot, read_slot
 from tests.char_cases import ALIKE, DIFFERENT, ROWS
 from tests.fix_postgres import HOSTILE, Database, database_dsn

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc_views.captured import CapturedSet
+from cdc_views.base.captured import CapturedSet
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.config import Settings
-from cdc_views.log.cut import PartitionBuffer
-from cdc_views.log.ddl import DdlCheck
-from cdc_views.log.record import Order, Record, TopicPartition
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.source.captured import CapturedReader
-from cdc_views.source.fixes import fix_source
-from cdc_views.source.preflight import check_source
-from cdc_views.source.service_sql import EVENT_TRIGGERS
-from cdc_views.stack.postgres import Postgres
+from cdc_views.log.cuts.cut import PartitionBuffer
+from cdc_views.log.cuts.ddl import DdlCheck
+from cdc_views.log.kafka.record import Order, Record, TopicPartition
+from cdc_views.source.checks.fixes import fix_source
+from cdc_views.source.checks.preflight import check_source
+from cdc_views.source.service.captured import CapturedReader
+from cdc_views.source.service.service_sql import EVENT_TRIGGERS
+from cdc_views.stack.services.postgres import Postgres
 from tests.fix_postgres import Database, new_database
 from tests.stack.test_source import errors, settings
 

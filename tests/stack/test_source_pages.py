@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from psycopg.pq import TransactionStatus
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import SourceUnreachable
-from cdc_views.names import TableName
 from cdc_views.source.catalog import SourceTable, read_tables
-from cdc_views.source.pages import rows_beside
+from cdc_views.source.reading.pages import rows_beside
 from tests.fix_postgres import Database
 
 NAME = TableName("public", "t")

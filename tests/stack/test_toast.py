@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from cdc_views.names import TableName
+from cdc_views.base.names import TableName
 from cdc_views.source.catalog import SourceTable, read_tables
 from tests.fix_postgres import Database
 

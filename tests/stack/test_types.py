@@ -18,18 +18,18 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
+from cdc_views.base.names import TableName
 from cdc_views.capture import texts
 from cdc_views.capture.fold import Fold
 from cdc_views.capture.printed import printed_array
 from cdc_views.capture.types import arrow_schema, column_types
 from cdc_views.errors import UnsupportedType
-from cdc_views.log.record import Record
-from cdc_views.names import TableName
+from cdc_views.log.kafka.record import Record
 from cdc_views.source.catalog import SourceTable
+from cdc_views.source.checks.preflight import check_source
+from cdc_views.source.checks.snapshot_dates import require_dates_of_snapshot
 from cdc_views.source.connection import Connection
-from cdc_views.source.exported import exported_snapshot
-from cdc_views.source.preflight import check_source
-from cdc_views.source.snapshot_dates import require_dates_of_snapshot
+from cdc_views.source.reading.exported import exported_snapshot
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.delta_log.schema import TableSpec, delta_schema
 from tests.fix_kafka import CaptureOf, captures

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from cdc_views.log.record import Order, Record
-from cdc_views.names import TableName
+from cdc_views.base.names import TableName
+from cdc_views.log.kafka.record import Order, Record
 from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
 
 PLACEHOLDER = "__cdc_views_unavailable_0123456789abcdef0123456789abcdef"

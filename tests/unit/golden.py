@@ -16,8 +16,8 @@ import os
 import re
 from pathlib import Path
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import BadView
-from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from cdc_views.config import LogSettings
-from cdc_views.log.record import Order, Record, TopicPartition
+from cdc_views.log.kafka.record import Order, Record, TopicPartition
 
 PARTITION = TopicPartition("app.public.orders", 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cdc_views.stack.service import Service, Steps
+from cdc_views.stack.services.service import Service, Steps
 
 GOOD = "touch ready; exec sleep 600"
 ENDS_AT_ONCE = "echo the reason; exit 3"

@@ -8,7 +8,7 @@ from decimal import Decimal
 import orjson
 
 from bench.deltars import rows_of
-from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.memory.ddl import read_tables
 
 
 def test_last_events_become_rows_and_marks_of_what_is_gone() -> None:

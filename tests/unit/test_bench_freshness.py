@@ -17,7 +17,7 @@ from bench.reader import PLACES, Sighting
 from bench.rig import Rig
 from bench.systems import BASELINES, CdcViews, System
 from cdc_views.store.control.control_log import ControlRecord
-from cdc_views.testing.compare import Difference
+from cdc_views.testing.postgres.compare import Difference
 
 START_S = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 LOAD = {"changes": 500, "seconds": 10.0, "late_p99_s": 0.01}

@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.input import bulk_files
 from cdc_views.engine.input.bulk_files import FilesOfRange, Range
 from cdc_views.errors import LogDiscontinuity
-from cdc_views.log.record import RawRecord, TopicPartition
-from cdc_views.lsn import Lsn
+from cdc_views.log.kafka.record import RawRecord, TopicPartition
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.testing.ddl import read_tables
+from cdc_views.testing.memory.ddl import read_tables
 from tests.unit.log_records import PARTITION, FakeMessage, log_settings
 
 LOG = log_settings()

@@ -11,7 +11,7 @@ import pytest
 from cdc_views.capture.fold import Fold
 from cdc_views.capture.unchanged import forms_of
 from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
-from cdc_views.log.record import Record
+from cdc_views.log.kafka.record import Record
 from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdc_views.capture.fold import Fold
-from cdc_views.log.record import Order, Record
+from cdc_views.log.kafka.record import Order, Record
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 
 PARTITIONS = 3

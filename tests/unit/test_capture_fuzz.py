@@ -17,14 +17,14 @@ from typing import Any
 import orjson
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.capture.fold import Fold
 from cdc_views.capture.latest import Latest
 from cdc_views.capture.sift import Sifted, sift
 from cdc_views.capture.unchanged import forms_of
 from cdc_views.errors import EventError
-from cdc_views.log.record import KeptRecord, parse_record
-from cdc_views.log_offset import LogOffset
-from cdc_views.names import TableName
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.record import KeptRecord, parse_record
 from cdc_views.source.catalog import Column, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.capture import latest as latest_module
 from cdc_views.capture.fold import Folded
 from cdc_views.capture.latest import Latest
 from cdc_views.capture.unchanged import forms_of
 from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
-from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 from tests.unit.log_records import FakeMessage

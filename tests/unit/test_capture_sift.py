@@ -10,8 +10,8 @@ import pytest
 
 from cdc_views.capture.sift import FOLLOWS, MOVED, Known, Sifted, sift
 from cdc_views.errors import BadEvent, UnresolvedToast
-from cdc_views.log.record import Record
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.record import Record
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 
 STORED: dict[tuple[Any, ...], Mapping[str, Any]] = {(1,): row(1, 1, "stored")}

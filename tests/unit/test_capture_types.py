@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.capture.printed import printed_array
 from cdc_views.capture.types import ColumnType, arrow_schema, column_type
 from cdc_views.errors import BadEvent, UnsupportedType
-from cdc_views.names import TableName
 from cdc_views.source.catalog import Column, SourceTable
 
 TABLE = TableName("public", "t")

@@ -21,15 +21,16 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
-from cdc_views import locations
-from cdc_views.cli import consent, output, sql
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.cli import consent, output
 from cdc_views.cli.main import COMMANDS, main
+from cdc_views.cli.readers import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed
-from cdc_views.locations import state_folder
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.host import locations
+from cdc_views.host.locations import state_folder
 from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.views.definition import read_views
 from tests.logged import messages
@@ -48,7 +49,7 @@ WAYS = {"commit": {"public.orders": "direct", "totals": "spark"}, "read": {"publ
 
 
 def command(name: str) -> click.Command:
-    found = importlib.import_module(f"cdc_views.cli.{name}")
+    found = importlib.import_module(f"cdc_views.cli.{COMMANDS[name]}.{name}")
     return getattr(found, name)  # type: ignore[no-any-return]
 
 

@@ -13,7 +13,7 @@ from cdc_views.cli import progress
 from cdc_views.cli.log_lines import show_lines
 from cdc_views.cli.progress import ShownProgress, ShownSnapshot
 from cdc_views.engine.input.bulk import Progress
-from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.log.debezium.snapshot import SnapshotProgress
 
 
 class Clock:

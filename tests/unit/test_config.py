@@ -8,9 +8,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from cdc_views.base.names import TableName
 from cdc_views.config import FILE_NAME, Settings, load_settings, load_warehouse
 from cdc_views.errors import BadConfig, NotRunning
-from cdc_views.names import TableName
 
 LOG = {"bootstrap_servers": "broker:9092", "connect_url": "http://connect:8083"}
 MINIMAL = """

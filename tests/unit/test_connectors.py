@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from cdc_views.base.names import ColumnName, TableName
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import BadConfig, SourceUnreachable
-from cdc_views.log.connector import connector_config, template_file, version_of
-from cdc_views.log.placeholder import new_placeholder
-from cdc_views.names import ColumnName, TableName
+from cdc_views.log.debezium.connector import connector_config, template_file, version_of
+from cdc_views.log.debezium.placeholder import new_placeholder
 
 SECRET = "__cdc_views_unavailable_0"
 

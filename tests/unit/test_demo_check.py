@@ -15,8 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_views.demo.check import POSTGRES_SQL
 from cdc_views.demo.data import SIZES
-from cdc_views.testing import compare as comparing
-from cdc_views.testing.compare import Answer, Difference, Published, compare, describe, read_published
+from cdc_views.testing.postgres import compare as comparing
+from cdc_views.testing.postgres.compare import Answer, Difference, Published, compare, describe, read_published
 
 MIRROR, VIEW = "public.items", "totals"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from cdc_views.demo.ledger import Ledger
-from cdc_views.demo.transactions import BANK, KEYS, KINDS, LEAST, LONG_TEXTS
-from cdc_views.demo.values import ASSIGNMENTS, BESIDE_THE_TEXT
+from cdc_views.demo.traffic.ledger import Ledger
+from cdc_views.demo.traffic.transactions import BANK, KEYS, KINDS, LEAST, LONG_TEXTS
+from cdc_views.demo.traffic.values import ASSIGNMENTS, BESIDE_THE_TEXT
 from cdc_views.demo.workload import missing_kinds, schedule
 
 WANTED = [name for name, kind in KINDS.items() if kind.wanted]

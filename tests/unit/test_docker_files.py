@@ -11,7 +11,7 @@ import yaml
 from cdc_views.config import load_settings
 from cdc_views.demo.data import SIZES
 from cdc_views.stack.image_settings import write_settings
-from cdc_views.stack.kafka import FEATURE
+from cdc_views.stack.services.kafka import FEATURE
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.cli.init import VIEW
+from cdc_views.cli.setup.init import VIEW
 from cdc_views.config import LogSettings, load_settings
-from cdc_views.log.topics import DELETE_RETENTION_MS, MAX_MESSAGE_BYTES
-from cdc_views.source import service_sql
+from cdc_views.log.kafka.topics import DELETE_RETENTION_MS, MAX_MESSAGE_BYTES
+from cdc_views.source.service import service_sql
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -14,6 +14,8 @@ import orjson
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.capture.types import arrow_schema
 from cdc_views.engine.epoch.recovery import UNREADABLE
 from cdc_views.engine.input import bulk_files
@@ -21,19 +23,17 @@ from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.bulk_files import FilesOfRange, Range
 from cdc_views.engine.intent import Retry
 from cdc_views.errors import BadEvent, DriverLost, FaultNotReached
-from cdc_views.log.cut import Cut
-from cdc_views.log.record import RawRecord, Record, TopicPartition
-from cdc_views.log_offset import LogOffset
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.kafka.record import RawRecord, Record, TopicPartition
 from cdc_views.store.commits import Written
 from cdc_views.store.control.control_log import read_control
 from cdc_views.store.delta_log.schema import TableSpec, key_schema
 from cdc_views.store.reading import read_table
 from cdc_views.store.storage.disk import touching
 from cdc_views.testing import crash_at
-from cdc_views.testing.ddl import read_tables
-from cdc_views.testing.memory_log import MemoryLog
+from cdc_views.testing.memory.ddl import read_tables
+from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, assert_right, published
 from tests.unit.log_records import log_settings
 

@@ -12,18 +12,18 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.engine.input import lost_rows
 from cdc_views.engine.input.lost_rows import LostRows
 from cdc_views.engine.input.quarantine_step import Counts
 from cdc_views.engine.intent import CutAgain
 from cdc_views.errors import RowsLost
-from cdc_views.log.cut import Cut
-from cdc_views.log.record import KeptRecord, Record, parse_record
-from cdc_views.log_offset import LogOffset
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.kafka.record import KeptRecord, Record, parse_record
 from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.pages import StoredRow
+from cdc_views.source.reading.pages import StoredRow
 from tests.unit.capture_records import PLACEHOLDER
 
 LIVE = Counts({}, {})

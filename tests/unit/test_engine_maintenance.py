@@ -27,9 +27,9 @@ from cdc_views.store.control.control_log import ControlLog, ControlRecord, Table
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import HandClock, Insert, Update
-from cdc_views.testing.ddl import read_tables
-from cdc_views.testing.memory_log import MemoryLog
-from cdc_views.testing.memory_source import MemorySource
+from cdc_views.testing.memory.ddl import read_tables
+from cdc_views.testing.memory.memory_log import MemoryLog
+from cdc_views.testing.memory.memory_source import MemorySource
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pydantic import SecretStr
 
+from cdc_views.base.names import TableName
 from cdc_views.config import Settings, SourceSettings
 from cdc_views.engine.capture import read_ahead
 from cdc_views.engine.capture.declared import Declared
@@ -21,12 +22,11 @@ from cdc_views.engine.input.bulk import Ahead, BulkReader, Progress
 from cdc_views.engine.input.bulk_files import Range
 from cdc_views.engine.tables import mirror_spec
 from cdc_views.errors import BadEvent, NotRunning
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.log.topics import Topic
-from cdc_views.names import TableName
+from cdc_views.log.kafka.record import Offsets, TopicPartition
+from cdc_views.log.kafka.topics import Topic
 from cdc_views.source.catalog import SourceIdentity
 from cdc_views.store.commits.changes import Written
-from cdc_views.testing.ddl import PLACEHOLDER, read_tables
+from cdc_views.testing.memory.ddl import PLACEHOLDER, read_tables
 from tests.logged import logged
 from tests.unit.log_records import log_settings
 from tests.waiting import wait_for

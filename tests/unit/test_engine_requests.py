@@ -33,7 +33,7 @@ from cdc_views.errors import (
     RequestFailed,
     UnknownView,
 )
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
 from cdc_views.store.control.details import Standby
 from tests.waiting import wait_for
 

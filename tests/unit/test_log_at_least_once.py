@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_views.log.at_least_once import Redeliveries
-from cdc_views.log.record import Record
+from cdc_views.log.kafka.at_least_once import Redeliveries
+from cdc_views.log.kafka.record import Record
 from tests.unit.log_records import change, tombstone
 
 

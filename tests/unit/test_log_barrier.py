@@ -6,14 +6,14 @@ from base64 import b64encode
 
 import pytest
 
-from cdc_views.captured import CapturedSet
-from cdc_views.clock import SYSTEM_CLOCK
+from cdc_views.base.captured import CapturedSet
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
+from cdc_views.base.rendering import FRACTION, TIMES
 from cdc_views.errors import BadEvent, PrintedOtherwise
-from cdc_views.log.barrier import Barrier
-from cdc_views.log.record import Record
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.rendering import FRACTION, TIMES
+from cdc_views.host.clock import SYSTEM_CLOCK
+from cdc_views.log.cuts.barrier import Barrier
+from cdc_views.log.kafka.record import Record
 from tests.unit.log_records import PARTITION, change, log_settings
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.errors import CutTooLarge, SequenceRegressed
-from cdc_views.log.buffer import BufferFull, CutBuffer
-from cdc_views.log.memory_limit import event_bytes
-from cdc_views.log.record import Record, TopicPartition, parse_records
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.log.cuts.buffer import BufferFull, CutBuffer
+from cdc_views.log.kafka.memory_limit import event_bytes
+from cdc_views.log.kafka.record import Record, TopicPartition, parse_records
 from tests.unit.log_records import PARTITION, FakeMessage, change, log_settings
 
 ORDERS, ITEMS = TableName("public", "orders"), TableName("public", "items")

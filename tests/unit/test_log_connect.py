@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import BadConfig, ConnectorFailed, NotRunning
-from cdc_views.log.connect import ConnectClient, TaskState, require_not_failed
+from cdc_views.log.debezium.connect import ConnectClient, TaskState, require_not_failed
+from cdc_views.log.kafka.topics import topic_name, topic_names
 from cdc_views.log.preflight import require_same_cluster
-from cdc_views.log.topics import topic_name, topic_names
-from cdc_views.names import TableName
 from tests.unit.log_records import log_settings
 
 TRACE = "org.x.ConnectException: stopped\n\tat a.b\nCaused by: org.y.IOError: first\n\tat c\nCaused by: PSQL: no slot"
@@ -79,8 +79,8 @@ def worker(*answers: tuple[int, object], asked: list[str] | None = None) -> Iter
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that are over soon."""
     for name in ("_REBALANCE_LIMIT_S", "_STOP_LIMIT_S"):
-        monkeypatch.setattr(f"cdc_views.log.connect.{name}", 0.1)
-    monkeypatch.setattr("cdc_views.log.connect._POLL_S", 0.01)
+        monkeypatch.setattr(f"cdc_views.log.debezium.connect.{name}", 0.1)
+    monkeypatch.setattr("cdc_views.log.debezium.connect._POLL_S", 0.01)
 
 
 DONE = (204, b"")
@@ -119,7 +119,7 @@ def test_offsets_of_a_connector_that_the_worker_does_not_know_are_none() -> None
 
 
 def test_worker_that_never_answers_a_question_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdc_views.log.connect._REBALANCE_LIMIT_S", 0.2)
+    monkeypatch.setattr("cdc_views.log.debezium.connect._REBALANCE_LIMIT_S", 0.2)
     with worker(STARTING) as url, pytest.raises(NotRunning, match="answers 404 to GET /connector-plugins"):
         ConnectClient(url).plugin_version("x")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import LogDiscontinuity, SequenceRegressed
-from cdc_views.log.cut import PartitionBuffer
-from cdc_views.log.record import Record
-from cdc_views.lsn import Lsn
+from cdc_views.log.cuts.cut import PartitionBuffer
+from cdc_views.log.kafka.record import Record
 from tests.unit.log_records import PARTITION, change, tombstone
 
 

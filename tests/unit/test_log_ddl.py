@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cdc_views.captured import CapturedSet, CapturedTable, Relation
+from cdc_views.base.captured import CapturedSet, CapturedTable, Relation
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.errors import BadEvent, SchemaChanged, TableTruncated
-from cdc_views.log.cut import PartitionBuffer
-from cdc_views.log.ddl import DdlCheck, DdlResult
-from cdc_views.log.record import Record
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
+from cdc_views.log.cuts.cut import PartitionBuffer
+from cdc_views.log.cuts.ddl import DdlCheck, DdlResult
+from cdc_views.log.kafka.record import Record
 from tests.unit.log_records import PARTITION, change
 
 ORDERS = TableName("public", "orders")

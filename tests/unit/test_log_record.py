@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from cdc_views.errors import BadEvent, EventError, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
-from cdc_views.log.record import KeptRecord, Order, TopicPartition, bad_event, parse_order, parse_record, require_event
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.record import (
+    KeptRecord,
+    Order,
+    TopicPartition,
+    bad_event,
+    parse_order,
+    parse_record,
+    require_event,
+)
 from tests.unit.log_records import FakeMessage
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_views.errors import LogGap
-from cdc_views.log.retention import LogRetention
-from cdc_views.log.topics import Topic, check_topic
+from cdc_views.log.kafka.retention import LogRetention
+from cdc_views.log.kafka.topics import Topic, check_topic
 
 HOUR_MS = 3600 * 1000
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cdc_views.errors import SnapshotInterrupted
-from cdc_views.log.snapshot import SnapshotProgress, wait_snapshot
+from cdc_views.log.debezium.snapshot import SnapshotProgress, wait_snapshot
 from tests.unit.log_records import log_settings
 
 
@@ -44,11 +44,11 @@ def test_other_snapshots_do_not_count() -> None:
 
 
 def test_snapshot_that_is_skipped_before_it_was_taken_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdc_views.log.snapshot.admin_client", lambda settings: None)
-    monkeypatch.setattr("cdc_views.log.snapshot.begin_offsets", lambda admin, partitions: {})
-    monkeypatch.setattr("cdc_views.log.snapshot.Reader", _Silent)
+    monkeypatch.setattr("cdc_views.log.debezium.snapshot.admin_client", lambda settings: None)
+    monkeypatch.setattr("cdc_views.log.debezium.snapshot.begin_offsets", lambda admin, partitions: {})
+    monkeypatch.setattr("cdc_views.log.debezium.snapshot.Reader", _Silent)
     told = [{"aggregate_type": "Initial Snapshot", "type": "SKIPPED"}]
-    monkeypatch.setattr("cdc_views.log.snapshot._notifications", lambda reader: told)
+    monkeypatch.setattr("cdc_views.log.debezium.snapshot._notifications", lambda reader: told)
     with pytest.raises(SnapshotInterrupted, match="was skipped: Connect has stored offsets of an earlier connector"):
         wait_snapshot(log_settings(), lambda progress: None)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import BadLsn
-from cdc_views.lsn import Lsn
 
 
 def test_parse_reads_what_postgres_prints() -> None:

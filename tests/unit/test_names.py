@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_views.names import ColumnName, TableName
+from cdc_views.base.names import ColumnName, TableName
 
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 ODD_PARTS = PARTS | st.text('".a ', min_size=1, max_size=6)

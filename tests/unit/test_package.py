@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cdc_views.errors import BadConfig
-from cdc_views.log import connector
+from cdc_views.log.debezium import connector
 from tests.fix_wheel import ROOT, Installed, build_wheel
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -69,7 +69,7 @@ def test_installed_wheel_makes_a_project_and_finds_its_files(installed: Installe
     code = (
         "import cdc_views.demo.data as data, cdc_views.demo.project as project, cdc_views.demo.check as check\n"
         "import cdc_views.engine.spark.settings as spark, cdc_views.stack.pins as pins\n"
-        "import cdc_views.log.connector as connector\n"
+        "import cdc_views.log.debezium.connector as connector\n"
         "files = [data.SCHEMA_FILE, project.VIEWS, check.POSTGRES_SQL, spark.LOG4J, pins.LOCK_FILE]\n"
         "for file in [*files, connector.template_file()]:\n"
         "    assert file.exists(), file\n"

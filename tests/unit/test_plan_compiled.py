@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import UnsupportedView
-from cdc_views.names import TableName
 from cdc_views.plan import compiled as plan_compiled
 from cdc_views.plan.compiled import compile_view
 from cdc_views.plan.dialect import DIFFERENCES, Note

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_views.engine.input.bulk import Progress
 from cdc_views.errors import BadReplay
-from cdc_views.log.record import TopicPartition
+from cdc_views.log.kafka.record import TopicPartition
 from cdc_views.replay.origin import Origin, parse_origin
 from cdc_views.replay.shadow_tables import MOST_OFFSETS, steps
 from cdc_views.store.control.control_log import ControlRecord

@@ -11,7 +11,7 @@ import requests
 
 from cdc_views.errors import PortInUse
 from cdc_views.serve.prometheus import observe, serve_metrics
-from cdc_views.stack.ports import free_port
+from cdc_views.stack.services.ports import free_port
 from cdc_views.store.control.control_log import ControlRecord, TableVersion
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_views.source.toast import ServerFormat
-from cdc_views.testing.values import numeric_typmod
+from cdc_views.testing.memory.values import numeric_typmod
 
 UTF8 = ServerFormat(character_bytes=4, alignment=8)
 LATIN1 = ServerFormat(character_bytes=1, alignment=8)

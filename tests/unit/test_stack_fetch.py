@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc_views.errors import BadConfig, DownloadFailed, StackError
-from cdc_views.os_lock import try_lock
+from cdc_views.host.os_lock import try_lock
 from cdc_views.stack import fetch, ivy
 from cdc_views.stack.pins import Group, Pin
 

@@ -10,7 +10,7 @@ import pytest
 from cdc_views.errors import BadConfig, JavaMissing, PortInUse, ServiceFailed
 from cdc_views.stack import fetch, local
 from cdc_views.stack.local import Addresses, LocalStack
-from cdc_views.stack.ports import choose_ports, keep_ports
+from cdc_views.stack.services.ports import choose_ports, keep_ports
 from tests.unit.scripted_service import ENDS_AT_ONCE, GOOD, ScriptedService
 
 

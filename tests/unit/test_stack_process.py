@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.stack import process, signals
-from cdc_views.stack.process import PidFile
+from cdc_views.stack.services import process, signals
+from cdc_views.stack.services.process import PidFile
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cdc_views.errors import PortInUse, ServiceFailed, ServiceKilled
-from cdc_views.stack import process, service
-from cdc_views.stack.ports import choose_ports
+from cdc_views.stack.services import process, service
+from cdc_views.stack.services.ports import choose_ports
 from tests.unit.scripted_service import ENDS_AT_ONCE, GOOD, NEVER_HEALTHY, STUBBORN, WITH_CHILD, ScriptedService
 from tests.waiting import wait_for
 

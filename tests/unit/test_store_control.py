@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
-from cdc_views.lsn import Lsn
 from cdc_views.store.control.control_log import FOLDER, ControlLog, TableVersion, last_published, read_control
 from cdc_views.store.control.records import SCHEMA, ControlRecord
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from cdc_views.lsn import Lsn
+from cdc_views.base.lsn import Lsn
 from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.store.control.records import SCHEMA
 

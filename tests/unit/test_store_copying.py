@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdc_views.store.delta_log.copying import copy_table
 from cdc_views.store.delta_log.entries import LOG_FOLDER, entry_file
+from cdc_views.store.delta_log.operations.copying import copy_table
 
 
 def test_copy_of_a_version_leaves_out_later_ones_and_drafts(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.store.commits.changes import Written, WrittenRows
 from cdc_views.store.control.control_log import ControlLog, read_control
-from cdc_views.store.delta_log.checkpoint import clean_log, write_checkpoint
+from cdc_views.store.delta_log.operations.checkpoint import clean_log, write_checkpoint
 from cdc_views.store.delta_log.schema import Layout
 from cdc_views.store.delta_log.torn import remove_torn_entries
 from cdc_views.store.files.data_files import write_rows

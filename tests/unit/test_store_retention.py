@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced, ForeignCommit
-from cdc_views.lsn import Lsn
 from cdc_views.store.control.control_log import (
     FOLDER,
     ControlLog,

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from cdc_views.errors import BadTable, UnsupportedType
-from cdc_views.testing.ddl import DeclaredTable, Default, read_tables
-from cdc_views.testing.values import numeric_typmod
+from cdc_views.testing.memory.ddl import DeclaredTable, Default, read_tables
+from cdc_views.testing.memory.values import numeric_typmod
 
 
 def table(columns: str, *before: str) -> DeclaredTable:

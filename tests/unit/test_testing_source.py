@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 
 from cdc_views.capture.fold import Fold
-from cdc_views.clock import SYSTEM_CLOCK
 from cdc_views.errors import (
     BadChange,
     BadValue,
@@ -20,11 +19,12 @@ from cdc_views.errors import (
     NullNotAllowed,
     UnknownTable,
 )
+from cdc_views.host.clock import SYSTEM_CLOCK
 from cdc_views.testing import Change, Delete, HandClock, Insert, Update
-from cdc_views.testing.ddl import PLACEHOLDER, read_tables
 from cdc_views.testing.histories import History, histories
-from cdc_views.testing.memory_log import MemoryLog
-from cdc_views.testing.memory_source import MemorySource
+from cdc_views.testing.memory.ddl import PLACEHOLDER, read_tables
+from cdc_views.testing.memory.memory_log import MemoryLog
+from cdc_views.testing.memory.memory_source import MemorySource
 from cdc_views.testing.rows import assert_equal
 
 ORDERS = """CREATE TYPE state AS ENUM ('new', 'paid');

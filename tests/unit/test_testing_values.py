@@ -10,11 +10,11 @@ from uuid import UUID
 import orjson
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.capture import types as capture
 from cdc_views.errors import BadValue
-from cdc_views.names import TableName
 from cdc_views.source.catalog import Column
-from cdc_views.testing.values import TYPES, numeric_typmod, stored, written
+from cdc_views.testing.memory.values import TYPES, numeric_typmod, stored, written
 
 TABLE = TableName("public", "t")
 MONEY = numeric_typmod(12, 2)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.errors import ReplayFailed
-from cdc_views.lsn import Lsn
-from cdc_views.names import TableName
-from cdc_views.testing.wal import Row, WalChange, WalTransaction, decoded, states_at
+from cdc_views.testing.postgres.wal import Row, WalChange, WalTransaction, decoded, states_at
 
 ITEMS = TableName("public", "items")
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from cdc_views.source.catalog import Column
-from cdc_views.source.refusals import has_placeholder
+from cdc_views.source.checks.refusals import has_placeholder
 from tests.stack.type_cases import CASES, LARGE, MARKED, REFUSALS, REFUSED_KEYS, STOPS, Stop
 from tests.unit.generated_page import compare_or_write, table
 

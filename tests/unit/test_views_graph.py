@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.errors import BadView, UnsupportedView, ViewCycle
-from cdc_views.names import TableName
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_views.waiting import wait_until, wait_while
+from cdc_views.host.waiting import wait_until, wait_while
 
 
 def test_wait_until_gives_the_first_true_value() -> None:

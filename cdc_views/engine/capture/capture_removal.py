@@ -14,8 +14,8 @@ from cdc_views import faults
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import Capture
 from cdc_views.errors import CdcViewsError
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.topics import admin_client, delete_named_topics, topics_of
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.kafka.topics import admin_client, delete_named_topics, topics_of
 from cdc_views.source.connection import connect
 from cdc_views.source.slot import drop_slot, read_slot
 

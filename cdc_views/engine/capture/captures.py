@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from cdc_views.base.names import TableName
+from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import BadConfig, ResetUnfinished
-from cdc_views.names import TableName
-from cdc_views.service_schema import SERVICE_TABLES
 from cdc_views.store.control import PUBLISHING, ControlRecord, TakeoverDetail, last_reset, last_takeover, read_control
 
 _MOST_OF_SLOT: Final = 63

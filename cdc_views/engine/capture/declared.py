@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import StoppedTable
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
 from cdc_views.engine.capture.mirrored import published_of, read_mirrored
 from cdc_views.errors import BadView, CdcViewsError
-from cdc_views.names import TableName
 from cdc_views.plan.compiled import CompiledView, compile_view, refused_view
 from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
 from cdc_views.source.connection import Connection
-from cdc_views.stopped import StoppedTable
 from cdc_views.store.control import ControlRecord, TableVersion, TakeoverDetail
 from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph

@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import RESET, BadConfig, LogDiscontinuity, SchemaChanged
-from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import SourceIdentity, SourceTable
 from cdc_views.store.control import ControlRecord, CutDetail, TakeoverDetail
 

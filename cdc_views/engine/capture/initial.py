@@ -13,7 +13,7 @@ from cdc_views.engine.capture.read_ahead import ReadAhead
 from cdc_views.engine.capture.start import begin_capture, resume_capture
 from cdc_views.engine.input.bulk import OnProgress
 from cdc_views.errors import SnapshotInterrupted
-from cdc_views.log.snapshot import SnapshotProgress
+from cdc_views.log.debezium.snapshot import SnapshotProgress
 from cdc_views.store.control import read_control
 
 _LOGGER: Final = logging.getLogger(__name__)

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import StoppedTable
 from cdc_views.capture.types import arrow_schema
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
 from cdc_views.errors import CdcViewsError, UnknownTable, UnsupportedType
-from cdc_views.log.ddl import changed_since
-from cdc_views.names import TableName
+from cdc_views.log.cuts.ddl import changed_since
 from cdc_views.source.catalog import Column, SourceTable, read_tables
 from cdc_views.source.connection import Connection
-from cdc_views.stopped import StoppedTable
 from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, TakeoverDetail
 
 

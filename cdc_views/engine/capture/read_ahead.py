@@ -27,10 +27,10 @@ from cdc_views.engine.input.bulk import Ahead, BulkReader, OnProgress, Progress,
 from cdc_views.engine.input.bulk_files import Range
 from cdc_views.engine.tables import mirror_spec
 from cdc_views.errors import CdcViewsError, NotRunning
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.log.retention import LogRetention
-from cdc_views.log.topics import (
+from cdc_views.log.debezium.placeholder import read_placeholder
+from cdc_views.log.kafka.record import Offsets, TopicPartition
+from cdc_views.log.kafka.retention import LogRetention
+from cdc_views.log.kafka.topics import (
     Topic,
     admin_client,
     begin_offsets,

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from cdc_views.base.names import TableName
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import LASTING, require_unbroken
 from cdc_views.engine.capture.captures import facts_of, known_takeover
@@ -30,11 +31,10 @@ from cdc_views.errors import (
 )
 from cdc_views.findings import Finding, remedies, summary
 from cdc_views.log.preflight import check_log
-from cdc_views.names import TableName
 from cdc_views.source.catalog import read_tables
+from cdc_views.source.checks.fixes import OnFix, fix_source, fixable
+from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import Connection, connect
-from cdc_views.source.fixes import OnFix, fix_source, fixable
-from cdc_views.source.preflight import check_source
 from cdc_views.store.control import ControlRecord, read_control
 from cdc_views.store.delta_log import require_column_names
 

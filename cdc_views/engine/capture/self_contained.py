@@ -11,9 +11,9 @@ from typing import Final
 
 from cdc_views.config import Settings
 from cdc_views.findings import Finding
-from cdc_views.log.record import Offsets
-from cdc_views.log.topics import Topic, admin_client, begin_offsets, describe_topics, topic_name
-from cdc_views.log.topics import partitions_of as partitions
+from cdc_views.log.kafka.record import Offsets
+from cdc_views.log.kafka.topics import Topic, admin_client, begin_offsets, describe_topics, topic_name
+from cdc_views.log.kafka.topics import partitions_of as partitions
 from cdc_views.source.catalog import SourceTable
 
 FROM_SNAPSHOT: Final = "rebuild it with --from snapshot"

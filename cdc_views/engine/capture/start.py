@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import remembering
 from cdc_views.engine.capture.capture_removal import LET_GO_S
@@ -12,16 +13,15 @@ from cdc_views.engine.capture.captures import facts_of, known_takeover
 from cdc_views.engine.capture.generation import known_placeholder, require_same_source
 from cdc_views.engine.capture.mirrored import read_mirrored
 from cdc_views.errors import SnapshotInterrupted
-from cdc_views.log.connect import ConnectClient
-from cdc_views.log.connector import connector_config
-from cdc_views.log.placeholder import settle_placeholder
+from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.placeholder import settle_placeholder
+from cdc_views.log.debezium.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
+from cdc_views.log.kafka.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
 from cdc_views.log.preflight import require_same_cluster, require_slot_matches
-from cdc_views.log.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
-from cdc_views.log.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
-from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import excluded_columns, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
-from cdc_views.source.service_tables import record_start_of_capture
+from cdc_views.source.service.service_tables import record_start_of_capture
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.store.control import read_control
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from cdc_views import faults
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import STOPPED
 from cdc_views.engine.input.deltas import Deltas
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewResult
-from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets, offsets_by_name, offsets_by_partition
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.kafka.record import Offsets, offsets_by_name, offsets_by_partition
 from cdc_views.metrics import Stages
-from cdc_views.names import TableName
-from cdc_views.stopped import STOPPED
 from cdc_views.store.control import ControlLog, ControlRecord, CutDetail, IntentDetail, PublishedDetail, TableVersion
 
 

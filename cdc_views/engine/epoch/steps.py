@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import replace
 
 from cdc_views import faults
+from cdc_views.base.names import TableName
 from cdc_views.engine.epoch.abandon import abandon
 from cdc_views.engine.epoch.mirrors import commit_mirrors
 from cdc_views.engine.epoch.records import publish, publish_position, write_intent
@@ -23,10 +24,9 @@ from cdc_views.engine.parallel import beside
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import CdcViewsError, EventError
-from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.cuts.cut import Cut, CutLog
 from cdc_views.metrics import Stages
-from cdc_views.names import TableName
 from cdc_views.store.control import ControlLog, ControlRecord
 
 

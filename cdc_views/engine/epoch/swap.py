@@ -12,15 +12,15 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.engine.epoch.records import read_offsets
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.intent import Swap
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import RESET, BadReplay, UnknownView
-from cdc_views.log.cut import Cut
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.lsn import Lsn
+from cdc_views.log.cuts.cut import Cut
+from cdc_views.log.kafka.record import Offsets, TopicPartition
 from cdc_views.store.control import ControlLog, ControlRecord, Standby, last_takeover, request_of
 from cdc_views.store.warehouse import Stamp, Warehouse
 

@@ -19,12 +19,12 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.config import LogSettings
 from cdc_views.engine.input.bulk_files import PIECE_OFFSETS, FilesOfRange, Range, do_nothing
 from cdc_views.engine.spark.jobs import job_group
 from cdc_views.errors import CdcViewsError, DriverLost
-from cdc_views.log.record import Offsets, TopicPartition
-from cdc_views.lsn import Lsn
+from cdc_views.log.kafka.record import Offsets, TopicPartition
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commits import Written, WrittenRows
 from cdc_views.store.delta_log import TableSpec, key_schema, make_folder

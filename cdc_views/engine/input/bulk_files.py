@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.capture.fold import Folded
 from cdc_views.capture.latest import Latest
 from cdc_views.config import LogSettings
-from cdc_views.log.ranges import read_piece
-from cdc_views.log.record import TopicPartition
-from cdc_views.lsn import Lsn
+from cdc_views.log.cuts.ranges import read_piece
+from cdc_views.log.kafka.record import TopicPartition
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.commits import Written
 from cdc_views.store.delta_log import Add, TableSpec, data_file, key_schema

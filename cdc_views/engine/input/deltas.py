@@ -17,7 +17,6 @@ import pyarrow as pa
 from cdc_views.capture.envelope import KeyValues
 from cdc_views.capture.fold import Fold, Stored
 from cdc_views.capture.sift import Sifted, sift
-from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.lost_rows import LostRows
 from cdc_views.engine.input.mirror_errors import naming_table
@@ -28,8 +27,9 @@ from cdc_views.engine.input.quarantine_step import Counts, Past, Step, past_of
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import EventError
-from cdc_views.log.cut import CutLog
-from cdc_views.log.record import Record
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
+from cdc_views.log.cuts.cut import CutLog
+from cdc_views.log.kafka.record import Record
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.warehouse import Changes, WrittenRows
 

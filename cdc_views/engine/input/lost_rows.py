@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.capture.envelope import Envelope, KeyValues
 from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import column_types
@@ -24,13 +25,12 @@ from cdc_views.engine.input.quarantine_step import Counts
 from cdc_views.engine.intent import CutAgain
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import RowsLost
-from cdc_views.log.cut import Cut, CutLog
-from cdc_views.log_offset import LogOffset
-from cdc_views.lsn import Lsn
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.cuts.cut import Cut, CutLog
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
-from cdc_views.source.pages import StoredRow, rows_beside
-from cdc_views.source.position import wal_end
+from cdc_views.source.reading.pages import StoredRow, rows_beside
+from cdc_views.source.reading.position import wal_end
 
 _BATCH_ROWS: Final = 10_000
 

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from cdc_views.errors import CdcViewsError, MirrorFailed
-from cdc_views.unexpected import described
+from cdc_views.errors.unexpected import described
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from cdc_views.engine.input.quarantine_entries import (
 from cdc_views.engine.input.quarantine_step import Step
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import UnknownEvent
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
 from cdc_views.store.control import ControlLog, QuarantineDetail
 from cdc_views.store.delta_log import NO_TABLE
 from cdc_views.store.warehouse import Changes, Stamp

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from cdc_views.log.record import KeptRecord, RawRecord, log_offset_of
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.record import KeptRecord, RawRecord, log_offset_of
 from cdc_views.store.delta_log import TableSpec
 
 NAME: Final = "_quarantine"

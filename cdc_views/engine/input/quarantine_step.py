@@ -12,8 +12,8 @@ from cdc_views.capture.sift import Known, Parked, Sifted, in_order
 from cdc_views.engine.input.quarantine_entries import PARKED, Entry, keys_of, rows_of
 from cdc_views.engine.intent import Retry
 from cdc_views.errors import BadEvent, CdcViewsError
-from cdc_views.log.record import Offsets, Record, TopicPartition, parse_record
-from cdc_views.log_offset import LogOffset
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.log.kafka.record import Offsets, Record, TopicPartition, parse_record
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.warehouse import Changes
 

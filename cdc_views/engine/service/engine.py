@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.capture.types import prints_in_zone
 from cdc_views.capture.unchanged import with_placeholder
-from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.config import Settings
 from cdc_views.engine.capture.broken import remembering, require_unbroken
 from cdc_views.engine.capture.captures import Reset, facts_of, known_takeover, reset_of
@@ -41,16 +41,16 @@ from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import BadReplay, EventError, UnknownEvent
-from cdc_views.log.health import WatchedSlot
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
+from cdc_views.log.cuts.markers import MarkerWriter
+from cdc_views.log.debezium.health import WatchedSlot
+from cdc_views.log.debezium.placeholder import read_placeholder
 from cdc_views.log.log import Log
-from cdc_views.log.markers import MarkerWriter
-from cdc_views.log.placeholder import read_placeholder
-from cdc_views.lsn import Lsn
+from cdc_views.source.checks.snapshot_dates import require_dates_of_snapshot
 from cdc_views.source.connection import Connection, connect, require_primary
-from cdc_views.source.marker import Marker
-from cdc_views.source.position import wal_end
+from cdc_views.source.reading.position import wal_end
+from cdc_views.source.service.marker import Marker
 from cdc_views.source.slot_watch import SlotWatch
-from cdc_views.source.snapshot_dates import require_dates_of_snapshot
 from cdc_views.store.control import ControlLog, ControlRecord, TakeoverDetail, read_control
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdc_views.engine.spark.gateway import GONE
 from cdc_views.errors import WarehouseLocked
-from cdc_views.os_lock import try_lock
+from cdc_views.host.os_lock import try_lock
+from cdc_views.host.waiting import wait_until
 from cdc_views.store.storage import touching
-from cdc_views.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from cdc_views.clock import SYSTEM_CLOCK, Clock
 from cdc_views.errors import CdcViewsError, ConnectorFailed, DriverLost, MarkerTimeout, NotRunning, SourceUnreachable
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 
 AWAY: Final = (SourceUnreachable, NotRunning, MarkerTimeout, ConnectorFailed, DriverLost)
 """Raised if Postgres, Kafka, Connect or the JVM of Spark is down. Every other error ends the engine."""

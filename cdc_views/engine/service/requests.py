@@ -18,9 +18,9 @@ import orjson
 from cdc_views import errors
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.errors import BadInput, BadRequest, CdcViewsError, NotRunning, RequestFailed
-from cdc_views.log_offset import LogOffset
-from cdc_views.unexpected import described
-from cdc_views.waiting import PATIENT_LIMIT_S, wait_while
+from cdc_views.errors.log_offset import LogOffset
+from cdc_views.errors.unexpected import described
+from cdc_views.host.waiting import PATIENT_LIMIT_S, wait_while
 
 _FOLDER: Final = ".requests"
 _PUT: Final = ".json"

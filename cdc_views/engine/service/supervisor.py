@@ -10,6 +10,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import CurrentCapture, current_capture
 from cdc_views.engine.capture.declared import declare
@@ -23,7 +24,6 @@ from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
 from cdc_views.engine.spark.driver import Driver, background_driver
 from cdc_views.errors import RequestFailed
-from cdc_views.lsn import Lsn
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.store.control import ControlRecord, read_control

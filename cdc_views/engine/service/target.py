@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cdc_views.base.lsn import Lsn
 from cdc_views.config import Settings
-from cdc_views.lsn import Lsn
 from cdc_views.source.connection import connect
-from cdc_views.source.position import wal_end
+from cdc_views.source.reading.position import wal_end
 
 
 def current_target(settings: Settings) -> Lsn:

@@ -26,8 +26,8 @@ from pyspark.serializers import UTF8Deserializer, read_int
 
 from cdc_views.engine.spark.environment import changed_environment
 from cdc_views.errors import DriverLost, ServiceFailed, StackError
-from cdc_views.exit_status import signal_of
-from cdc_views.waiting import wait_until
+from cdc_views.host.exit_status import signal_of
+from cdc_views.host.waiting import wait_until
 
 GONE: Final = (Py4JError, OSError)
 """What Python raises when the JVM at the other end is gone."""

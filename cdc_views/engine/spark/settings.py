@@ -13,7 +13,7 @@ from typing import Final
 import pyspark
 
 from cdc_views.config import EngineSettings
-from cdc_views.locations import cache_folder
+from cdc_views.host.locations import cache_folder
 from cdc_views.store.files import ROW_GROUP
 from cdc_views.store.upkeep import FULL_ROWS
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import orjson
 
-from cdc_views.os_lock import try_lock
+from cdc_views.host.os_lock import try_lock
 
 FOLDER: Final = ".rebuilds"
 

@@ -23,9 +23,9 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from cdc_views.engine.views.strategies.guards import NOT_UNIQUE, is_raised, key_not_unique
 from cdc_views.errors import CdcViewsError, StackError, StoreError
+from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.storage import unusable
-from cdc_views.unexpected import described
 from cdc_views.views.definition import ViewDefinition
 
 FATAL: Final = (StoreError, StackError)

@@ -23,9 +23,9 @@ from cdc_views.store.commits.plain import PlainCommitter
 from cdc_views.store.commits.replaced_rows import ReplacedRows, replaced_by_files, replaced_rows
 from cdc_views.store.commits.through_spark import SparkCommits
 from cdc_views.store.commits.vectors import VectorCommitter
-from cdc_views.store.delta_log import restoring
 from cdc_views.store.delta_log.entries import VersionTaken, newest_version, read_entry
 from cdc_views.store.delta_log.history import History, foreign
+from cdc_views.store.delta_log.operations import restoring
 from cdc_views.store.delta_log.schema import Layout, TableSpec, key_schema
 from cdc_views.store.delta_log.versions import Stamp, rows_written
 from cdc_views.store.index.driver_table import DriverTable, DriverTables

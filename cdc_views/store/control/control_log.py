@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
-from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished, TableUnavailable, WarehouseUnusable
-from cdc_views.lsn import Lsn
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.store.control.records import KINDS, PUBLISHING, SCHEMA, ControlRecord, Kind, TableVersion, record_of
 from cdc_views.store.delta_log.entries import (
     ENGINE,

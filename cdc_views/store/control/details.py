@@ -13,9 +13,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from cdc_views.captured import CapturedSet
-from cdc_views.names import TableName
-from cdc_views.stopped import StoppedTable
+from cdc_views.base.captured import CapturedSet
+from cdc_views.base.names import TableName
+from cdc_views.base.stopped import StoppedTable
 from cdc_views.store.control.records import ControlRecord
 
 

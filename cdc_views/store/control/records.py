@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 import orjson
 import pyarrow as pa
 
-from cdc_views.lsn import Lsn
+from cdc_views.base.lsn import Lsn
 
 Kind = Literal["takeover", "intent", "publish", "abandon", "swap", "rollback", "upkeep", "quarantine", "reset"]
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from cdc_views.clock import SYSTEM_CLOCK, Clock
+from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, are_whole

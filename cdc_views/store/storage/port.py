@@ -3,8 +3,8 @@
 Today there is one implementation, for a local file system. An object store would implement the same methods: its
 objects are durable once they are put, so `sync` does nothing there, and a conditional put replaces the hard link.
 Not behind the port yet: Parquet files, which are read and written by path (files/, index/), the draft of a checkpoint
-(delta_log/checkpoint.py), copies of a table (delta_log/copying.py), vacuum (upkeep/vacuum.py), and the requests,
-rebuilds and locks of the engine.
+(delta_log/operations/checkpoint.py), copies of a table (delta_log/operations/copying.py), vacuum (upkeep/vacuum.py),
+and the requests, rebuilds and locks of the engine.
 """
 
 from __future__ import annotations

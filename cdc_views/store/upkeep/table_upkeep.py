@@ -14,8 +14,8 @@ from typing import Final
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import Fenced
-from cdc_views.store.delta_log.checkpoint import clean_log, newest_checkpoint, write_checkpoint
 from cdc_views.store.delta_log.entries import NO_TABLE, Add, VersionTaken, has_entry, read_entry
+from cdc_views.store.delta_log.operations.checkpoint import clean_log, newest_checkpoint, write_checkpoint
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.index.driver_table import DriverTable, Indexes

@@ -1,0 +1,73 @@
+"""What the user gave: settings, views, SQL, replays, requests; and what must be there before a start."""
+
+from __future__ import annotations
+
+from cdc_views.errors.base import BadInput, EventError
+
+
+class BadConfig(BadInput):
+    """A setting is unknown, has the wrong type or value, or refers to a missing secret."""
+
+
+class BadLsn(BadInput):
+    """A text that is not an LSN."""
+
+
+class BadView(BadInput):
+    """A view file that cannot be used; the message begins with `file:line:column`."""
+
+
+class UnsupportedView(BadView):
+    """A view whose result depends on more than its tables, or has no exact form in Delta."""
+
+
+class ViewCycle(BadView):
+    """Views that read each other in a cycle."""
+
+
+class BadQuery(BadInput):
+    """SQL that DuckDB refuses."""
+
+
+class PreflightFailed(BadInput):
+    """Findings of `check` that prevent a start."""
+
+
+class NotConfirmed(BadInput):
+    """A command that asks before it changes something has no terminal to ask at, and `--yes` was not given."""
+
+
+class UnsupportedType(EventError, BadInput):
+    """A column whose values have no exact form in Delta."""
+
+
+class BadReplay(BadInput):
+    """A replay from a point that does not exist, or that would leave a gap."""
+
+
+class NotSelfContained(BadReplay):
+    """The log of a table alone does not contain everything that the table holds."""
+
+
+class UnknownTable(BadInput):
+    """A source table that does not exist."""
+
+
+class UnknownEvent(BadInput):
+    """No event with this topic, partition and offset is in quarantine."""
+
+
+class BadRequest(BadInput):
+    """The running engine cannot read a request, for example one of another version."""
+
+
+class JavaMissing(BadInput):
+    """Java is missing or too old."""
+
+
+class SourceUnreachable(BadInput):
+    """Postgres does not answer, or refuses the connection."""
+
+
+class UnknownView(BadInput):
+    """A table or view that the published epoch does not have."""
