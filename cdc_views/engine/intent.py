@@ -9,7 +9,7 @@ from typing import Literal
 from cdc_views.errors.log_offset import LogOffset
 from cdc_views.log.cuts.cut import Cut
 from cdc_views.log.kafka.record import Offsets
-from cdc_views.store.control import Standby, TableVersion
+from cdc_views.store.control import ShadowTable, TableVersion
 from cdc_views.store.warehouse import Stamp
 
 
@@ -24,7 +24,7 @@ class Swap:
     kind: Literal["swap", "rollback"]
     start: Offsets
     request: str
-    replaced: Mapping[str, Standby]
+    replaced: Mapping[str, ShadowTable]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import MIRROR_FOLDER, PUBLISHING, VIEW_FOLDER, ControlRecord, PublishedDetail, TableVersion
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
-REBUILT: Final = "-"  # in a path, between the table's defined path and the id of the rebuild that made it
+SHADOW_SEPARATOR: Final = "-"
+"""In the path of a shadow table, between the defined path and the id of the rebuild, reset or rollback that made it."""
 
 _IN_PATHS: Final = frozenset("_- ")
 
@@ -70,14 +71,14 @@ def _is_of_definition(path: str, defined: str) -> bool:
 
     The last part of a path identifies the definition: the generation of a mirror, or the fingerprint of a view.
     """
-    return path.rpartition("/")[2].partition(REBUILT)[0] == defined.rpartition("/")[2]
+    return path.rpartition("/")[2].partition(SHADOW_SEPARATOR)[0] == defined.rpartition("/")[2]
 
 
 class Tables:
     """Mirrors and views by their name in the manifest: `schema.table` and `view`.
 
     The versions are those of the last published epoch; only fences have been added since, so the content is what
-    readers see. `standing_in` names the shadow tables that the next epoch publishes: they may hold rows although no
+    readers see. `shadows` names the shadow tables that the next epoch publishes: they may hold rows although no
     epoch was published with them at their path. `upkeep_done` counts what upkeep did since the last published record.
     """
 
@@ -90,7 +91,7 @@ class Tables:
         find_path: FindPath = as_defined,
     ) -> None:
         self.warehouse = warehouse
-        self.standing_in: frozenset[str] = frozenset()
+        self.shadows: frozenset[str] = frozenset()
         self.upkeep_done = UpkeepDone()
         self._find_path = find_path
         self.parallel_commits = parallel_commits
@@ -115,7 +116,7 @@ class Tables:
 
     def replace(self, paths: Mapping[str, str]) -> None:
         """Swap in the existing tables at these paths for the tables of the same names."""
-        self.standing_in |= paths.keys()
+        self.shadows |= paths.keys()
         for name, path in paths.items():
             self.specs[name] = replace(self.specs[name], path=path)
             self._versions[name] = self.warehouse.create(self.specs[name])
@@ -124,9 +125,9 @@ class Tables:
         """Whether this path belongs to the present definition of the table."""
         return _is_of_definition(path, self._defined[name])
 
-    def mirrors_standing_in(self) -> dict[str, int]:
-        """The mirrors in `standing_in` and their versions. The views that read them must be recomputed."""
-        return {name: self._versions[name] for name in self.standing_in & self.sources.keys()}
+    def shadow_mirrors(self) -> dict[str, int]:
+        """The mirrors in `shadows` and their versions. The views that read them must be recomputed."""
+        return {name: self._versions[name] for name in self.shadows & self.sources.keys()}
 
     def remove(self, name: str) -> None:
         """Remove a view. Its Delta table is kept."""
@@ -148,7 +149,7 @@ class Tables:
         """Move to the state of this published record."""
         assert record.kind in PUBLISHING
         self.published = record
-        self.standing_in = frozenset()
+        self.shadows = frozenset()
         self.position = record.position
         self.committed_at = record.committed_at
         self.offsets = offsets_by_partition(record.offsets)

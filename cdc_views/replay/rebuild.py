@@ -46,7 +46,7 @@ from cdc_views.replay.shadow_tables import FIRST_ATTEMPT, Reached, ShadowTables,
 from cdc_views.replay.snapshot_rows import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.reading.exported import exported_snapshot
-from cdc_views.store.control import ControlRecord, Standby, last_published, read_control
+from cdc_views.store.control import ControlRecord, ShadowTable, last_published, read_control
 from cdc_views.store.reading import require_readable
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
@@ -338,7 +338,7 @@ class _Rebuild:
             mirror = reached.get(name)
             # A view is recomputed and compared with its stored rows, so the epoch of these rows does not matter.
             epoch, position = (mirror.epoch.epoch, str(mirror.position)) if mirror is not None else (0, None)
-            shadows[name] = Standby(spec.path, self._shadows.newest_version(name), epoch, position)
+            shadows[name] = ShadowTable(spec.path, self._shadows.newest_version(name), epoch, position)
         return SwapRequest(self._ours.id, "swap", shadows)
 
 

@@ -13,10 +13,17 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import require_no_reset
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.spark.session import session_for
-from cdc_views.engine.tables import REBUILT
+from cdc_views.engine.tables import SHADOW_SEPARATOR
 from cdc_views.errors import BadReplay
 from cdc_views.replay.exchange import exchange
-from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, Standby, known_attempts, read_control
+from cdc_views.store.control import (
+    PUBLISHING,
+    ControlRecord,
+    PublishedDetail,
+    ShadowTable,
+    known_attempts,
+    read_control,
+)
 from cdc_views.store.delta_log import copy_table
 from cdc_views.store.warehouse import Warehouse
 
@@ -47,7 +54,7 @@ def _last_swap(records: list[ControlRecord], name: str) -> ControlRecord:
     )
 
 
-def _clean(root: Path, spark: SparkSession, tables: Mapping[str, Standby]) -> dict[str, Standby]:
+def _clean(root: Path, spark: SparkSession, tables: Mapping[str, ShadowTable]) -> dict[str, ShadowTable]:
     """The tables, with a copy of the published version in place of each that another writer has written to."""
     warehouse, records = Warehouse(root, spark), read_control(root)
     ours = known_attempts(records)
@@ -55,7 +62,7 @@ def _clean(root: Path, spark: SparkSession, tables: Mapping[str, Standby]) -> di
     for name, table in tables.items():
         clean[name] = table
         if warehouse.history.unknown_commits(table.path, table.version, ours):
-            path = f"{table.path}{REBUILT}{uuid4().hex[:8]}"
+            path = f"{table.path}{SHADOW_SEPARATOR}{uuid4().hex[:8]}"
             copy_table(root, table.path, table.version, path)
             clean[name] = replace(table, path=path)
     return clean

@@ -18,7 +18,7 @@ from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.deltas import Input
 from cdc_views.engine.intent import Intent
-from cdc_views.engine.tables import REBUILT, Tables
+from cdc_views.engine.tables import SHADOW_SEPARATOR, Tables
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import ViewFailed
@@ -58,10 +58,10 @@ class ShadowTables:
     ) -> None:
         self.plan = plan
         self.tables = Tables(
-            warehouse, generation, plan.sources, find_path=lambda name, path: f"{path}{REBUILT}{rebuild}"
+            warehouse, generation, plan.sources, find_path=lambda name, path: f"{path}{SHADOW_SEPARATOR}{rebuild}"
         )
         # They have rows, though no epoch was published with them: a change of one is not its first build.
-        self.tables.standing_in = frozenset(self.tables.sources)
+        self.tables.shadows = frozenset(self.tables.sources)
         self._bulk = bulk
         declare_views(spark, self.tables, plan.views)
         self._views = ViewRunner(spark, plan.levels)

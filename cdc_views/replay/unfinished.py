@@ -19,7 +19,7 @@ import orjson
 
 from cdc_views.engine.service.lock import holder
 from cdc_views.engine.service.requests import Requests
-from cdc_views.engine.tables import REBUILT
+from cdc_views.engine.tables import SHADOW_SEPARATOR
 from cdc_views.engine.upkeep.rebuilds import FOLDER, Unfinished, locked, read_rebuild, rebuild_files
 from cdc_views.errors import RebuildRunning
 from cdc_views.store.control import MIRROR_FOLDER, VIEW_FOLDER, read_control
@@ -96,8 +96,8 @@ def remove(root: Path, rebuild: str) -> None:
     """Remove a rebuild and its tables. Tables that were ever published are kept for readers and rollbacks."""
     kept = {table.path for record in read_control(root) if record.published_at for table in record.tables.values()}
     for table in [
-        *root.glob(f"{MIRROR_FOLDER}*/*/*{REBUILT}{rebuild}"),
-        *root.glob(f"{VIEW_FOLDER}*/*{REBUILT}{rebuild}"),
+        *root.glob(f"{MIRROR_FOLDER}*/*/*{SHADOW_SEPARATOR}{rebuild}"),
+        *root.glob(f"{VIEW_FOLDER}*/*{SHADOW_SEPARATOR}{rebuild}"),
     ]:
         if str(table.relative_to(root)) not in kept:
             shutil.rmtree(table, ignore_errors=True)  # an engine may be removing it as well

@@ -21,7 +21,7 @@ from cdc_views.engine.service.requests import Requests
 from cdc_views.log.cuts.ranges import read_piece
 from cdc_views.log.kafka.topics import admin_client, describe_topics, end_offsets, partitions_of, topic_name
 from cdc_views.store.control.control_log import ControlRecord, read_control
-from cdc_views.store.control.details import Standby
+from cdc_views.store.control.details import ShadowTable
 from cdc_views.store.delta_log.entries import newest_version, put_entry
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.reading import read_table
@@ -171,7 +171,7 @@ def test_rebuild_beside_a_running_engine_is_swapped_in_by_it_and_rolled_back(rea
         wait_for(lambda: ready.rows("public.accounts") == ready.expected("public.accounts"), LIMIT_S)
         ready.assert_equal_to_postgres()
         swapped = ready.published()
-        gone = SwapRequest("gone", "swap", {"balances": Standby(f"{paths(before)['balances']}-gone", 3, 1)})
+        gone = SwapRequest("gone", "swap", {"balances": ShadowTable(f"{paths(before)['balances']}-gone", 3, 1)})
         answer = Requests(ready.warehouse).ask(gone, lambda: engine.poll() is None)
         assert answer is not None
         assert answer.error == "BadReplay"

@@ -25,7 +25,7 @@ from cdc_views.replay.plan import plan_rebuild
 from cdc_views.replay.reset import reset
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control.control_log import read_control
-from cdc_views.store.control.details import Standby
+from cdc_views.store.control.details import ShadowTable
 from cdc_views.testing.crash import crash_at
 from cdc_views.views.references import ParsedQuery
 from tests.fix_kafka import CaptureOf
@@ -222,7 +222,7 @@ def assert_told(world: World) -> None:
     assert plan_rebuild(declared, ["above_kept"], Origin("snapshot")).names == ("public.kept", "of_kept", "above_kept")
     epoch = PublishedEpoch.latest(world.project.warehouse)
     view = epoch.tables["of_emptied"]
-    request = SwapRequest("again", "swap", {"of_emptied": Standby(view.path, view.version, epoch.record.epoch)})
+    request = SwapRequest("again", "swap", {"of_emptied": ShadowTable(view.path, view.version, epoch.record.epoch)})
     refused = pytest.raises(BadReplay, match='"of_emptied" is stopped, or reads one that is')
     with Engine(world.settings, world.spark, request=request) as engine, refused:
         engine.swap()

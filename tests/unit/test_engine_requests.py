@@ -34,10 +34,10 @@ from cdc_views.errors import (
     UnknownView,
 )
 from cdc_views.errors.log_offset import LogOffset
-from cdc_views.store.control.details import Standby
+from cdc_views.store.control.details import ShadowTable
 from tests.waiting import wait_for
 
-REQUEST = SwapRequest("ab12", "swap", {"public.t": Standby("mirrors/public/t/g-ab12", 4, 7)})
+REQUEST = SwapRequest("ab12", "swap", {"public.t": ShadowTable("mirrors/public/t/g-ab12", 4, 7)})
 
 
 def test_request_is_taken_once_and_its_answer_comes_back(tmp_path: Path) -> None:

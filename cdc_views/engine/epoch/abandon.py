@@ -44,7 +44,7 @@ def abandon(
     published = tables.published
     for name in {**dict.fromkeys(done), **_just_committed(tables, control)}:
         is_view = name not in tables.sources and name != QUARANTINE
-        if name in tables.standing_in or (is_view and not tables.is_published(name) and name not in torn):
+        if name in tables.shadows or (is_view and not tables.is_published(name) and name not in torn):
             continue
         good = published.tables[name].version if published is not None and tables.is_published(name) else 0
         if name == QUARANTINE and old.quarantine is not None:

@@ -101,7 +101,7 @@ def recover(writer: EpochWriter) -> ControlRecord | None:
     old = read_intent(record)
     # The fence is above what was committed, and has the same content.
     done = {name: tables.version(name) for name in committed_by(old, tables)}
-    if not is_repeatable(record) or tables.standing_in:
+    if not is_repeatable(record) or tables.shadows:
         abandon(tables, control, old, done, "its request is made again, and nothing is published before that")
         return None
     torn = {name for name in done if not tables.warehouse.has_all_files(old.base[name].path, old.base[name].version)}

@@ -76,7 +76,7 @@ class EpochWriter:
             commits = self._commit_mirrors(intent, deltas)  # 4. one version per changed mirror
             stages.done("mirrors")
             faults.point("epoch.after_mirrors")
-            changed = self.tables.mirrors_standing_in() | commits
+            changed = self.tables.shadow_mirrors() | commits
             results = self.views.maintain(self.tables, changed, intent)  # 5. recompute, diff, commit; parents first
             stages.done("views")
             faults.point("epoch.before_publish")
@@ -102,7 +102,7 @@ class EpochWriter:
         return self.finish(self.intend(self.next_cut(), retry=retry))
 
     def run_swap(self, cut: Cut, swap: Swap) -> ControlRecord:
-        """Run the epoch of a cut that publishes `tables.standing_in`. After a crash it is abandoned, not repeated."""
+        """Run the epoch of a cut that publishes `tables.shadows`. After a crash it is abandoned, not repeated."""
         return self.finish(self.intend(cut, swap=swap))
 
     def next_cut(self) -> Cut:

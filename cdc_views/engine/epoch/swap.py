@@ -21,7 +21,7 @@ from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import RESET, BadReplay, UnknownView
 from cdc_views.log.cuts.cut import Cut
 from cdc_views.log.kafka.record import Offsets, TopicPartition
-from cdc_views.store.control import ControlLog, ControlRecord, Standby, last_takeover, request_of
+from cdc_views.store.control import ControlLog, ControlRecord, ShadowTable, last_takeover, request_of
 from cdc_views.store.warehouse import Stamp, Warehouse
 
 # A swap reads this many records at most, at once and into memory. A rebuild catches up further before it asks for one.
@@ -34,7 +34,7 @@ class SwapRequest:
 
     id: str
     kind: Literal["swap", "rollback"]
-    tables: Mapping[str, Standby]
+    tables: Mapping[str, ShadowTable]
 
     def text(self) -> str:
         """The request as JSON."""
@@ -44,12 +44,12 @@ class SwapRequest:
     def parse(cls, text: str | bytes) -> SwapRequest:
         """Parse the JSON."""
         fields = orjson.loads(text)
-        return cls(fields["id"], fields["kind"], read_standbys(fields["tables"]))
+        return cls(fields["id"], fields["kind"], read_shadows(fields["tables"]))
 
 
-def read_standbys(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Standby]:
+def read_shadows(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, ShadowTable]:
     """Parse tables by name, as a request has them in JSON."""
-    return {name: Standby(**table) for name, table in tables.items()}
+    return {name: ShadowTable(**table) for name, table in tables.items()}
 
 
 def plan_swap(writer: EpochWriter, request: SwapRequest) -> Swap:
@@ -62,10 +62,10 @@ def plan_swap(writer: EpochWriter, request: SwapRequest) -> Swap:
     if published is None:
         raise BadReplay("nothing is published yet, so there is nothing to replace", hint="run the engine first")
     require_present(tables.warehouse, request)
-    for name, standby in request.tables.items():
-        _require_usable(name, standby, tables, published)
+    for name, shadow in request.tables.items():
+        _require_usable(name, shadow, tables, published)
     replaced = {
-        name: Standby(table.path, table.version, published.epoch)
+        name: ShadowTable(table.path, table.version, published.epoch)
         for name, table in published.tables.items()
         if name in request.tables
     }
@@ -75,19 +75,19 @@ def plan_swap(writer: EpochWriter, request: SwapRequest) -> Swap:
 def publish_swap(writer: EpochWriter, request: SwapRequest, swap: Swap) -> ControlRecord:
     """Publish the tables of the request.
 
-    After an error that follows the change of `tables.standing_in`, the engine must be restarted. Raises BadReplay
+    After an error that follows the change of `tables.shadows`, the engine must be restarted. Raises BadReplay
     before that, if the log cannot be read up to the position of a shadow table, or if a table of the request is
     stopped.
     """
     cut = writer.next_cut()
     _require_none_stopped(request, cut, writer.views)
-    for name, standby in request.tables.items():
-        if standby.position is not None and cut.complete_to < Lsn.parse(standby.position):
+    for name, shadow in request.tables.items():
+        if shadow.position is not None and cut.complete_to < Lsn.parse(shadow.position):
             raise BadReplay(
-                f'table "{name}" was made as of {standby.position}, and the log can be read to {cut.complete_to}',
+                f'table "{name}" was made as of {shadow.position}, and the log can be read to {cut.complete_to}',
                 hint="a schema change or a TRUNCATE lies between: the engine's next epoch names it",
             )
-    writer.tables.replace({name: standby.path for name, standby in request.tables.items()})
+    writer.tables.replace({name: shadow.path for name, shadow in request.tables.items()})
     _restore(writer.tables, writer.control, request)
     return writer.run_swap(cut, swap)
 
@@ -103,11 +103,11 @@ def _require_none_stopped(request: SwapRequest, cut: Cut, views: ViewRunner) -> 
 
 def require_present(warehouse: Warehouse, request: SwapRequest) -> None:
     """Raise BadReplay unless the tables of the request exist: a removed one would be created again, empty."""
-    for standby in request.tables.values():
-        found = warehouse.latest_version(standby.path)
-        if found < standby.version:
+    for shadow in request.tables.values():
+        found = warehouse.latest_version(shadow.path)
+        if found < shadow.version:
             raise BadReplay(
-                f'table "{standby.path}" ends at version {found}, wanted {standby.version}',
+                f'table "{shadow.path}" ends at version {found}, wanted {shadow.version}',
                 hint="it was removed or damaged; rebuild it",
             )
 
@@ -117,27 +117,27 @@ def find_swap(records: list[ControlRecord], request: str) -> ControlRecord | Non
     return next((record for record in reversed(records) if request_of(record) == request), None)
 
 
-def _require_usable(name: str, standby: Standby, tables: Tables, published: ControlRecord) -> None:
+def _require_usable(name: str, shadow: ShadowTable, tables: Tables, published: ControlRecord) -> None:
     if name not in tables.specs or name not in published.tables:
         raise UnknownView(
             f'the engine has published no table "{name}"', hint="restart the engine with the present view files"
         )
-    if not tables.is_made_of(name, standby.path):
+    if not tables.is_made_of(name, shadow.path):
         raise BadReplay(
-            f'table "{standby.path}" was made for another definition of "{name}"',
+            f'table "{shadow.path}" was made for another definition of "{name}"',
             hint="the view was edited since: rebuild it as it is now",
         )
-    tables.warehouse.create(replace(tables.specs[name], path=standby.path))  # checks its columns and its writers
+    tables.warehouse.create(replace(tables.specs[name], path=shadow.path))  # checks its columns and its writers
 
 
 def _replay_starts(writer: EpochWriter, request: SwapRequest) -> Offsets:
     """The offsets from which the log of each shadow mirror must be read again. Raises LogGap, BadReplay."""
     log, tables, control = writer.log, writer.tables, writer.control
     start: dict[TopicPartition, int] = {}
-    for name, standby in request.tables.items():
+    for name, shadow in request.tables.items():
         if name not in tables.sources:
             continue
-        since = published_epoch(control.records, standby.epoch)
+        since = published_epoch(control.records, shadow.epoch)
         assert since.committed_at is not None
         status = since.tables[name].status
         if request.kind == "rollback" and status != "live":
@@ -175,10 +175,10 @@ def _restore(tables: Tables, control: ControlLog, request: SwapRequest) -> None:
     """
     takeover = last_takeover(control.records)
     assert takeover is not None
-    for name, standby in request.tables.items():
-        above = tables.warehouse.history.commits_above(standby.path, standby.version)
+    for name, shadow in request.tables.items():
+        above = tables.warehouse.history.commits_above(shadow.path, shadow.version)
         if name in tables.sources and any(commit.changes_content for commit in above):
             base = tables.version(name)
             control.require_writer()  # after `base` was read: a version of a later engine is above it
             stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position))
-            tables.stand_at({name: tables.warehouse.restore(standby.path, standby.version, stamp, base)})
+            tables.stand_at({name: tables.warehouse.restore(shadow.path, shadow.version, stamp, base)})

@@ -142,7 +142,7 @@ class Input:
 
     def _past(self, name: str, entries: Sequence[Entry], intent: Intent) -> Past:
         of_table = [each for each in entries if each.table == name]
-        if name in self._tables.standing_in:
+        if name in self._tables.shadows:
             # The shadow table was made of whole rows, and what is read again is checked again.
             return Past(of_table, is_forgotten=True)
         return past_of(self._tables.sources[name], of_table, intent.cut.start, intent.retry)
@@ -168,13 +168,13 @@ class Input:
         table, cut = self._tables.sources[name], intent.cut
         partitions = [each for each in cut.end if self._log.table_of(each.topic) == table.name]
         start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
-        floor = None if name in self._tables.standing_in else self._tables.position
+        floor = None if name in self._tables.shadows else self._tables.position
         changes = self._bulk.rows(table, start, end, all_new=self._is_first_build(name), floor=floor)
         return MirrorDelta(changes, 0, 0)
 
     def _is_first_build(self, name: str) -> bool:
         """Whether the mirror is empty, because it was never published: no row of it can be deleted."""
-        return not self._tables.is_published(name) and name not in self._tables.standing_in
+        return not self._tables.is_published(name) and name not in self._tables.shadows
 
     def _stored_rows(self, name: str, fold: Fold) -> Mapping[KeyValues, Mapping[str, Any]]:
         """The stored rows from which the fold needs unchanged values, with the columns that it needs."""

@@ -36,7 +36,7 @@ from cdc_views.engine.input.quarantine import Quarantine
 from cdc_views.engine.intent import Retry
 from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests, refusing
-from cdc_views.engine.tables import REBUILT, FindPath, Tables, as_published
+from cdc_views.engine.tables import SHADOW_SEPARATOR, FindPath, Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewRunner
@@ -185,7 +185,7 @@ class Engine:
         warehouse = Warehouse(settings.warehouse, self._spark, settings.store, commits_by_spark=commits)
         if self._request is not None:
             require_present(warehouse, self._request)
-        find_path = self._find_path(known.published, "" if known.reset is None else f"{REBUILT}{generation}")
+        find_path = self._find_path(known.published, "" if known.reset is None else f"{SHADOW_SEPARATOR}{generation}")
         tables = Tables(warehouse, generation, declared.sources, commits, find_path)
         quarantine = Quarantine(tables, parks=settings.log.on_bad_event == "park")
         views = [view for level in declared.levels for view in level]
@@ -205,7 +205,7 @@ class Engine:
             take_over(self._control, self._tables, detail.json_fields())
         if self._request is not None:
             # Before an open intent is recovered: its tables are those to be replaced.
-            self._tables.standing_in = frozenset(self._request.tables)
+            self._tables.shadows = frozenset(self._request.tables)
         self._requests.forget()
         if self._tables.published is None:
             require_dates_of_snapshot(source, declared.sources)

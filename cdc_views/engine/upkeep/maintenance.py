@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.tables import REBUILT, Tables
+from cdc_views.engine.tables import SHADOW_SEPARATOR, Tables
 from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.metrics import UpkeepStep
 from cdc_views.store.control import MIRROR_FOLDER, VIEW_FOLDER, ControlLog, Needed, needed
@@ -79,7 +79,7 @@ class Maintenance:
 
         If the caller stops, the next call begins with the table that was not reached.
         """
-        if self._tables.published is None or self._tables.standing_in:
+        if self._tables.published is None or self._tables.shadows:
             return
         names = sorted(self._tables.specs)
         for name in names[self._next % len(names) :] + names[: self._next % len(names)]:
@@ -154,7 +154,7 @@ class Maintenance:
         """Remove tables that nobody reads: replaced long ago, of removed views, of abandoned rebuilds."""
         now = self._as_writer_at()
         forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
-        rebuilds = tuple(f"{REBUILT}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
+        rebuilds = tuple(f"{SHADOW_SEPARATOR}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
         used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
         found = [*self._root.glob(f"{MIRROR_FOLDER}*/*/*"), *self._root.glob(f"{VIEW_FOLDER}*/*")]
         paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]

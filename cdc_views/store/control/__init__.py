@@ -17,7 +17,7 @@ from cdc_views.store.control.details import (
     IntentDetail,
     PublishedDetail,
     QuarantineDetail,
-    Standby,
+    ShadowTable,
     TakeoverDetail,
     request_of,
 )
@@ -42,7 +42,7 @@ __all__ = [
     "Needed",
     "PublishedDetail",
     "QuarantineDetail",
-    "Standby",
+    "ShadowTable",
     "TableVersion",
     "TakeoverDetail",
     "known_attempts",

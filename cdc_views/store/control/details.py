@@ -38,7 +38,7 @@ class _Detail(BaseModel):
 
 
 @dataclass(frozen=True)
-class Standby:
+class ShadowTable:
     """A table that readers do not see: `version` of `path` holds the log up to the end of `epoch`.
 
     It may hold later changes too, but none from `position` on.
@@ -106,7 +106,7 @@ class PublishedDetail(_WithStopped):
     ways: Mapping[str, Mapping[str, str]] = {}
     upkeep: Mapping[str, int | float] = {}
     request: str | None = None
-    replaced: Mapping[str, Standby] = {}
+    replaced: Mapping[str, ShadowTable] = {}
 
 
 class TakeoverDetail(_Detail):
