@@ -1,6 +1,6 @@
 """Reading the log up to a marker, into the buffer that the next cut is taken from.
 
-What was committed before a marker is in Kafka once the marker can be read (barrier.py). The end offsets are taken
+What was committed before a marker is in Kafka once the marker can be read (cuts/barrier.py). The end offsets are taken
 after that, and the log is read up to them, soon enough that the cleaner has removed nothing.
 """
 

@@ -1,9 +1,10 @@
 """The log of one connector: one cut after the other, and the records of each.
 
 `Log.cut` is the main path. The engine writes a marker into the source and waits until the marker can be read. What
-was in the topics at that moment is read (cut_reader.py) and cut at the marker's position (cut.py). The cut ends
-earlier before DDL that cannot be applied (table_stops.py), and where it would not fit into memory (`_part`). Whatever
-would make a cut inexact, such as compaction, other topics or another history of the source, is an error of its own.
+was in the topics at that moment is read (cut_reader.py) and cut at the marker's position (cuts/cut.py). The cut ends
+earlier before DDL that cannot be applied (cuts/table_stops.py), and where it would not fit into memory (`_part`).
+Whatever would make a cut inexact, such as compaction, other topics or another history of the source, is an error of its
+own.
 """
 
 from __future__ import annotations

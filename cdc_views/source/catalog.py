@@ -1,7 +1,7 @@
 """Reads the source's catalog: the tables' columns, keys and replica identities.
 
 Types are resolved: a domain has its base type, an enum has the type "enum". A function of the service schema uses the
-same SQL to describe a table within the transaction that alters it (service_sql.py).
+same SQL to describe a table within the transaction that alters it (service/service_sql.py).
 """
 
 from __future__ import annotations
