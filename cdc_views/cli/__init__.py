@@ -1,8 +1,8 @@
 """The command line: one command per file, without logic of its own.
 
 main.py       the group of commands, and what all commands share
-setup/        init, up, check, down, destroy
-readers/      query, sql, status, epochs, explain
+setup/        init, up, sql, check, down, destroy
+readers/      query, status, epochs, explain
 operate/      run, rebuild, rollback, reset, quarantine
 analysis.py   Spark's analyser, for commands that run no engine
 consent.py    the question before something that is hard to undo

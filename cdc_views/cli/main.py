@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "init": "setup",
     "up": "setup",
     "down": "setup",
-    "sql": "readers",
+    "sql": "setup",
     "check": "setup",
     "run": "operate",
     "status": "readers",

@@ -25,7 +25,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.cli import consent, output
 from cdc_views.cli.main import COMMANDS, main
-from cdc_views.cli.readers import sql
+from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed
