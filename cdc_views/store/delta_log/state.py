@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,6 +59,16 @@ class TableState:
             self._begin_at_checkpoint(table)
             self._read_on(table)
         return newest_version(table) == self.version
+
+    def copy(self) -> TableState:
+        """The same state, which later changes of this one do not affect."""
+        return replace(
+            self,
+            files=self.files.copy(),
+            transactions=self.transactions.copy(),
+            _counts=self._counts.copy(),
+            _dead=self._dead.copy(),
+        )
 
     def apply(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
         """Apply the actions of the next version."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.store.delta_log.deletion_vectors import StoredRows
+from cdc_views.store.delta_log.recent_states import RecentStates
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, are_whole
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, Found, KeyIndex
-from cdc_views.store.index.stored_keys import live_rows, update_index
+from cdc_views.store.index.stored_keys import add_files, live_rows
 
 _IDLE_S: Final = 600
 _SPARE: Final = 1.1
@@ -57,10 +58,12 @@ class Indexes:
         columns: tuple[str, ...],
         rows: int,
         bytes_per_row: int = BYTES_PER_ROW,
+        needed: Mapping[str, object] | None = None,
     ) -> KeyIndex | None:
         """The index of a table of `rows` rows, new and empty if there is none; None if there is no room for it.
 
-        A new index reserves `bytes_per_row`; once it is built its real size counts.
+        A new index reserves `bytes_per_row`; once it is built its real size counts. When room is short, it keeps only
+        the `needed` files.
         """
         with self._lock:
             name = table, columns
@@ -71,7 +74,7 @@ class Indexes:
             else:
                 known.reserved_bytes = 0  # by now it is built
             known.used_at_s = self._clock.monotonic()
-            if not self._make_room(known):
+            if not self._make_room(known, needed):
                 if not is_new:
                     self._outgrown[name] = _SPARE * min(BYTES_PER_ROW, known.index.memory_bytes / max(rows, 1))
                 return None
@@ -85,6 +88,10 @@ class Indexes:
         with self._lock:
             self._known.pop((table, columns), None)
 
+    def has_room(self, further_bytes: int) -> bool:
+        """Whether the indexes may grow by this much without evicting one."""
+        return self.memory_bytes + further_bytes <= self._memory_bytes
+
     @property
     def memory_bytes(self) -> int:
         """The memory that all indexes take."""
@@ -94,8 +101,10 @@ class Indexes:
     def _used(self) -> int:
         return sum(known.memory_bytes for known in self._known.values())
 
-    def _make_room(self, wanted: _Known) -> bool:
+    def _make_room(self, wanted: _Known, needed: Mapping[str, object] | None) -> bool:
         if self._used() + wanted.memory_bytes > self._memory_bytes:
+            if needed is not None:
+                wanted.index.drop_others(needed)
             wanted.index.trim()
         while self._used() + wanted.memory_bytes > self._memory_bytes:
             name, oldest = next(iter(self._known.items()), (None, None))
@@ -113,18 +122,28 @@ class DriverTable:
     indexes: Indexes
     state: TableState = field(default_factory=TableState)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    _recent: RecentStates = field(default_factory=RecentStates)
 
     def catch_up(self) -> bool:
         """Bring the state to the newest version. False if the log lacks entries that no checkpoint replaces."""
-        return self.state.catch_up(self.folder)
+        if not self.state.catch_up(self.folder):
+            return False
+        self._recent.keep(self.state)
+        return True
 
-    def find(self, columns: pa.Schema, keys: Fingerprints) -> StoredRows | None:
-        """The rows of these keys in the state's version; None if the index has no room."""
-        return self._query(columns, lambda index: index.find(keys))
+    def at(self, version: int) -> TableState | None:
+        """The state at the newest version or an older one; None if the log no longer has all of it."""
+        if not self.catch_up():
+            return None
+        return self.state if version == self.state.version else self._recent.at(self.folder, version)
+
+    def find(self, columns: pa.Schema, keys: Fingerprints, state: TableState | None = None) -> StoredRows | None:
+        """The rows of these keys in a state, the newest by default; None if the index has no room."""
+        return self._query(columns, lambda index: index.find(keys), state or self.state)
 
     def build_index(self, columns: pa.Schema) -> None:
         """Read the keys of all files if there is room for them, so that the first lookup need not."""
-        self._query(columns, lambda index: ())
+        self._query(columns, lambda index: (), self.state)
 
     def know_file(self, path: str, columns: pa.Schema, keys: Fingerprints) -> None:
         """Add the keys of a file that was just written to the index of these columns."""
@@ -136,22 +155,31 @@ class DriverTable:
         """Drop the index of these columns."""
         self.indexes.forget(self.folder, tuple(columns.names))
 
-    def _query(self, columns: pa.Schema, query: _Query) -> StoredRows | None:
+    def _query(self, columns: pa.Schema, query: _Query, state: TableState) -> StoredRows | None:
         index = self._index(columns)
         if index is None:
             return None
         try:
-            update_index(index, self.folder, self.state, columns)
-            return live_rows(self.folder, self.state, query(index))
+            index.drop_others(self.state.files, self._recent.files)
+            missing = index.missing(state.files)
+            if state is not self.state and not self._has_room(state, missing):
+                return None
+            add_files(index, self.folder, missing, columns)
+            return live_rows(self.folder, state, query(index))
         except BaseException:
             # It may have some files of the version only.
             self.forget(columns)
             raise
 
+    def _has_room(self, state: TableState, files: Iterable[str]) -> bool:
+        """Whether the indexes have room for files that the newest version does not need."""
+        return self.indexes.has_room(BYTES_PER_ROW * sum(map(state.rows_in, files)))
+
     def _index(self, columns: pa.Schema) -> KeyIndex | None:
         is_number = len(columns) == 1 and are_whole(columns.field(0).type)
         bytes_per_row = BYTES_PER_NUMBER if is_number else BYTES_PER_ROW
-        return self.indexes.index(self.folder, tuple(columns.names), self.state.stored_rows or 0, bytes_per_row)
+        rows, files = self.state.stored_rows or 0, self.state.files
+        return self.indexes.index(self.folder, tuple(columns.names), rows, bytes_per_row, files)
 
 
 class DriverTables:

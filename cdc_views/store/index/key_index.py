@@ -122,9 +122,9 @@ class KeyIndex:
         """The files of a version that are not in the index yet."""
         return [path for path in paths if path not in self._numbers]
 
-    def drop_others(self, paths: Mapping[str, object]) -> None:
-        """Drop every file that is not one of these."""
-        gone = [path for path in self._numbers if path not in paths]
+    def drop_others(self, *kept: Mapping[str, object]) -> None:
+        """Drop every file that is in none of these."""
+        gone = set(self._numbers).difference(*kept)
         if not gone:
             return
         for path in gone:

@@ -1,6 +1,7 @@
-"""Lookups in the driver: rows of a table's newest version, found through an index and fetched by row number.
+"""Lookups in the driver: rows of a version of a table, found through an index and fetched by row number.
 
-The result is None where Spark must do the lookup: too many keys or rows, an older version, a type without
+Data files never change and the index is per file, so an older version costs as much as the newest. The result is None
+where Spark must do the lookup: too many keys or rows, a version that the log no longer has, a type without
 fingerprints, or no room for the index.
 """
 
@@ -35,10 +36,11 @@ class Lookups:
             return None
         table = self._driver_table(spec.path)
         with table.lock:
-            if not _stands_at(table, version):
+            state = table.at(version)
+            if state is None or state.stored_rows is None:
                 return None
             wanted = fingerprints(keys.select(columns.names).cast(columns))
-            found = self._fetch(table, table.find(columns, wanted), schema)
+            found = self._fetch(table, table.find(columns, wanted, state), schema)
             if found is not None and not are_among(fingerprints(found.select(columns.names)), wanted):
                 table.forget(columns)
                 return None
@@ -48,7 +50,3 @@ class Lookups:
         if stored is None or sum(map(len, stored.values())) > self._settings.driver_rows:
             return None
         return self._row_groups.fetch(table.folder, stored, schema)
-
-
-def _stands_at(table: DriverTable, version: int) -> bool:
-    return table.catch_up() and table.state.version == version and table.state.stored_rows is not None

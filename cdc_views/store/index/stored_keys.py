@@ -24,10 +24,10 @@ _BATCH_ROWS: Final = 1 << 18
 
 
 def live_rows(table: Path, state: TableState, found: Iterable[tuple[str, Found]]) -> StoredRows:
-    """The rows that an index has found and that are live in this state."""
+    """The rows that an index has found and that are live in this state; the index may have files of other versions."""
     stored_rows: StoredRows = {}
     for path, each in found:
-        if live := RowNumbers(each.rows) - state.dead_rows(table, path):
+        if path in state.files and (live := RowNumbers(each.rows) - state.dead_rows(table, path)):
             stored_rows[path] = live
     return stored_rows
 
@@ -49,10 +49,9 @@ def all_rows(table: Path, state: TableState) -> StoredRows:
     return {path: rows for path, rows in live.items() if rows}
 
 
-def update_index(index: KeyIndex, table: Path, state: TableState, columns: pa.Schema) -> None:
-    """Bring the index to this state: drop removed files, and read those that it does not have."""
-    index.drop_others(state.files)
-    for path in index.missing(state.files):
+def add_files(index: KeyIndex, table: Path, paths: Iterable[str], columns: pa.Schema) -> None:
+    """Read the keys of files that the index does not have."""
+    for path in paths:
         index.add(path, read_keys(table, path, columns))
         faults.point("index.after_first_file")
 
