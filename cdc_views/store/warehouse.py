@@ -27,13 +27,14 @@ from cdc_views.store.delta_log.operations.creation import create_table
 from cdc_views.store.delta_log.operations.fencing import fence_table
 from cdc_views.store.delta_log.schema import TableSpec, quoted
 from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.index.changed_rows import ChangedRows, RowsChanged
 from cdc_views.store.index.driver_table import DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.lookups import Lookups
 from cdc_views.store.reading import read_table
 from cdc_views.store.storage import durable
 
-__all__ = ["Changes", "Stamp", "TableSpec", "Warehouse", "WrittenRows"]
+__all__ = ["Changes", "RowsChanged", "Stamp", "TableSpec", "Warehouse", "WrittenRows"]
 
 _DEFAULTS: Final = StoreSettings()
 _ROWS: Final = ".rows"
@@ -65,7 +66,9 @@ class Warehouse:
         self.history = History(root)
         self.ways = Ways()
         self.tables = DriverTables(root, Indexes(settings.index_memory_mb << 20))
-        self._lookups = Lookups(settings, RowGroups(root / _ROWS, settings.row_disk_mb << 20), self.tables.table)
+        row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
+        self._lookups = Lookups(settings, row_groups, self.tables.table)
+        self._changed_rows = ChangedRows(settings, row_groups, self.tables.table)
         self._commits = TableCommits(
             root,
             settings,
@@ -184,14 +187,27 @@ class Warehouse:
         The columns of `keys` need not be the key of the table: a lookup by others finds any number of rows each.
         Returns these columns and `wanted`, or all, in the order of the table.
         """
-        names = spec.schema.names if wanted is None else {*keys.column_names, *wanted}
-        schema = pa.schema([field for field in spec.schema if field.name in names])
+        schema = _chosen(spec, spec.schema.names if wanted is None else [*keys.column_names, *wanted])
         found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
         self.ways.took("lookup", spec.name, "spark" if found is None else "index")
         return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
+
+    def changed_rows(self, spec: TableSpec, base: int, version: int, columns: Sequence[str]) -> RowsChanged | None:
+        """The rows of version `base` that are not in `version`, and those of `version` that are not in `base`.
+
+        Both have exactly `columns`, at least one, in the order of the table. Rows are compared in these columns alone
+        and as bags: each copy of a row cancels one copy in the other version. None if `version` is below `base`, if
+        there are more rows than the driver may hold, or if the log no longer has all of a version.
+        """
+        return self._changed_rows.between(spec, base, version, _chosen(spec, columns)) if self._allow_direct else None
 
     def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")
         stored = self.frame(spec.path, version).select(*map(quoted, schema.names)).alias("stored")
         found = stored.join(wanted, key_match(keys.column_names, "stored", "wanted"), "left_semi").toArrow()
         return found.cast(schema)
+
+
+def _chosen(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:
+    """The fields of these columns, in the order of the table."""
+    return pa.schema([field for field in spec.schema if field.name in columns])
