@@ -47,10 +47,11 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Rows of one row group, numbered within it."""
+    """Rows of one row group, numbered within it, and the columns of the group that are cached."""
 
     group: int
     rows: Counts
+    kept: pa.RecordBatch
 
 
 class RowGroups:
@@ -69,20 +70,22 @@ class RowGroups:
 
         None if so many rows would have to be decoded that Spark is faster.
         """
-        wanted = {data_file(table, path): list(self._by_group(table, path, rows)) for path, rows in stored.items()}
+        by_file = {data_file(table, path): rows for path, rows in stored.items()}
+        wanted = {file: list(self._by_group(file, rows)) for file, rows in by_file.items()}
         if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > _MOST_DECODED_ROWS:
             return None
         parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
-        return pa.Table.from_batches(parts, schema=schema)
+        # Each row group gives a few rows: callers would pay for every batch.
+        return pa.Table.from_batches(parts, schema=schema).combine_chunks()
 
-    def _by_group(self, table: Path, path: str, rows: RowNumbers) -> Iterator[_Wanted]:
-        ends = self._groups(data_file(table, path)).ends
+    def _by_group(self, file: Path, rows: RowNumbers) -> Iterator[_Wanted]:
+        ends = self._groups(file).ends
         numbers = np.fromiter(rows, np.int64, len(rows))
         groups = np.searchsorted(ends, numbers, "right")
         for of_group in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(groups)) + 1):
             group = int(groups[of_group[0]])
             begin = 0 if group == 0 else ends[group - 1]
-            yield _Wanted(group, numbers[of_group] - begin)
+            yield _Wanted(group, numbers[of_group] - begin, self._kept(file, group))
 
     def _groups(self, file: Path) -> _Groups:
         with self._lock:
@@ -100,7 +103,7 @@ class RowGroups:
 
     def _rows_to_decode(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> int:
         footer = self._groups(file).footer
-        missing = [each for each in wanted if _missing(self._kept(file, each.group), schema)]
+        missing = [each for each in wanted if _missing(each.kept, schema)]
         return sum(footer.row_group(each.group).num_rows for each in missing)
 
     def _rows_of(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -108,7 +111,7 @@ class RowGroups:
         with ExitStack() as opened:
             reader: pq.ParquetFile | None = None
             for each in wanted:
-                rows = self._kept(file, each.group)
+                rows = each.kept
                 if missing := _missing(rows, schema):
                     if reader is None:
                         # Threads and read-ahead cost more than they save for one row group.
@@ -158,7 +161,8 @@ _NOTHING: Final = pa.record_batch([], schema=pa.schema([]))
 
 
 def _missing(kept: pa.RecordBatch, schema: pa.Schema) -> list[str]:
-    return [name for name in schema.names if name not in kept.schema.names]
+    known = kept.schema.names
+    return [name for name in schema.names if name not in known]
 
 
 def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept: pa.RecordBatch) -> pa.RecordBatch:
