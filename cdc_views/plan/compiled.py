@@ -7,11 +7,10 @@ slightly misunderstands a construct can refuse a view, but never change its mean
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from importlib.metadata import version
-from typing import Final, Literal
+from typing import Final
 
 from sqlglot import exp
 
@@ -24,13 +23,11 @@ from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
-
-StrategyName = Literal["FULL"]
+from cdc_views.views.text import quoted_name
 
 # Part of every fingerprint: raise it if the same text is to be maintained in another way.
 _FORM: Final = "1"
 _RENAMED: Final = "SELECT * FROM (\n"
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -80,22 +77,27 @@ class CompiledView:
     """A view ready to run.
 
     `inputs` are named as in the manifest. `key` has the view's columns that identify a row; it is empty if the view has
-    at most one row, and None if no key is proven: then rows are told apart by their content. `reason` explains the
-    strategy, `key_reason` the key. `fingerprint` changes whenever the view's table must be rebuilt. `columns` are names
+    at most one row, and None if no key is proven: then rows are told apart by their content; `key_reason` explains it.
+    `fingerprint` changes whenever the view's table must be rebuilt. `columns` are names
     for all columns of the SELECT: those that the view declares, or Postgres's names for columns without one; None if
-    the SELECT names them all. A view that `is_refused` must not be run: only its name and its inputs are known.
+    the SELECT names them all. `sources` maps the offset of each name of an input to that input. A view that is refused
+    must not be run: it has no `parsed` query, and only its name and its inputs are known.
     """
 
     definition: ViewDefinition
     inputs: tuple[str, ...]
     key: tuple[str, ...] | None
-    strategy: StrategyName
-    reason: str
     fingerprint: str
     key_reason: str
     replacements: tuple[Replacement, ...]
     columns: tuple[str, ...] | None
-    is_refused: bool = False
+    sources: Mapping[int, str] = field(repr=False)
+    parsed: ParsedQuery | None = field(repr=False, compare=False)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether only the name and the inputs are known."""
+        return self.parsed is None
 
     def query(self, relations: Mapping[str, str]) -> str:
         """Return the view's SQL with every input replaced by the relation of that name, given as Spark SQL."""
@@ -144,7 +146,7 @@ class CompiledView:
 
 def refused_view(definition: ViewDefinition, inputs: tuple[str, ...]) -> CompiledView:
     """Return a view of which only the name and the inputs are known."""
-    return CompiledView(definition, inputs, None, "FULL", "it is refused", "", "", (), None, is_refused=True)
+    return CompiledView(definition, inputs, None, "", "it is refused", (), None, {}, None)
 
 
 def compile_view(
@@ -178,7 +180,6 @@ def _compiled(
     columns = definition.columns or column_names(query, rows)
     rows = rows if columns is None else rows.renamed(columns)
     key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
-    reason = "the whole query is run and compared with the stored rows: incremental strategies are not built yet"
     shapes = tuple((source, tuple(sorted(schemas.get(source, {}).items()))) for source in inputs)
     identity = _Identity(
         form=_FORM,
@@ -196,12 +197,12 @@ def _compiled(
         definition=definition,
         inputs=inputs,
         key=key,
-        strategy="FULL",
-        reason=reason,
         fingerprint=identity.fingerprint(),
         key_reason=rows.reason,
         replacements=_replacements(query, graph, completions),
         columns=columns,
+        sources={reference.start: graph.source(definition.name, reference) for reference in query.references},
+        parsed=query,
     )
 
 
@@ -235,7 +236,7 @@ def _replacements(query: ParsedQuery, graph: ViewGraph, completions: Iterable[Co
         for completion in completions
     ]
     for reference in query.references:
-        after = f" AS {_identifier(reference.name)}" if reference.needs_alias else ""
+        after = f" AS {quoted_name(reference.name)}" if reference.needs_alias else ""
         source = graph.source(query.definition.name, reference)
         found.append(Replacement(reference.start, reference.end, source, after))
     return tuple(sorted([*found, *_schema_prefixes(query)], key=lambda piece: piece.start))
@@ -243,10 +244,6 @@ def _replacements(query: ParsedQuery, graph: ViewGraph, completions: Iterable[Co
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _identifier(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else _quoted(name)
 
 
 def _schema_prefixes(query: ParsedQuery) -> Iterator[Replacement]:

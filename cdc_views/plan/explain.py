@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
+from cdc_views.plan.incremental.maintenance import Maintenance
 
 
 @dataclass(frozen=True)
 class Explanation:
     """How a view is maintained.
 
-    `key` is None if rows are told apart by their content; `sql` names the inputs as the manifest does.
+    `key` is None if rows are told apart by their content; `sql` names the inputs as the manifest does; `lookups` says
+    what is looked up when an input changes.
     """
 
     view: str
@@ -22,6 +25,7 @@ class Explanation:
     key_reason: str
     inputs: tuple[str, ...]
     sql: str
+    lookups: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
 
     def lines(self) -> list[str]:
@@ -34,6 +38,8 @@ class Explanation:
             f"strategy: {self.strategy}: {self.reason}",
             f"key: {key}: {self.key_reason}",
             f"inputs: {', '.join(self.inputs) or 'none'}",
+            *(["lookups:"] if self.lookups else []),
+            *(f"  {line}" for line in self.lookups),
             "sql:",
             *(f"  {line}".rstrip() for line in self.sql.splitlines()),
             *(["differences from Postgres:"] if self.notes else []),
@@ -41,15 +47,31 @@ class Explanation:
         ]
 
 
-def explain(compiled: CompiledView, notes: tuple[Note, ...] = ()) -> Explanation:
-    """Explain a compiled view; `notes` are the places where Postgres would give another answer."""
+def explain(compiled: CompiledView, maintained: Maintenance, notes: tuple[Note, ...] = ()) -> Explanation:
+    """Explain a compiled view and how it is maintained.
+
+    `notes` are the places where Postgres would give another answer.
+    """
     return Explanation(
         view=compiled.definition.name,
-        strategy=compiled.strategy,
-        reason=compiled.reason,
+        strategy=maintained.strategy,
+        reason=maintained.reason,
         key=compiled.key,
         key_reason=compiled.key_reason,
         inputs=compiled.inputs,
         sql=compiled.query({source: source for source in compiled.inputs}),
+        lookups=tuple(_lookups(maintained)),
         notes=notes,
     )
+
+
+def _lookups(maintained: Maintenance) -> Iterator[str]:
+    if maintained.keys is None:
+        return
+    for handle in maintained.keys.handles:
+        names = ", ".join(name for part in handle.parts for name in part.names)
+        for leaf in maintained.keys.leaves:
+            yield f"a change of {leaf} affects ({names})"
+            yield from (f"  look up {lookup}" for lookup in handle.find[leaf.path])
+        yield f"the rows of affected ({names}) are computed again from"
+        yield from (f"  {lookup}" for lookup in handle.recompute)

@@ -69,6 +69,12 @@ def makes_rows(item: exp.Expr) -> bool:
     return any(map(_is_generator, _own_nodes(item)))
 
 
+def is_aggregated(select: exp.Select) -> bool:
+    """Whether a SELECT without GROUP BY is an aggregate over all rows."""
+    has_aggregate = any(_is_aggregate(node) for item in select.expressions for node in _own_nodes(item))
+    return has_aggregate or select.args.get("having") is not None
+
+
 def _query(query: exp.Expr, scope: _Scope) -> RelationFacts:
     if isinstance(with_ := query.args.get("with_"), exp.With):
         scope = _with_ctes(with_, scope)
@@ -129,13 +135,12 @@ def _selected_rows(
     select: exp.Select, sources: FromClause, frame: JoinFacts, outputs: Sequence[OutputColumn]
 ) -> RelationFacts:
     rows = _named(outputs)
-    nodes = [node for item in select.expressions for node in _own_nodes(item)]
     if any(map(makes_rows, select.expressions)):
         return replace(rows, key=None, reason="a function that returns several rows has no key")
     group = select.args.get("group")
     if group is not None:
         rows = _grouped(group, select, outputs, sources, rows)
-    elif any(map(_is_aggregate, nodes)) or select.args.get("having"):
+    elif is_aggregated(select):
         rows = replace(rows, key=(), reason="an aggregate without GROUP BY has one row")
     else:
         rows = _projected(outputs, frame, rows)
@@ -234,8 +239,7 @@ def _groups(select: exp.Select, outputs: Sequence[OutputColumn], sources: FromCl
     """The expressions that identify a group; grouping sets as they stand, since they identify none."""
     group = select.args.get("group")
     if group is None:
-        has_aggregate = any(_is_aggregate(node) for item in select.expressions for node in _own_nodes(item))
-        return [] if has_aggregate or select.args.get("having") else None
+        return [] if is_aggregated(select) else None
     if group.args.get("all"):
         return [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
     found = []

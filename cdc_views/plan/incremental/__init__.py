@@ -1,0 +1,39 @@
+"""Views that are maintained by lookups: from the SQL of a view to what is looked up for a change. No Spark here.
+
+columns.py       leaves and columns, and where a column's values come from
+restrictions.py  demands on an operator's output, and the lookups that they become
+operators/       one file for each kind of operator, with its rules and their proof
+scope.py         what names stand for in a FROM
+build.py         from the syntax tree to the operators
+strategy.py      the plan of a view for KEYS, or the reason why it has none
+additive.py      the plan of a view for ADD, or the reason why it has none
+inlined.py       the view's text with a place for each leaf
+maintenance.py   the strategy of a view, with the reason
+"""
+
+from __future__ import annotations
+
+from cdc_views.plan.incremental.additive import AddPlan, Total, add_plan
+from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
+from cdc_views.plan.incremental.inlined import Edit, Place, inlined
+from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
+from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan
+
+__all__ = [
+    "AddPlan",
+    "Edit",
+    "Handle",
+    "KeysPlan",
+    "Leaf",
+    "LeafColumn",
+    "Lookup",
+    "NotIncremental",
+    "Part",
+    "Path",
+    "Place",
+    "Total",
+    "Values",
+    "add_plan",
+    "inlined",
+    "keys_plan",
+]

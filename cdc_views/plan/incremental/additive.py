@@ -1,0 +1,174 @@
+"""The plan of a view that is maintained by adding: one row of counts and sums over all rows.
+
+Rule: if every column is a count or an exact sum, and the FROM is linear, then the view's query q is a homomorphism from
+bags of rows, with the union of bags, to tuples of numbers, with addition. So over the new rows of its tables
+
+    q(new) = q(old) + q(rows added) - q(rows removed), for old + added = new + removed,
+
+where q(old) is the stored row. Proof: a linear FROM gives the union of what it gives over two bags (linear.py). WHERE,
+FILTER and the argument of an aggregate are evaluated for each row by itself. A count and a sum of exact numbers over
+the union of two bags are the sums of those over each. A CAST that neither rounds nor overflows does not change a value.
+
+    SELECT count(*) AS n, CAST(sum(balance) AS DECIMAL(18, 2)) AS total
+    FROM (SELECT balance FROM accounts UNION ALL SELECT balance FROM savings) holdings
+
+Two things are not additive, and strategies/add.py decides them for each change or gives up: whether a sum is NULL, as
+it is over no values, and whether a total fits the types that it has on its way to the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.build import build_from
+from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
+from cdc_views.plan.incremental.linear import require_linear
+from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.keys import is_aggregated
+from cdc_views.views.references import ParsedQuery
+
+_OF_CAST: Final = frozenset({"this", "to"})
+
+
+@dataclass(frozen=True)
+class Total:
+    """A column that is a count or a sum.
+
+    A total has each of `types` on its way to the column, whose type is the last. For a sum, `values` names the column
+    that counts the values that are added, and `rows` one that counts the rows with and without such a value; None if
+    the view has no such column.
+    """
+
+    name: str
+    is_sum: bool
+    types: tuple[ExactType, ...]
+    values: str | None = None
+    rows: str | None = None
+
+
+@dataclass(frozen=True)
+class AddPlan:
+    """The leaves of a view, and its columns in their order."""
+
+    leaves: tuple[Leaf, ...]
+    totals: tuple[Total, ...]
+
+
+@dataclass(frozen=True)
+class _Aggregate:
+    """An aggregate: its argument, None for count(*), its FILTER, and the casts around it from the inside."""
+
+    call: exp.Expr
+    argument: exp.Expr | None
+    filter: exp.Expr | None
+    casts: tuple[ExactType, ...]
+
+    @property
+    def is_sum(self) -> bool:
+        return isinstance(self.call, exp.Sum)
+
+
+def is_total(query: exp.Expr) -> bool:
+    """Whether a query is an aggregate over all rows."""
+    return isinstance(query, exp.Select) and query.args.get("group") is None and is_aggregated(query)
+
+
+def add_plan(
+    query: ParsedQuery,
+    source_of: Callable[[int], str],
+    types: Mapping[str, Mapping[str, str]],
+    columns: Mapping[str, str],
+) -> AddPlan:
+    """Plan a view whose query is an aggregate over all rows. Raises NotIncremental with the reason for FULL.
+
+    `source_of` returns the manifest's name of the table that the text names at an offset; `types` has the Arrow types
+    of the columns of each; `columns` are the columns of the view with their Arrow types, in order.
+    """
+    select = query.tree
+    assert isinstance(select, exp.Select)
+
+    def leaf_of(table: object, path: Path) -> Leaf:
+        source = source_of(path[-1])
+        return Leaf(path, source, types[source])
+
+    try:
+        require_linear(select)
+        operator, scope = build_from(select, leaf_of)
+        totals = _totals(select, scope, columns)
+    except NotIncremental as reason:
+        raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
+    return AddPlan(tuple(sorted(operator.leaves, key=lambda leaf: leaf.path)), totals)
+
+
+def _totals(select: exp.Select, scope: Scope, columns: Mapping[str, str]) -> tuple[Total, ...]:
+    if len(select.expressions) != len(columns):
+        raise NotIncremental("the columns of its result are not all known")
+    found = {name: _aggregate(name, item) for name, item in zip(columns, select.expressions, strict=True)}
+    totals = []
+    for name, aggregate in found.items():
+        total = Total(name, aggregate.is_sum, _types(name, aggregate, columns[name], scope))
+        totals.append(_with_counts(total, aggregate, found) if total.is_sum else total)
+    return tuple(totals)
+
+
+def _aggregate(name: str, item: exp.Expr) -> _Aggregate:
+    """The aggregate that a column is, below its casts."""
+    node, casts, condition = item.unalias(), list[ExactType](), None
+    while isinstance(node, exp.Paren | exp.Cast):
+        if isinstance(node, exp.Cast):
+            type_ = of_sql(node.to)
+            if type_ is None or any(value and key not in _OF_CAST for key, value in node.args.items()):
+                raise NotIncremental(f'column "{name}" has another cast than CAST to whole numbers or decimals')
+            casts.insert(0, type_)
+        node = node.this
+    if isinstance(node, exp.Filter):
+        node, condition = node.this, node.expression
+    argument = node.this
+    is_known = type(node) in (exp.Count, exp.Sum) and not node.expressions
+    if not is_known or isinstance(argument, exp.Distinct) or (isinstance(argument, exp.Column) and argument.is_star):
+        raise NotIncremental(f'column "{name}" is neither count(*) nor the count or the sum of one value of each row')
+    return _Aggregate(node, None if isinstance(argument, exp.Star) else argument, condition, tuple(casts))
+
+
+def _types(name: str, aggregate: _Aggregate, column: str, scope: Scope) -> tuple[ExactType, ...]:
+    """The types of a total, from that of the aggregate itself to that of the column."""
+    types = (_own_type(name, aggregate, column, scope), *aggregate.casts)
+    for before, after in pairwise(types):
+        if after.scale < before.scale or (after.bits and not before.bits):
+            raise NotIncremental(f'column "{name}" has a CAST from {before} to {after}, which rounds')
+    if str(types[-1]) != column:
+        raise NotIncremental(f'column "{name}" is {column}, wanted {types[-1]}')
+    return types
+
+
+def _own_type(name: str, aggregate: _Aggregate, column: str, scope: Scope) -> ExactType:
+    if not aggregate.is_sum:
+        return whole(64)
+    if not aggregate.casts:
+        # Spark makes such a sum of such values only.
+        found = of_arrow(column)
+        if found is None:
+            raise NotIncremental(f'column "{name}" is a sum of type {column}, neither whole numbers nor decimals')
+        return found
+    argument = of_expression(aggregate.call.this, scope)
+    if argument is None:
+        raise NotIncremental(
+            f'column "{name}" casts a sum whose values are not certain to be whole numbers or decimals; '
+            "cast the values themselves"
+        )
+    return argument.of_sum()
+
+
+def _with_counts(total: Total, aggregate: _Aggregate, all_: Mapping[str, _Aggregate]) -> Total:
+    """A sum with the columns that count what it adds."""
+    counts = {name: each for name, each in all_.items() if not each.is_sum and each.filter == aggregate.filter}
+    values = (name for name, each in counts.items() if each.argument == aggregate.argument)
+    rows = (name for name, each in counts.items() if each.argument is None)
+    return replace(total, values=next(values, None), rows=next(rows, None))

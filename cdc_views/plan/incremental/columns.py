@@ -1,0 +1,78 @@
+"""Leaves, the places where a view's text names a table; and columns, with the leaf columns whose values they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+Path = tuple[int, ...]
+"""Offsets in the view's text: those of the CTE references through which a place is reached, then its own."""
+
+_WHOLE: Final = frozenset({"int8", "int16", "int32", "int64"})
+_EXACT: Final = ("string", "large_string", "bool", "date32", "timestamp", "binary", "decimal128")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One occurrence of a table or view in a query, after each CTE is written out where it is used.
+
+    `source` is its name in the manifest. `types` maps its columns, as they are spelled in the table, to the names of
+    their Arrow types. Two occurrences of one table are two leaves.
+    """
+
+    path: Path
+    source: str
+    types: Mapping[str, str]
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __str__(self) -> str:
+        return self.source
+
+
+@dataclass(frozen=True)
+class LeafColumn:
+    """A column of a leaf."""
+
+    leaf: Leaf
+    name: str
+
+    @property
+    def type(self) -> str:
+        """The name of its Arrow type."""
+        return self.leaf.types[self.name]
+
+    def __str__(self) -> str:
+        return f"{self.leaf}.{self.name}"
+
+
+Origin = frozenset[LeafColumn]
+"""The leaf columns of which a column passes on the value unchanged: one, or one for each branch of a set operation."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an operator's output. `origin` is empty if its value is computed.
+
+    Above an outer join a column of the optional side may be NULL where its leaf has no row: the join does not pass a
+    restriction by it.
+    """
+
+    name: str
+    origin: Origin = frozenset()
+
+
+def is_exact(type_: str) -> bool:
+    """Whether two values of a type are equal in Spark exactly if a lookup takes them for equal.
+
+    Not for floats, where -0.0 equals 0.0, and not for nested types, which have no index.
+    """
+    return type_ in _WHOLE or type_.startswith(_EXACT)
+
+
+def are_comparable(left: Iterable[LeafColumn], right: Iterable[LeafColumn]) -> bool:
+    """Whether `left = right` compares the values as they are, without a cast that changes one."""
+    types = {column.type for column in (*left, *right)}
+    return types <= _WHOLE or (len(types) == 1 and is_exact(*types))

@@ -1,0 +1,114 @@
+"""Which FROM gives, over the union of two sets of rows, the rows that it gives over either: as bags.
+
+That holds for a table, for a SELECT without aggregates, windows, DISTINCT and LIMIT over one such FROM, which maps each
+row by itself to some rows, and for the UNION ALL of such queries. It does not hold for a join, whose rows need both
+sides, and not for a SELECT without FROM, which has its row always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.keys import is_aggregated, nested_queries, own_nodes
+
+_OF_SELECT: Final = frozenset({"expressions", "from_", "where", "laterals", "with_", "hint"})
+_OF_UNION: Final = frozenset({"this", "expression", "with_"})
+_OF_SUBQUERY: Final = frozenset({"this", "alias", "with_"})
+_OF_TABLE: Final = frozenset({"this", "db", "alias"})
+_WORDS: Final = {
+    "group": "GROUP BY",
+    "order": "ORDER BY",
+    "joins": "a join",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+}
+# What is surely evaluated row by row. Spark has aggregates that sqlglot takes for other things, as any(x).
+_OF_ROWS: Final = (
+    *(exp.Alias, exp.Aliases, exp.Between, exp.Binary, exp.Boolean, exp.Case, exp.Cast, exp.Coalesce, exp.Column),
+    *(exp.DataType, exp.DataTypeParam, exp.Identifier, exp.If, exp.Literal, exp.Neg, exp.Not, exp.Null, exp.Paren),
+    exp.UDTF,
+)
+
+_Ctes = Mapping[str, "_Cte"]
+
+
+class _Cte:
+    """A query of a WITH, and the CTEs that it may name."""
+
+    def __init__(self, query: exp.Expr, ctes: _Ctes) -> None:
+        self.query, self.ctes = query, ctes
+
+
+def require_linear(select: exp.Select) -> None:
+    """Raise NotIncremental if the FROM and WHERE of a SELECT are not linear, or it has other clauses."""
+    _require_clauses(select, {})
+
+
+def _require_query(query: exp.Expr, ctes: _Ctes) -> None:
+    if isinstance(query, exp.Table):
+        _require_only(query, _OF_TABLE)
+        if not isinstance(query.this, exp.Identifier | exp.Dot):
+            raise NotIncremental("a function in FROM")
+        cte = ctes.get(query.name.lower()) if not query.args.get("db") else None
+        if cte is not None:
+            _require_query(cte.query, cte.ctes)
+    elif isinstance(query, exp.Subquery):
+        _require_only(query, _OF_SUBQUERY)
+        _require_query(query.this, _with_ctes(query, ctes))
+    elif isinstance(query, exp.SetOperation):
+        if not isinstance(query, exp.Union) or query.args.get("distinct") is not False:
+            raise NotIncremental(f"{query.key.upper()} of its rows")
+        _require_only(query, _OF_UNION)
+        for branch in (query.left, query.right):
+            _require_query(branch, _with_ctes(query, ctes))
+    elif isinstance(query, exp.Select):
+        if is_aggregated(query) or _may_aggregate(query):
+            raise NotIncremental("an aggregate, or what may be one, below it")
+        _require_clauses(query, ctes)
+    else:
+        raise NotIncremental(f"{query.key.upper()} in FROM")
+
+
+def _require_clauses(select: exp.Select, ctes: _Ctes) -> None:
+    _require_only(select, _OF_SELECT)
+    if any(isinstance(node, exp.Window) for node in own_nodes(select)):
+        raise NotIncremental("a window")
+    if any(nested_queries(select)):
+        raise NotIncremental("a subquery in an expression")
+    from_ = select.args.get("from_")
+    if from_ is None:
+        raise NotIncremental("a SELECT without FROM")
+    _require_query(from_.this, _with_ctes(select, ctes))
+
+
+def _require_only(node: exp.Expr, allowed: frozenset[str]) -> None:
+    for name, value in node.args.items():
+        if value and name not in allowed:
+            raise NotIncremental(_WORDS.get(name, name.strip("_").upper()))
+
+
+def _with_ctes(query: exp.Expr, ctes: _Ctes) -> _Ctes:
+    with_ = query.args.get("with_")
+    for cte in with_.expressions if isinstance(with_, exp.With) else ():
+        ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
+    return ctes
+
+
+def _may_aggregate(select: exp.Select) -> bool:
+    """Whether a SELECT without GROUP BY may be an aggregate by a function that sqlglot does not know as one.
+
+    Spark refuses a column of the FROM besides an aggregate. An alias of an item before is no column of the FROM.
+    """
+    aliases: set[str] = set()
+    for item in select.expressions:
+        value = item.unalias()
+        if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and value.name.lower() not in aliases):
+            return False
+        aliases |= (
+            {name.name.lower() for name in item.expressions} if isinstance(item, exp.Aliases) else {item.alias.lower()}
+        )
+    return not all(isinstance(node, _OF_ROWS) for item in select.expressions for node in item.walk())

@@ -1,0 +1,22 @@
+"""Dependent: a subquery in an expression (EXISTS, IN, a scalar), a semi or anti join, or LATERAL.
+
+For each row of the outer side, its value is a function of the inner rows whose columns equal those of the outer row.
+So the rules are those of a left join that preserves the outer side: the outer rows first, then all inner rows that
+they compare with; and a changed inner row changes the output of each outer row that compares with it. Inner rows that
+remove output (NOT EXISTS) are inner rows like others. An aggregate or LIMIT of a correlated subquery is computed for
+each outer row on its own, so the inner side is the subquery's input, below them.
+
+For `x IN (SELECT y ...)` without correlation, the inner side is the whole subquery, and the equality is x = y. NOT IN
+needs columns that are never NULL: one NULL of the subquery empties the result, and no lookup finds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_views.plan.incremental.operators.join import OuterJoin
+
+
+@dataclass(frozen=True)
+class Dependent(OuterJoin):
+    """`preserved` is the outer side, `optional` the inner one."""

@@ -1,0 +1,93 @@
+"""What a column's name stands for in a FROM. Names are compared in lower case, as Spark compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.columns import Column
+
+
+@dataclass
+class Source:
+    """A relation of a FROM. `has_more`: it has columns besides those that are known."""
+
+    alias: str
+    columns: list[Column]
+    has_more: bool = False
+    is_hidden: bool = False
+
+
+@dataclass
+class Scope:
+    """The relations of a FROM in their order, the columns that USING has merged, and the scope around a subquery.
+
+    The merged columns of a later USING come first.
+    """
+
+    outer: Scope | None = None
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Column] = field(default_factory=dict)
+
+    def resolve(self, node: exp.Expr) -> Column | None:
+        """The column of this FROM that an expression names, if that is certain; its name is that of the column."""
+        if not isinstance(node, exp.Column) or node.args.get("db") or isinstance(node.this, exp.Star):
+            return None
+        name, alias = node.name.lower(), node.table.lower()
+        if not alias and name in self.merged:
+            return self.merged[name]
+        sources = [each for each in self.sources if not each.is_hidden and alias in ("", each.alias)]
+        if alias and len(sources) != 1:
+            return None
+        if not alias and any(each.has_more for each in sources):
+            return None
+        found = [column for each in sources for column in each.columns if column.name.lower() == name]
+        return found[0] if len(found) == 1 else None
+
+    def resolve_outer(self, node: exp.Expr) -> Column | None:
+        """The column of the FROM around this one, where no relation of this one may have it."""
+        if self.outer is None or not isinstance(node, exp.Column):
+            return None
+        name, alias = node.name.lower(), node.table.lower()
+        for each in self.sources:
+            if alias == each.alias or (
+                not alias and (each.has_more or any(c.name.lower() == name for c in each.columns))
+            ):
+                return None
+        return self.outer.resolve(node)
+
+    def star(self, node: exp.Expr) -> list[Column] | None:
+        """The columns that `*` or `t.*` stands for, in Spark's order; None if they are not all known.
+
+        `*` has the columns of the last USING or NATURAL first, then those of the one before. `t.*` has them first too,
+        in an order that is not certain for several.
+        """
+        inner = node.this if isinstance(node, exp.Column) else node
+        alias = node.table.lower() if isinstance(node, exp.Column) else ""
+        if any(inner.args.values()):
+            return None
+        sources = [each for each in self.sources if not each.is_hidden and alias in ("", each.alias)]
+        if not sources or any(each.has_more for each in sources):
+            return None
+        columns = [column for each in sources for column in each.columns]
+        if alias:
+            return columns if not any(column.name.lower() in self.merged for column in columns) else None
+        rest = [column for column in columns if column.name.lower() not in self.merged]
+        return [*self.merged.values(), *rest]
+
+
+def conjuncts(conditions: Iterable[exp.Expr | None]) -> Sequence[exp.Expr]:
+    """The conditions that must all hold, one by one."""
+    found: list[exp.Expr] = []
+    pending = [each for each in conditions if each is not None]
+    while pending:
+        condition = pending.pop(0)
+        if isinstance(condition, exp.And):
+            pending[:0] = list(condition.flatten())
+        elif isinstance(condition, exp.Paren):
+            pending.insert(0, condition.this)
+        else:
+            found.append(condition)
+    return found

@@ -1,0 +1,188 @@
+"""The plan of a view that is maintained by its keys: what is looked up for a change, and what is computed again.
+
+The *handle* are columns of the view's result by which whole groups of its rows are found: its rows that a change may
+add or remove have handle values that the find lookups give, and the recompute lookups reduce the leaves so that the
+view's text gives exactly the rows of some handle values. A handle has a part for each leaf that its columns come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_views.plan.incremental.build import Built, build
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path
+from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator
+from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
+from cdc_views.views.references import ParsedQuery
+
+KEYS_OF: Callable[[int], str] = "affected keys {}".format
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns of a handle that come from one leaf, or from one leaf of each branch of a set operation.
+
+    `names` are columns of the view; `origins` has, for each leaf, the leaf columns with their values. `keys` stands for
+    their affected values in lookups, as if it were a leaf with columns of the same names.
+    """
+
+    names: tuple[str, ...]
+    origins: tuple[tuple[LeafColumn, ...], ...]
+    keys: Leaf
+
+
+@dataclass(frozen=True)
+class Handle:
+    """One way to find groups of the view's rows.
+
+    `find` has, for each leaf, the lookups from its changed rows to the rows of the leaves in `parts`; they use the
+    columns in `sought`. `recompute` has the lookups from the values of the parts to the reduced leaves.
+    """
+
+    parts: tuple[Part, ...]
+    find: Mapping[Path, tuple[Lookup, ...]]
+    sought: Mapping[Leaf, frozenset[str]]
+    recompute: tuple[Lookup, ...]
+
+
+@dataclass(frozen=True)
+class KeysPlan:
+    """How a view is maintained by lookups. With several handles, each changed row is looked for by each of them.
+
+    Then, where all columns of a part are NULL, a row of the view may have no row of their leaf at all: a full join
+    gives such rows, and lookups by NULL do not find them.
+    """
+
+    leaves: tuple[Leaf, ...]
+    handles: tuple[Handle, ...]
+
+
+def keys_plan(
+    query: ParsedQuery,
+    source_of: Callable[[int], str],
+    types: Mapping[str, Mapping[str, str]],
+    columns: Sequence[str],
+    key: Sequence[str] | None,
+) -> KeysPlan:
+    """Plan a view. Raises NotIncremental with the reason why it must be computed in full.
+
+    `source_of` returns the manifest's name of the table that the text names at an offset; `types` has the Arrow types
+    of the columns of each; `columns` are the columns of the view's table, `key` those that identify a row.
+    """
+    leaves: dict[Path, Leaf] = {}
+
+    def leaf_of(table: object, path: Path) -> Leaf:
+        source = source_of(path[-1])
+        return leaves.setdefault(path, Leaf(path, source, types[source]))
+
+    built = build(query.tree, leaf_of)
+    outputs = _outputs(built, columns, are_renamed=query.definition.columns is not None)
+    alternatives = []
+    for passable in built.operator.passable():
+        chosen = _gathered(_chosen(outputs, passable, key), passable, built.operator)
+        if not chosen:
+            raise NotIncremental(_why_no_handle(built.operator, passable))
+        if chosen not in alternatives:
+            alternatives.append(chosen)
+    handles = [_handle(built.operator, chosen) for chosen in alternatives]
+    found = sorted(built.operator.leaves, key=lambda leaf: leaf.path)
+    return KeysPlan(tuple(found), tuple(handles))
+
+
+def _outputs(built: Built, columns: Sequence[str], *, are_renamed: bool) -> list[Column]:
+    if built.columns is None or len(built.columns) != len(columns):
+        raise NotIncremental("the columns of its result are not all known")
+    both = zip(columns, built.columns, strict=True)
+    if not are_renamed and any(column.origin and column.name.lower() != name.lower() for name, column in both):
+        raise NotIncremental("the columns of its result are in another order than is known")
+    return [Column(name, column.origin) for name, column in zip(columns, built.columns, strict=True)]
+
+
+def _chosen(outputs: Sequence[Column], passable: frozenset[Origin], key: Sequence[str] | None) -> list[Column]:
+    """The columns of the handle: those of the key if there are any, else all that can be looked up."""
+    usable: dict[Origin, Column] = {}
+    for column in outputs:
+        if column.origin in passable:
+            usable.setdefault(column.origin, column)
+    of_key = [column for column in usable.values() if key is not None and column.name in key]
+    return of_key or list(usable.values())
+
+
+def _gathered(columns: Sequence[Column], passable: frozenset[Origin], operator: Operator) -> list[Column]:
+    """The columns with origins at as few leaves as possible, so that one lookup has many of them.
+
+    An inner join makes columns equal in all of its rows, so each of them stands for the others: `o.id` of
+    `o JOIN i ON i.order_id = o.id` is also `i.order_id`, beside `i.line`.
+    """
+    equal = operator.equalities if isinstance(operator, InnerJoin) else ()
+    choices = [[origin for origin in _equal_to(column.origin, equal) if origin in passable] for column in columns]
+    found: dict[int, Origin] = {}
+    while len(found) < len(columns):
+        rest = [number for number in range(len(columns)) if number not in found]
+        at = [frozenset(each.leaf for each in origin) for number in rest for origin in choices[number]]
+        best = max(at, key=at.count)
+        for number in rest:
+            at_best = [origin for origin in choices[number] if frozenset(each.leaf for each in origin) == best]
+            if at_best:
+                found[number] = at_best[0]
+    gathered = [replace(column, origin=found[number]) for number, column in enumerate(columns)]
+    return list({column.origin: column for column in reversed(gathered)}.values())[::-1]
+
+
+def _equal_to(origin: Origin, equalities: Iterable[Equality]) -> list[Origin]:
+    """The columns that equal one in all rows of a join, itself first."""
+    found = [origin]
+    for each in found:
+        for pair in equalities:
+            found += [other for one, other in (pair, pair[::-1]) if one == each and other not in found]
+    return found
+
+
+def _why_no_handle(operator: Operator, passable: frozenset[Origin]) -> str:
+    try:
+        operator.restrict([])
+    except NotIncremental as error:
+        if not passable:
+            return str(error)
+    return "its result has no column, unchanged from a table, by which its rows can be looked up"
+
+
+def _handle(operator: Operator, columns: Sequence[Column]) -> Handle:
+    parts = _parts(columns)
+    needed = {column.origin for column in columns}
+    by_name = {column.name: column.origin for column in columns}
+    restrictions = [
+        Restriction(
+            tuple(by_name[name] for name in part.names),
+            Values((tuple(LeafColumn(part.keys, name) for name in part.names),), is_join=False),
+        )
+        for part in parts
+    ]
+    recompute = tuple(operator.restrict(restrictions))
+    find = {leaf.path: tuple(operator.find(leaf, needed)) for leaf in operator.leaves}
+    return Handle(parts, find, _sought(parts, find), recompute)
+
+
+def _sought(parts: Sequence[Part], find: Mapping[Path, Sequence[Lookup]]) -> dict[Leaf, frozenset[str]]:
+    found: dict[Leaf, frozenset[str]] = {}
+    values = [lookup.values.columns for lookups in find.values() for lookup in lookups]
+    for column in (column for each in [*values, *(part.origins for part in parts)] for many in each for column in many):
+        found[column.leaf] = found.get(column.leaf, frozenset()) | {column.name}
+    return found
+
+
+def _parts(columns: Sequence[Column]) -> tuple[Part, ...]:
+    by_leaves: dict[frozenset[Leaf], list[Column]] = {}
+    for column in columns:
+        by_leaves.setdefault(frozenset(each.leaf for each in column.origin), []).append(column)
+    parts = []
+    for number, (leaves, found) in enumerate(by_leaves.items()):
+        names = tuple(column.name for column in found)
+        origins = tuple(
+            tuple(next(each for each in column.origin if each.leaf == leaf) for column in found)
+            for leaf in sorted(leaves, key=lambda each: each.path)
+        )
+        types = {name: origin.type for name, origin in zip(names, origins[0], strict=True)}
+        parts.append(Part(names, origins, Leaf((-1 - number,), KEYS_OF(number + 1), types)))
+    return tuple(parts)
