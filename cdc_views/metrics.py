@@ -47,6 +47,8 @@ class Ways:
       them), `bulk` (Spark's tasks wrote the files from the log), `spark`;
     - `lookup`: `index`, `spark`;
     - `read`, of a table that views read: `driver` (delta-rs reads it and Spark gets it as Arrow), `spark`;
+    - `view`: `keys` (the rows of affected keys were computed again), `add` (the totals over changed rows were added to
+      the stored ones), `full` (all rows were computed again);
     - `diff`, of a view's result with its stored rows: `driver` (DuckDB), `spark`.
     Several paths of one step are joined, as in `index+spark`.
     """

@@ -175,6 +175,10 @@ class Tables:
         """Whether this view has failed in the last epoch."""
         return self.is_published(name) and self.published is not None and self.published.tables[name].status == "failed"
 
+    def is_live(self, name: str) -> bool:
+        """Whether the last epoch has published this view with the rows of that epoch."""
+        return self.is_published(name) and self.published is not None and self.published.tables[name].status == "live"
+
     def failure(self, name: str) -> str:
         """Why this view has failed."""
         assert self.published is not None

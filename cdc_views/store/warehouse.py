@@ -166,6 +166,22 @@ class Warehouse:
                 return False
             return table.state.stored_rows <= self.driver_rows and table.state.stored_bytes <= self.driver_bytes
 
+    def row_count(self, path: str) -> int | None:
+        """The rows in all files of the newest version, deleted ones included; None if the log does not say."""
+        table = self.tables.table(path)
+        with table.lock:
+            return table.state.stored_rows if table.catch_up() else None
+
+    @property
+    def allows_direct(self) -> bool:
+        """Whether the driver may read and write tables itself."""
+        return self._allow_direct
+
+    @property
+    def lookup_keys(self) -> int:
+        """The most keys that a lookup finds without Spark."""
+        return self._settings.lookup_keys
+
     @property
     def driver_rows(self) -> int:
         """The most rows of a table, or of a view's result, that the driver may hold."""

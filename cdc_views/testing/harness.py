@@ -38,6 +38,7 @@ from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.analysis import Shapes, TextColumns
 from cdc_views.engine.views.declare import declare_view, mirrored_text_columns
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
+from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.view_tables import own_columns
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
@@ -181,7 +182,7 @@ class ViewHarness:
             compiled, self._tables.specs[definition.name], level, self._text_columns[definition.name]
         )
         self._writer.views = ViewRunner(self._spark, self._levels())
-        return explain(compiled)
+        return explain(compiled, plan_of(compiled, self._tables.specs))
 
     def drop_view(self, name: str) -> None:
         """Drop a view. Raises UnknownView, or BadView if another view reads it."""

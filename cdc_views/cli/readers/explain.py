@@ -39,4 +39,4 @@ def explain(project: Project, view: str) -> None:
         )
     if isinstance(analysed, BadView):
         raise analysed
-    click.echo("\n".join(explained(views[view], analysed.notes).lines()))
+    click.echo("\n".join(explained(views[view], analysed.maintenance, analysed.notes).lines()))

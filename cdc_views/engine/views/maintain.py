@@ -7,8 +7,9 @@ tried again when its inputs change, and by the next engine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
@@ -23,13 +24,18 @@ from cdc_views.engine.spark.jobs import job_group
 from cdc_views.engine.spark.lost_driver import require_alive
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
+from cdc_views.engine.views.inputs import Inputs
+from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
-from cdc_views.engine.views.strategies import STRATEGIES, Recompute
+from cdc_views.engine.views.small_queries import SmallQueries
+from cdc_views.engine.views.strategies import STRATEGIES, Incremental, Plan, Recompute, TooMany, add, keys
 from cdc_views.engine.views.strategies.guards import Bound
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.commits import naming_disk_errors
 from cdc_views.store.storage import touching
+from cdc_views.store.warehouse import Changes
 
 TRIES: Final = 2
 
@@ -65,6 +71,8 @@ class ViewRunner:
         self._levels = levels
         self._failures = failures
         self._relations: Relations | None = None
+        self._queries: SmallQueries | None = None
+        self._plans: dict[str, Maintenance] = {}
         self._has_begun = False
         self.work: dict[str, ViewWork] = {}
 
@@ -97,8 +105,16 @@ class ViewRunner:
         Returns the result of every view that was touched, and of every view that has failed and was not retried.
         """
         self._relations = self._relations or Relations(self._spark, tables.warehouse)
+        self._queries = self._queries or SmallQueries(self._spark)
         epoch = _EpochOfViews(
-            self._relations, tables, intent, dict(commits), self._failures, tries_failed=not self._has_begun
+            self._relations,
+            self._queries,
+            self._plan,
+            tables,
+            intent,
+            dict(commits),
+            self._failures,
+            tries_failed=not self._has_begun,
         )
         try:
             for level in self._levels:
@@ -112,6 +128,13 @@ class ViewRunner:
             self._relations.forget()
         return epoch.results
 
+    def _plan(self, view: CompiledView, tables: Tables) -> Maintenance:
+        """How a view is maintained; planned once."""
+        name = view.definition.name
+        if name not in self._plans:
+            self._plans[name] = plan_of(view, tables.specs)
+        return self._plans[name]
+
 
 class _EpochOfViews:
     """The views' part of one epoch. `changed` maps the tables that have a new version in the epoch to that version."""
@@ -119,6 +142,8 @@ class _EpochOfViews:
     def __init__(
         self,
         relations: Relations,
+        queries: SmallQueries,
+        plan: Callable[[CompiledView, Tables], Maintenance],
         tables: Tables,
         intent: Intent,
         changed: dict[str, int],
@@ -129,15 +154,24 @@ class _EpochOfViews:
         self._failures = failures
         self._tries_failed = tries_failed
         self._relations = relations
+        self._queries = queries
+        self._plan = plan
         self._tables = tables
         self._intent = intent
         self._changed = changed
+        self._inputs = Inputs(tables, intent, changed)
         self.results: dict[str, ViewResult] = {}
         self.work: dict[str, ViewWork] = {}
 
     def add(self, results: Mapping[str, ViewResult]) -> None:
         self.results |= results
-        self._changed |= {name: result.version for name, result in results.items() if result.status == "live"}
+        for name, result in results.items():
+            if result.status == "live" and self._is_changed(name, result.version):
+                self._changed[name] = result.version
+
+    def _is_changed(self, name: str, version: int) -> bool:
+        """Whether a view's table has other rows at this version than the last epoch has published."""
+        return not self._tables.is_live(name) or name in self._intent.done or version != self._tables.version(name)
 
     def is_due(self, view: CompiledView) -> bool:
         name = view.definition.name
@@ -145,7 +179,7 @@ class _EpochOfViews:
             return False
         if name in self._failures and not self._tables.is_failed(name):
             return True
-        moved = any(source in self._changed or source in self.results for source in view.inputs)
+        moved = any(source in self._changed or self._has_failed(source) for source in view.inputs)
         if self._stopped(view) is not None and not self._tables.is_failed(name):
             return True
         return moved or not self._tables.is_published(name) or (self._tries_failed and self._tables.is_failed(name))
@@ -166,28 +200,34 @@ class _EpochOfViews:
         if (stopped := self._stopped(view)) is not None:
             return ViewResult(base, "failed", f'reads table "{stopped}", which is stopped')
         for source in view.inputs:
-            if source in self.results and self.results[source].status == "failed":
+            if self._has_failed(source):
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
-        for _ in range(TRIES):
-            result = self._try(view, base)
+        for attempt in range(TRIES):
+            result = self._try(view, base, is_incremental=attempt == 0)
             if result.status == "live":
                 faults.point("views.after_first_commit")
                 break
         return result
+
+    def _has_failed(self, name: str) -> bool:
+        return name in self.results and self.results[name].status == "failed"
 
     def _stopped(self, view: CompiledView) -> str | None:
         """The first stopped mirror that the view reads; None if there is none."""
         stopped = {str(table) for table in self._intent.cut.stopped}
         return next((source for source in view.inputs if source in stopped), None)
 
-    def _try(self, view: CompiledView, base: int) -> ViewResult:
+    def _try(self, view: CompiledView, base: int, *, is_incremental: bool) -> ViewResult:
         spec, session = self._tables.specs[view.definition.name], self._relations.session
         folder = Path(spec.path)
         with job_group(session, f"view {spec.name}") as group:
             work = self.work[spec.name] = ViewWork(Work(), group)
             try:
                 with metrics.counting(work.driver), naming_disk_errors(folder), touching(folder):
-                    return ViewResult(self._recompute_and_commit(view, base), "live")
+                    changes = self._changes(view, base, is_incremental=is_incremental)
+                    commit = self._tables.warehouse.commit
+                    version = base if changes is None else commit(spec, base, changes, self._intent.stamp)
+                    return ViewResult(version, "live")
             except FATAL:
                 raise
             except Exception as error:
@@ -197,16 +237,50 @@ class _EpochOfViews:
                     raise  # the commit is in the table's log: recovery continues from there
                 return ViewResult(base, "failed", failure_of(error, view))
 
-    def _recompute_and_commit(self, view: CompiledView, base: int) -> int:
+    def _changes(self, view: CompiledView, base: int, *, is_incremental: bool) -> Changes | None:
+        name, ways = view.definition.name, self._tables.warehouse.ways
+        update = self._incremental(view, base) if is_incremental else None
+        if update is not None:
+            try:
+                changes = update()
+            except TooMany:
+                pass
+            else:
+                ways.took("view", name, "keys" if self._plan(view, self._tables).adds is None else "add")
+                return changes
+        ways.took("view", name, "full")
+        return self._recomputed(view, base)
+
+    def _incremental(self, view: CompiledView, base: int) -> Callable[[], Changes | None] | None:
+        """The strategy of the view with what it needs; None for FULL, or if its table is not as of the last epoch."""
         tables, name = self._tables, view.definition.name
-        spec, session = tables.specs[name], self._relations.session
-        inputs = {source: (tables.specs[source].path, self._changed.get(source, tables.version(source)))
-                  for source in view.inputs}  # fmt: skip
+        plan = self._plan(view, tables)
+        if plan.text is None or not tables.is_live(name) or not self._can_look_up():
+            return None
+        versions = {source: self._inputs.versions(source) for source in view.inputs}
+        known = {source: found for source, found in versions.items() if found is not None}
+        if len(known) < len(versions):
+            return None
+        spec, text, warehouse = tables.specs[name], plan.text, tables.warehouse
+
+        def work(chosen: Plan) -> Incremental[Plan]:
+            return Incremental(view, spec, base, chosen, text, self._inputs, known, warehouse, self._queries)
+
+        if plan.adds is not None:
+            return partial(add, work(plan.adds))
+        return partial(keys, work(plan.keys)) if plan.keys is not None else None
+
+    def _can_look_up(self) -> bool:
+        return self._tables.warehouse.allows_direct and self._queries.is_possible
+
+    def _recomputed(self, view: CompiledView, base: int) -> Changes | None:
+        tables = self._tables
+        spec, session = tables.specs[view.definition.name], self._relations.session
+        inputs = {source: (tables.specs[source].path, self._inputs.version(source)) for source in view.inputs}
         with self._relations.reading(inputs) as relations:
             stored = self._stored(view, base, session)
             most = Bound(tables.warehouse.driver_rows, tables.warehouse.driver_bytes)
-            changes = STRATEGIES[view.strategy](Recompute(view, spec, session, relations, stored, most))
-            return base if changes is None else tables.warehouse.commit(spec, base, changes, self._intent.stamp)
+            return STRATEGIES["FULL"](Recompute(view, spec, session, relations, stored, most))
 
     def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
         tables, name = self._tables, view.definition.name

@@ -9,16 +9,20 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.control import VIEW_FOLDER
+from cdc_views.store.delta_log import quoted
 from cdc_views.store.warehouse import TableSpec
 
 HASH: Final = "_cv_hash"
 NUMBER: Final = "_cv_number"
 BAG_KEY: Final = (HASH, NUMBER)
+# Only in results of queries: which of several sets of rows a row is computed for.
+BOX: Final = "_cv_box"
 
 
 def view_path(view: CompiledView) -> str:
@@ -45,3 +49,18 @@ def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:
 def is_hidden(path: str, column: str) -> bool:
     """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN use a view's own columns only."""
     return path.startswith(VIEW_FOLDER) and column in BAG_KEY
+
+
+def column_types(spec: TableSpec) -> dict[str, str]:
+    """The Arrow types of the columns that queries see, by name."""
+    return {field.name: str(field.type) for field in spec.schema if not is_hidden(spec.path, field.name)}
+
+
+def identified(rows: DataFrame, view: CompiledView) -> DataFrame:
+    """The rows with the columns that identify them: those of a bag get the hidden columns, in each box by itself."""
+    if view.key is not None:
+        return rows
+    columns = [quoted(name) for name in rows.columns if name != BOX]
+    partition = ", ".join(name for name in (HASH, BOX) if name == HASH or name in rows.columns)
+    number = f"row_number() OVER (PARTITION BY {partition} ORDER BY {', '.join(columns)})"
+    return rows.selectExpr("*", f"xxhash64({', '.join(columns)}) AS {HASH}").selectExpr("*", f"{number} AS {NUMBER}")

@@ -16,10 +16,12 @@ from cdc_views.engine.views.analysis.result_columns import check_columns
 from cdc_views.engine.views.analysis.shapes import Shapes
 from cdc_views.engine.views.analysis.texts import TextColumns, check_text_columns
 from cdc_views.engine.views.failures import failure_of, first_line
+from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.view_tables import view_spec
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
+from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.nesting import nested_too_deeply
 
@@ -28,11 +30,12 @@ from cdc_views.views.nesting import nested_too_deeply
 class AnalysedView:
     """The table of a view, and those of its columns that are text in Spark but not in Postgres.
 
-    `notes` are the places where Postgres would give another answer.
+    `maintenance` is how it is maintained, `notes` are the places where Postgres would give another answer.
     """
 
     spec: TableSpec
     text_columns: TextColumns
+    maintenance: Maintenance
     notes: tuple[Note, ...] = ()
 
 
@@ -71,7 +74,8 @@ def analyse_view(
     check_determinism(frame, view, relations)
     named = {schema.names[number]: tag for number, tag in texts.items()}
     found = notes(view, plan, relations) if with_notes else ()
-    return AnalysedView(view_spec(view, schema), named, tuple(found))
+    spec = view_spec(view, schema)
+    return AnalysedView(spec, named, plan_of(view, {**specs, spec.name: spec}), tuple(found))
 
 
 def _place(view: CompiledView, error: AnalysisException | ParseException, relations: Mapping[str, str]) -> str:

@@ -23,7 +23,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from cdc_views.engine.views.strategies.difference import difference, is_unique
 from cdc_views.engine.views.strategies.guards import TOO_LARGE, bounded, is_raised, key_not_unique, unique
 from cdc_views.engine.views.strategies.recompute import Recompute
-from cdc_views.engine.views.view_tables import HASH, NUMBER, own_columns
+from cdc_views.engine.views.strategies.results import changes_of, require_columns
+from cdc_views.engine.views.view_tables import identified, own_columns
 from cdc_views.errors import ColumnsDiffer
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.commits import frame_of
@@ -43,7 +44,7 @@ def full(work: Recompute) -> Changes | None:
         if rows is not None:
             return _in_driver(rows, work.stored, spec, work.view)
     checked = recomputed if work.view.key is None else unique(recomputed, spec.key)
-    _require_columns(to_arrow_schema(checked.schema, timezone="UTC"), spec)
+    require_columns(to_arrow_schema(checked.schema, timezone="UTC"), spec)
     if work.stored is None or (isinstance(work.stored, pa.Table) and not work.stored.num_rows):
         return Changes(deleted=None, rows=checked, all_new=True)
     stored = work.stored if isinstance(work.stored, DataFrame) else frame_of(work.session, work.stored)
@@ -55,7 +56,7 @@ def _recomputed(work: Recompute) -> DataFrame:
     columns = own_columns(work.view, work.spec)
     if len(rows.columns) != len(columns):
         raise ColumnsDiffer(f"the result has {len(rows.columns)} columns, wanted {len(columns)}")
-    return _identified(rows.toDF(*columns), work.view)
+    return identified(rows.toDF(*columns), work.view)
 
 
 def _collected(rows: DataFrame, work: Recompute) -> pa.Table | None:
@@ -69,38 +70,12 @@ def _collected(rows: DataFrame, work: Recompute) -> pa.Table | None:
 
 
 def _in_driver(rows: pa.Table, stored: pa.Table, spec: TableSpec, view: CompiledView) -> Changes | None:
-    _require_columns(rows.schema, spec)
+    require_columns(rows.schema, spec)
     recomputed = rows.cast(spec.schema)
     if view.key is not None and not is_unique(recomputed, spec.key):
         raise key_not_unique(spec.key)
     deleted, upserts = difference(recomputed, stored, spec.key)
-    return _changes(deleted, upserts, all_new=not stored.num_rows)
-
-
-def _changes(deleted: pa.Table, rows: pa.Table, *, all_new: bool = False) -> Changes | None:
-    if not deleted.num_rows and not rows.num_rows:
-        return None
-    return Changes(deleted=deleted if deleted.num_rows else None, rows=rows, all_new=all_new)
-
-
-def _require_columns(found: pa.Schema, spec: TableSpec) -> None:
-    """Raise ColumnsDiffer if the columns differ: a cast could change values, or fail for some."""
-    for field, wanted in zip(found, spec.schema, strict=True):
-        if field.name != wanted.name or field.type != wanted.type:
-            raise ColumnsDiffer(
-                f'column "{field.name}" of the result is {field.type}, wanted "{wanted.name}" {wanted.type}'
-            )
-
-
-def _identified(rows: DataFrame, view: CompiledView) -> DataFrame:
-    """The rows with the columns that identify them: those of a bag get the hidden columns."""
-    if view.key is not None:
-        return rows
-    columns = [quoted(name) for name in rows.columns]
-    numbered = "row_number() OVER (PARTITION BY {hash} ORDER BY {columns})"
-    return rows.selectExpr("*", f"xxhash64({', '.join(columns)}) AS {HASH}").selectExpr(
-        "*", f"{numbered.format(hash=HASH, columns=', '.join(columns))} AS {NUMBER}"
-    )
+    return changes_of(deleted, upserts, all_new=not stored.num_rows)
 
 
 def _by_spark(difference: DataFrame, work: Recompute) -> Changes | None:
@@ -112,7 +87,7 @@ def _by_spark(difference: DataFrame, work: Recompute) -> Changes | None:
         return Changes(deleted=deleted, rows=rows)
     is_deleted = found.column(_DELETED)
     rows = found.filter(pc.invert(is_deleted)).select(spec.schema.names).cast(spec.schema)
-    return _changes(found.filter(is_deleted).select(list(spec.key)), rows)
+    return changes_of(found.filter(is_deleted).select(list(spec.key)), rows)
 
 
 def _difference(recomputed: DataFrame, stored: DataFrame, spec: TableSpec) -> DataFrame:

@@ -1,0 +1,17 @@
+"""The plan of a view, from the tables that Spark's analyser has found for it and for its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cdc_views.engine.views.view_tables import column_types, own_columns
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
+from cdc_views.store.warehouse import TableSpec
+
+
+def plan_of(view: CompiledView, specs: Mapping[str, TableSpec]) -> Maintenance:
+    """Choose the strategy of a view; `specs` describe its table and its inputs."""
+    types = {source: column_types(specs[source]) for source in view.inputs}
+    spec = specs[view.definition.name]
+    return maintenance(view, types, {name: str(spec.schema.field(name).type) for name in own_columns(view, spec)})

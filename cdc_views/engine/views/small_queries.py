@@ -1,0 +1,131 @@
+"""Runs the SQL of views over a few rows that the driver holds: each query is planned once, and run in every epoch.
+
+To plan a query takes four times as long as to run it over some hundred rows (docs/decisions). So the rows of each leaf
+are put into an Arrow file, which the planned query reads each time it runs. It runs in one Spark job in one task,
+without generated code.
+
+What Spark keeps between two runs of one plan would be the rows of an earlier epoch: files of a shuffle, a broadcast,
+the result of a subquery. So only plans of operators that are known to keep nothing are run again; others are planned
+anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cdc_views.config import INTERPRETED
+from cdc_views.engine.views.view_tables import identified
+from cdc_views.plan.compiled import CompiledView
+
+Name = TypeVar("Name")
+
+_SETTINGS: Final = {
+    **INTERPRETED,
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+_EXECUTION: Final = "org.apache.spark.sql.execution."
+_KEEPS_NOTHING: Final = frozenset(
+    {
+        *("ExpandExec", "FilterExec", "GenerateExec", "ProjectExec", "RangeExec", "SortExec", "UnionExec"),
+        *("aggregate.HashAggregateExec", "aggregate.ObjectHashAggregateExec", "aggregate.SortAggregateExec"),
+        *("joins.SortMergeJoinExec", "python.MapInArrowExec", "window.WindowExec", "window.WindowGroupLimitExec"),
+    }
+)
+
+
+class SmallQueries:
+    """A session for small queries; for several threads, one per view."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._session = spark.newSession()
+        for name, value in _SETTINGS.items():
+            self._session.conf.set(name, value)
+        # The tasks read the files, so they must run on this machine.
+        self.is_possible = str(spark.sparkContext.master).startswith("local")
+        self._folder = Path(tempfile.mkdtemp(prefix="cdc-views-rows-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._leaves: dict[tuple[str, int, str], tuple[Path, str]] = {}
+        self._planned: dict[tuple[str, str], DataFrame] = {}
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        query: Callable[[Callable[[Name], str]], str],
+        rows: Mapping[Name, pa.Table],
+        view: CompiledView,
+        columns: list[str],
+    ) -> pa.Table:
+        """Run a view's query, which gets the relation of each table, and name its columns.
+
+        The rows of a view without a key get the hidden columns that identify them.
+        """
+        relations = {
+            name: self._put(view, number, table.combine_chunks()) for number, (name, table) in enumerate(rows.items())
+        }
+        text = query(relations.__getitem__)
+        planned = self._planned.get((view.fingerprint, text))
+        if planned is None:
+            planned = identified(self._session.sql(text).toDF(*columns), view)
+            if _keeps_nothing(planned):
+                self._planned[view.fingerprint, text] = planned
+        return planned.toArrow()
+
+    def _put(self, view: CompiledView, number: int, rows: pa.Table) -> str:
+        """Write the rows where the relation of this leaf reads them; returns the relation."""
+        schema = pa.schema([field.with_nullable(True).remove_metadata() for field in rows.schema])
+        path, relation = self._leaf(view, number, schema)
+        with pa.ipc.new_stream(path, schema) as stream:
+            stream.write_table(rows.cast(schema))
+        return relation
+
+    def _leaf(self, view: CompiledView, number: int, schema: pa.Schema) -> tuple[Path, str]:
+        name = view.fingerprint, number, str(schema)
+        with self._lock:
+            if name not in self._leaves:
+                relation = f"_cv_rows_{len(self._leaves)}"
+                path = self._folder / relation
+                frame = self._session.range(0, 1, 1, 1).mapInArrow(_reader(str(path)), from_arrow_schema(schema))
+                frame.createOrReplaceTempView(relation)
+                self._leaves[name] = path, relation
+            return self._leaves[name]
+
+
+def _reader(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for a task that reads the file, whatever it then holds."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow
+
+        for _ in batches:
+            pass
+        with pyarrow.ipc.open_stream(path) as stream:
+            yield from stream
+
+    return read
+
+
+def _keeps_nothing(frame: DataFrame) -> bool:
+    """Whether each run of a planned query computes everything from the files anew."""
+    pending = [frame._jdf.queryExecution().executedPlan()]
+    while pending:
+        node = pending.pop()
+        if node.getClass().getName().removeprefix(_EXECUTION) not in _KEEPS_NOTHING or not node.subqueries().isEmpty():
+            return False
+        pending += _each(node.children())
+    return True
+
+
+def _each(found: Any) -> list[Any]:
+    return [found.apply(number) for number in range(found.size())]

@@ -1,0 +1,96 @@
+"""ADD: add the totals over the rows that are added to the stored ones, and subtract those over the rows removed.
+
+plan/incremental/additive.py says which views have such totals, and proves that this gives the new row. One query
+computes the totals over the rows added and over the rows removed; no other row of an input is read. To add twice would
+be wrong: the stored row must be that of the old versions of the inputs, as it is for a live view (engine/tables.py).
+
+A sum over no values is NULL. Let S be the stored sum, A and R the sums over the rows added and removed. The new sum
+has values if A has one, since added rows stay; if R is NULL and S has one, since none is removed; and if S + A - R is
+not 0, since that is the sum of the values that are left. Otherwise it is 0 or NULL, and only a count can decide: that
+of the values, or that of all rows if it is 0. That a column of the source is NOT NULL does not help: the source may
+drop that constraint, and no change says so.
+
+Where a total over the changed rows alone overflows, Spark raises its error here, and the view's second try is FULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, localcontext
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_views.engine.views.strategies.difference import difference
+from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
+from cdc_views.engine.views.strategies.results import changes_of
+from cdc_views.engine.views.view_tables import BOX
+from cdc_views.plan.incremental import AddPlan, Total
+from cdc_views.store.warehouse import Changes
+
+_ADDED: Final = 0
+_REMOVED: Final = 1
+_DIGITS: Final = 80  # enough for an exact sum of numbers of 38 digits with any scales
+
+Row = dict[str, Decimal | None]
+
+
+def add(work: Incremental[AddPlan]) -> Changes | None:
+    """Update the view; returns None if its row is the same already. Raises TooMany where only FULL gives the row."""
+    deltas = {leaf.path: work.delta(leaf) for leaf in work.plan.leaves}
+    if not any(delta.old.num_rows or delta.new.num_rows for delta in deltas.values()):
+        return None
+    stored = work.warehouse.rows(work.spec, work.base)
+    added = {path: delta.new for path, delta in deltas.items()}
+    removed = {path: delta.old for path, delta in deltas.items()}
+    totals = work.run([added, removed])
+    with localcontext() as context:
+        context.prec = _DIGITS
+        row = _sum(work.plan, _only(stored), _of_set(totals, _ADDED), _of_set(totals, _REMOVED))
+    rows = pa.table([_column(row[field.name], field.type) for field in work.spec.schema], schema=work.spec.schema)
+    return changes_of(*difference(rows, stored, work.spec.key))
+
+
+def _of_set(totals: pa.Table, number: int) -> Row:
+    return _only(totals.filter(pc.equal(totals.column(BOX), number)).drop_columns([BOX]))
+
+
+def _only(rows: pa.Table) -> Row:
+    """The one row of a table."""
+    if rows.num_rows != 1:
+        raise TooMany(f"{rows.num_rows} rows of totals, wanted 1")
+    return {name: None if value is None else Decimal(value) for name, value in rows.to_pylist()[0].items()}
+
+
+def _sum(plan: AddPlan, stored: Row, added: Row, removed: Row) -> Row:
+    """The new totals: the counts first, which decide whether sums are NULL."""
+    row: Row = {}
+    for total in sorted(plan.totals, key=lambda each: each.is_sum):
+        value = _value(total, stored[total.name], added[total.name], removed[total.name], row)
+        if value is not None and not all(type_.holds(value) for type_ in total.types):
+            raise TooMany(f'the value of column "{total.name}" is beyond the range of its types')
+        row[total.name] = value
+    return row
+
+
+def _value(
+    total: Total, stored: Decimal | None, added: Decimal | None, removed: Decimal | None, counts: Mapping[str, Any]
+) -> Decimal | None:
+    """The new value of a total; `counts` are the new values of the counts."""
+    if removed is None and (added is None or stored is None):
+        return added if stored is None else stored
+    if stored is None:
+        raise TooMany(f'column "{total.name}" is NULL, but has values to remove')
+    value = stored + (added or Decimal()) - (removed or Decimal())
+    if added is not None or value:
+        return value
+    if total.values is not None:
+        return value if counts[total.values] else None
+    if total.rows is not None and not counts[total.rows]:
+        return None
+    raise TooMany(f'whether column "{total.name}" is 0 or NULL does not follow from the changed rows')
+
+
+def _column(value: Decimal | None, type_: pa.DataType) -> pa.Array:
+    return pa.array([int(value) if value is not None and pa.types.is_integer(type_) else value], type_)

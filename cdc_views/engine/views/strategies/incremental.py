@@ -1,0 +1,78 @@
+"""What strategies that begin with the changed rows of the inputs have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from cdc_views.engine.views.inputs import Inputs, InputVersions
+from cdc_views.engine.views.small_queries import SmallQueries
+from cdc_views.engine.views.strategies.results import require_columns
+from cdc_views.engine.views.view_tables import BOX, own_columns
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.incremental import AddPlan, KeysPlan, Leaf, Path
+from cdc_views.plan.incremental.maintenance import LeafText
+from cdc_views.store.warehouse import RowsChanged, TableSpec, Warehouse
+
+Plan = TypeVar("Plan", KeysPlan, AddPlan)
+
+
+class TooMany(Exception):
+    """The change is so large that the whole query is cheaper, or it does not decide the rows; the message says why."""
+
+
+@dataclass(frozen=True)
+class Incremental(Generic[Plan]):
+    """A view to update by a plan. `versions` are those of its inputs, `base` is the version of its stored rows."""
+
+    view: CompiledView
+    spec: TableSpec
+    base: int
+    plan: Plan
+    text: LeafText
+    inputs: Inputs
+    versions: dict[str, InputVersions]
+    warehouse: Warehouse
+    queries: SmallQueries
+
+    def of(self, leaf: Leaf) -> InputVersions:
+        """The versions of the input that a leaf reads."""
+        return self.versions[leaf.source]
+
+    def used(self, leaf: Leaf) -> frozenset[str]:
+        """The columns of a leaf whose change matters: any of them if the text names none, as count(*)."""
+        return self.text.used[leaf.source] or frozenset(self.of(leaf).columns)
+
+    def delta(self, leaf: Leaf) -> RowsChanged:
+        """The rows of a leaf that the epoch removes and adds, in the columns that matter. Raises TooMany."""
+        of, used = self.of(leaf), self.used(leaf)
+        if of.old == of.new:
+            nothing = pa.schema([field for field in of.spec.schema if field.name in used]).empty_table()
+            return RowsChanged(nothing, nothing)
+        delta = self.inputs.delta(of, used)
+        if delta is None:
+            raise TooMany(f'"{leaf}" has more changed rows than the driver looks up')
+        return delta
+
+    def run(self, sets: Sequence[Mapping[Path, pa.Table]]) -> pa.Table:
+        """Run the view's text over each set of rows of its leaves, in one query.
+
+        Returns the view's columns with their types, and the number of the set in the column BOX.
+        """
+        numbered = {(number, path): rows for number, each in enumerate(sets) for path, rows in each.items()}
+
+        def query(relation: Callable[[tuple[int, Path]], str]) -> str:
+            return "\nUNION ALL\n".join(self._text_over(number, relation) for number in range(len(sets)))
+
+        found = self.queries.run(query, numbered, self.view, [*own_columns(self.view, self.spec), BOX])
+        rows = found.drop_columns([BOX])
+        require_columns(rows.schema, self.spec)
+        return rows.cast(self.spec.schema).append_column(BOX, found.column(BOX))
+
+    def _text_over(self, number: int, relation: Callable[[tuple[int, Path]], str]) -> str:
+        text = self.text.query(lambda path: relation((number, path)))
+        # The line break ends a comment with which the text may end.
+        return f"SELECT *, {number} AS {BOX} FROM (\n{text}\n)"

@@ -1,0 +1,191 @@
+"""KEYS: find the affected keys, recompute their rows, and compare these with the stored rows of the keys.
+
+The lookups are planned once per view (plan/incremental). An affected key is a value of the view's handle. What changed
+is looked for at both versions of every table that changed: the rows that a change removes join others of the old
+version, the rows that it adds join others of the new one. To look for more than is needed is harmless, since keys are
+computed again as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_views.engine.views.inputs import InputVersions
+from cdc_views.engine.views.search import Rows, cast_keys, distinct, search, values_of
+from cdc_views.engine.views.strategies.difference import difference, is_unique
+from cdc_views.engine.views.strategies.guards import key_not_unique
+from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
+from cdc_views.engine.views.strategies.results import changes_of
+from cdc_views.engine.views.view_tables import BOX
+from cdc_views.plan.incremental import Handle, KeysPlan, Leaf, Values
+from cdc_views.store.warehouse import Changes
+
+# Of the rows of all inputs. A whole recompute reads them faster than lookups find them.
+_LARGE_SHARE: Final = 0.3
+
+
+@dataclass(frozen=True)
+class Box:
+    """Affected keys: for each part of a handle, the values of its columns. A row is affected if all parts match."""
+
+    handle: Handle
+    values: tuple[pa.Table, ...]
+
+
+def keys(work: Incremental[KeysPlan]) -> Changes | None:
+    """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
+    boxes = _affected(work)  # find
+    if not boxes:
+        return None
+    rows = _recomputed(work, boxes)  # recompute
+    if work.view.key is not None and not is_unique(rows, work.spec.key):
+        raise key_not_unique(work.spec.key)
+    stored = _stored(work, boxes)
+    deleted, upserts = difference(rows, stored, work.spec.key)  # diff
+    if work.view.key is None:
+        _require_own_numbers(work, upserts, stored)
+    return changes_of(deleted, upserts)
+
+
+def _affected(work: Incremental[KeysPlan]) -> list[Box]:
+    boxes = []
+    for leaf in work.plan.leaves:
+        delta = work.delta(leaf)
+        changed = pa.concat_tables([delta.old, delta.new])
+        if changed.num_rows:
+            boxes += [box for handle in work.plan.handles if (box := _found(work, handle, leaf, changed))]
+    if len(work.plan.handles) > 1 and any(_has_nulls(values) for box in boxes for values in box.values):
+        raise TooMany("an affected key of NULLs, which the rows without a match in a full join have too")
+    return list(_merged(boxes))
+
+
+def _has_nulls(values: pa.Table) -> bool:
+    """Whether a row has NULL in all columns."""
+    return bool(pc.any(reduce(pc.and_, (pc.is_null(column) for column in values.columns))).as_py())
+
+
+def _found(work: Incremental[KeysPlan], handle: Handle, leaf: Leaf, changed: pa.Table) -> Box | None:
+    """The affected keys of one handle by the changed rows of one leaf; None if there are none."""
+
+    def find(other: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
+        of = work.of(other)
+        found = [_look_up(work, of, version, wanted, names) for version in sorted({of.old, of.new})]
+        return pa.concat_tables(found)
+
+    known = search(handle.find[leaf.path], {leaf: changed}, handle.sought, find)
+    values = tuple(values_of(Values(part.origins, is_join=False), known, part.names) for part in handle.parts)
+    return Box(handle, values) if all(each.num_rows for each in values) else None
+
+
+def _merged(boxes: Sequence[Box]) -> Iterable[Box]:
+    """One box for each handle of one part, where the union of values is exact; other boxes as they are."""
+    for handle in dict.fromkeys(id(box.handle) for box in boxes):
+        of_handle = [box for box in boxes if id(box.handle) == handle]
+        if len(of_handle[0].values) == 1:
+            united = zip(*(box.values for box in of_handle), strict=True)
+            yield Box(of_handle[0].handle, tuple(_united(each) for each in united))
+        else:
+            yield from of_handle
+
+
+def _united(values: Sequence[pa.Table]) -> pa.Table:
+    # Branches of a set operation may have whole numbers of several widths.
+    return distinct(pa.concat_tables(values, promote_options="permissive"))
+
+
+def _recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
+    """The rows of the view that are in one of the boxes, with the view's columns and types."""
+    reduced = [{leaf.path: rows for leaf, rows in _reduced(work, box).items()} for box in boxes]
+    _require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))
+    found = work.run(reduced)
+    rows, numbers = found.drop_columns([BOX]), found.column(BOX)
+    # Only the rows of its own box are exact. A row that is in several boxes is taken from the first.
+    first = pa.chunked_array([pa.array([-1] * rows.num_rows, pa.int32())])
+    for number in reversed(range(len(boxes))):
+        first = pc.if_else(_inside(rows, boxes[number]), pa.scalar(number, pa.int32()), first)
+    return rows.filter(pc.equal(first, numbers))
+
+
+def _reduced(work: Incremental[KeysPlan], box: Box) -> dict[Leaf, pa.Table]:
+    """The rows of each leaf at the new version that decide the rows of the box."""
+    plan = work.plan
+    used = {leaf: work.used(leaf) for leaf in plan.leaves}
+
+    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
+        of = work.of(leaf)
+        return _look_up(work, of, of.new, wanted, names)
+
+    parts = {part.keys: values for part, values in zip(box.handle.parts, box.values, strict=True)}
+    found: Rows = search(box.handle.recompute, parts, used, find)
+    return {leaf: found[leaf] for leaf in plan.leaves}
+
+
+def _look_up(
+    work: Incremental[KeysPlan], of: InputVersions, version: int, wanted: pa.Table, names: Collection[str]
+) -> pa.Table:
+    wanted = distinct(cast_keys(wanted, pa.schema([of.spec.schema.field(name) for name in wanted.column_names])))
+    if not wanted.num_rows:
+        return pa.schema([f for f in of.spec.schema if f.name in {*names, *wanted.column_names}]).empty_table()
+    if wanted.num_rows > work.warehouse.lookup_keys:
+        raise TooMany(f'{wanted.num_rows} keys to look up in "{of.spec.name}"')
+    return work.inputs.lookup(of, version, wanted, names)
+
+
+def _require_few(work: Incremental[KeysPlan], rows: int) -> None:
+    """Raise TooMany if so many rows of the inputs are affected that the whole query is cheaper."""
+    counts = [work.inputs.row_count(of) for of in work.versions.values()]
+    if rows <= work.warehouse.task_rows or None in counts:
+        return
+    all_rows = sum(count for count in counts if count is not None)
+    if rows > _LARGE_SHARE * all_rows:
+        raise TooMany(f"{rows} of {all_rows} rows of its inputs are affected")
+
+
+def _stored(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
+    """The stored rows that are in one of the boxes."""
+    found = []
+    for box in boxes:
+        fewest = min(box.values, key=lambda values: values.num_rows)
+        schema = pa.schema([work.spec.schema.field(name) for name in fewest.column_names])
+        rows = work.warehouse.lookup(work.spec, work.base, cast_keys(fewest, schema))
+        found.append(rows.filter(_inside(rows, box)))
+    return found[0] if len(found) == 1 else _one_per_key(pa.concat_tables(found), work.spec.key)
+
+
+def _inside(rows: pa.Table, box: Box) -> pa.ChunkedArray:
+    """Whether each row has one of the values of every part of a box."""
+    return reduce(pc.and_, (_has_one_of(rows, values) for values in box.values))
+
+
+def _has_one_of(rows: pa.Table, values: pa.Table) -> pa.ChunkedArray:
+    names = values.column_names
+    wanted = cast_keys(values, pa.schema([rows.schema.field(name) for name in names]))
+    if len(names) == 1:
+        return pc.is_in(rows.column(names[0]), wanted.column(0).combine_chunks())
+    known = set(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
+    found = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    return pa.chunked_array([pa.array([row in known for row in found], pa.bool_())])
+
+
+def _one_per_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows, each key once: several boxes may have the same row."""
+    numbered = rows.append_column("_cv_row", pa.array(range(rows.num_rows), pa.int64()))
+    first = numbered.group_by(list(key), use_threads=False).aggregate([("_cv_row", "min")])
+    return rows.take(first["_cv_row_min"])
+
+
+def _require_own_numbers(work: Incremental[KeysPlan], upserts: pa.Table, stored: pa.Table) -> None:
+    """Raise TooMany if rows of other contents have the hash of a new row: only a whole recompute numbers these."""
+    if not upserts.num_rows:
+        return
+    key = list(work.spec.key)
+    taken = work.warehouse.lookup(work.spec, work.base, upserts.select(key), key)
+    own = set(zip(*(stored.column(name).to_pylist() for name in key), strict=True))
+    if any(row not in own for row in zip(*(taken.column(name).to_pylist() for name in key), strict=True)):
+        raise TooMany("two different rows have the same hash")
