@@ -7,6 +7,7 @@
     -- query
     SELECT ... with the inputs replaced
 
+and in the folder `incremental` the strategy and its lookups, as `explain` shows them, in place of the last three;
 or, in place of the last three, `-- error: file:line:column: ...`. `CDC_VIEWS_GOLDEN=write` writes them anew.
 """
 
@@ -14,15 +15,19 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from cdc_views.base.names import TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
+from cdc_views.plan.explain import explain
+from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plan"
+INCREMENTAL = FOLDER.parent / "incremental"
 
 SCHEMAS = {
     "public.users": {"id": "int8", "name": "text", "country": "text", "joined_at": "timestamptz"},
@@ -71,16 +76,40 @@ def outcome(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+ARROW_TYPES = {
+    "int8": "int64", "int4": "int32", "text": "string", "bool": "bool", "timestamptz": "timestamp[us, tz=UTC]",
+    "numeric": "decimal128(18, 2)", "_text": "list<element: string>",
+}  # fmt: skip
+# Of the columns of results, by name; others are "int64". KEYS does not look at them.
+RESULT_TYPES = {"amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ratio": "double"}
+
+
+def maintained(view: CompiledView) -> Maintenance:
+    """How a view over the tables above is maintained. Its SELECT names all of its columns."""
+    assert view.parsed is not None
+    types = {source: {name: ARROW_TYPES[kind] for name, kind in SCHEMAS[source].items()} for source in view.inputs}
+    columns = view.columns or view.parsed.tree.named_selects
+    return maintenance(view, types, {name: RESULT_TYPES.get(name, "int64") for name in columns})
+
+
+def incremental_outcome(text: str) -> str:
+    """How a view is maintained, as the golden files have it."""
+    view = compiled(text)
+    explanation = explain(view, maintained(view))
+    lines = [f"-- strategy: {explanation.strategy}: {explanation.reason}", *explanation.lookups]
+    return "\n".join(line if line.startswith("--") else f"--   {line}" for line in lines) + "\n"
+
+
 def cases(file: Path) -> list[tuple[str, str]]:
     """The pairs of a golden file: a view, and what is expected of it."""
     pairs = []
     for part in re.split(r"^-- view\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        head, mark, rest = re.split(r"^(-- (?:key|error):|\Z)", part, maxsplit=1, flags=re.MULTILINE)
+        head, mark, rest = re.split(r"^(-- (?:key|error|strategy):|\Z)", part, maxsplit=1, flags=re.MULTILINE)
         pairs.append((head.strip() + "\n", (mark + rest).strip() + "\n"))
     return pairs
 
 
-def rewrite(file: Path) -> None:
+def rewrite(file: Path, outcome: Callable[[str], str] = outcome) -> None:
     """Write what the compiler makes now into a golden file, if asked to."""
     if os.environ.get("CDC_VIEWS_GOLDEN") == "write":
         parts = [f"-- view\n{view}{outcome(view)}" for view, _ in cases(file)]

@@ -110,11 +110,24 @@ def test_chart_is_a_picture_with_a_point_for_each_figure() -> None:
     assert "100,000" in {element.text for element in picture}
 
 
-@pytest.mark.parametrize("name", ["freshness", "throughput", "snapshot", "replay", "flatness"])
-def test_help_says_what_is_measured_and_gives_an_example(name: str) -> None:
-    shown = CliRunner().invoke(importlib.import_module(f"bench.{name}").main, ["--help"]).output
+def test_logarithmic_chart_has_a_decade_per_tick_up_and_across() -> None:
+    text = line_chart("cost", "rows", "ms", {"ours": [(1e5, 30), (1e7, 3000)]}, log_x=True, log_y=True)
+    picture = ET.fromstring(text)
+    assert {"10", "1,000", "10,000", "10,000,000"} <= {element.text for element in picture}
+    low, high = (float(circle.attrib["cy"]) for circle in picture.findall("{http://www.w3.org/2000/svg}circle"))
+    floor, *_, ceiling = (
+        float(path.attrib["d"].split("H")[0].split()[1])
+        for path in picture.findall("{http://www.w3.org/2000/svg}path")
+        if path.attrib.get("stroke") == "#ddd"
+    )
+    assert ceiling < high < low < floor
+
+
+@pytest.mark.parametrize("module", ["freshness", "throughput", "snapshot", "replay", "flatness", "views.__main__"])
+def test_help_says_what_is_measured_and_gives_an_example(module: str) -> None:
+    shown = CliRunner().invoke(importlib.import_module(f"bench.{module}").main, ["--help"]).output
     assert "Measure" in shown
-    assert f"python -m bench.{name}" in shown
+    assert f"python -m bench.{module.removesuffix('.__main__')}" in shown
     assert "equal" in shown
 
 

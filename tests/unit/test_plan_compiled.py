@@ -14,7 +14,7 @@ from cdc_views.plan.dialect import DIFFERENCES, Note
 from cdc_views.plan.explain import explain
 from cdc_views.views.definition import parse_view, read_views
 from cdc_views.views.graph import ViewGraph
-from tests.unit.golden import KEYS, SCHEMAS, compiled
+from tests.unit.golden import KEYS, SCHEMAS, compiled, maintained
 
 PLAIN = "CREATE MATERIALIZED VIEW v AS SELECT id FROM orders"
 DEMO = Path(__file__).parents[2] / "cdc_views" / "demo" / "views"
@@ -88,23 +88,41 @@ def test_offset_of_a_position_in_the_query_is_that_in_the_text(columns: str, wor
 
 
 def test_explain_shows_strategy_key_inputs_and_sql() -> None:
-    explanation = explain(compiled(PLAIN))
-    assert (explanation.strategy, explanation.key, explanation.inputs) == ("FULL", ("id",), ("public.orders",))
+    explanation = explain(compiled(PLAIN), maintained(compiled(PLAIN)))
+    assert (explanation.strategy, explanation.key, explanation.inputs) == ("KEYS", ("id",), ("public.orders",))
     assert explanation.sql == "SELECT id FROM public.orders AS orders"
     assert explanation.lines() == [
         "view: v",
-        "strategy: FULL: the whole query is run and compared with the stored rows: "
-        "incremental strategies are not built yet",
+        "strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared",
         'key: (id): the key of "public.orders"',
         "inputs: public.orders",
+        "lookups:",
+        "  a change of public.orders affects (id)",
+        "  the rows of affected (id) are computed again from",
+        "    public.orders by (id) from (affected keys 1.id)",
         "sql:",
         "  SELECT id FROM public.orders AS orders",
     ]
 
 
+def test_explain_of_a_view_without_keys_shows_why_it_is_computed_in_full() -> None:
+    view = compiled("CREATE MATERIALIZED VIEW v AS SELECT max(id) AS n FROM orders")
+    explanation = explain(view, maintained(view))
+    assert explanation.lines() == [
+        "view: v",
+        "strategy: FULL: the whole query is run and compared with the stored rows: "
+        "an aggregate over all rows that cannot be added up: "
+        'column "n" is neither count(*) nor the count or the sum of one value of each row',
+        "key: (): an aggregate without GROUP BY has one row",
+        "inputs: public.orders",
+        "sql:",
+        "  SELECT max(id) AS n FROM public.orders AS orders",
+    ]
+
+
 def test_explain_shows_where_postgres_answers_otherwise_last() -> None:
     note = Note("v.sql:2:8", "7 / 2", DIFFERENCES["integer division"])
-    assert explain(compiled(PLAIN), (note,)).lines()[-3:] == [
+    assert explain(compiled(PLAIN), maintained(compiled(PLAIN)), (note,)).lines()[-3:] == [
         "differences from Postgres:",
         '  v.sql:2:8: "7 / 2": Spark gives a fraction for integers; Postgres gives a whole number',
         "    write div",

@@ -1,0 +1,61 @@
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT CAST(sum(money) AS DECIMAL(20, 2)) AS amount, count(*) AS places
+FROM (SELECT amount AS money FROM sales.orders UNION ALL SELECT price FROM products WHERE stock > 0) q;
+-- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+WITH paid AS (SELECT id FROM orders WHERE status = 'paid')
+SELECT count(id) FILTER (WHERE id > 9) AS recent, count(*) AS paid FROM paid;
+-- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT sum(price) AS total, sum(stock) AS pieces FROM products;
+-- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT sum(CAST(stock AS DOUBLE)) AS ratio FROM products;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "ratio" is a sum of type double, neither whole numbers nor decimals
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT CAST(sum(price / 3) AS DECIMAL(20, 2)) AS amount FROM products;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "amount" casts a sum whose values are not certain to be whole numbers or decimals; cast the values themselves
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT CAST(sum(price) AS BIGINT) AS pieces FROM products;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "pieces" has a CAST from decimal128(28, 2) to int64, which rounds
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT max(price) AS dearest, count(*) AS products FROM products;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "dearest" is neither count(*) nor the count or the sum of one value of each row
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS items FROM orders o JOIN order_items i ON i.order_id = o.id;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: a join
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS users FROM (SELECT DISTINCT user_id FROM orders) q;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: DISTINCT
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS ids FROM (SELECT id FROM orders UNION SELECT id FROM posts) q;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: UNION of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS silent FROM users u WHERE NOT EXISTS (SELECT 1 FROM posts p WHERE p.author_id = u.id);
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: a subquery in an expression
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS orders FROM orders HAVING count(*) > 9;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: HAVING

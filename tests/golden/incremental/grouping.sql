@@ -1,0 +1,35 @@
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, count(*) AS orders FROM orders GROUP BY user_id;
+-- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id)
+--   the rows of affected (user_id) are computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS orders FROM orders;
+-- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT upper(status) AS status, count(*) AS orders FROM orders GROUP BY 1;
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT DISTINCT user_id, status FROM orders;
+-- strategy: KEYS: the rows of affected (user_id, status) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id, status)
+--   the rows of affected (user_id, status) are computed again from
+--     public.orders by (user_id, status) from (affected keys 1.user_id, affected keys 1.status)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, count(*) AS orders FROM orders GROUP BY ROLLUP (user_id, status);
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM orders ORDER BY id LIMIT 3;
+-- strategy: FULL: the whole query is run and compared with the stored rows: LIMIT over all rows: each change may change all of its rows

@@ -1,0 +1,36 @@
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id = o.user_id;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.orders affects (id)
+--   a change of public.users affects (id)
+--     look up public.orders by (user_id) from (public.users.id)
+--   the rows of affected (id) are computed again from
+--     public.orders by (id) from (affected keys 1.id)
+--     public.users by (id) from (public.orders.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT u.id, o.id AS order_id FROM orders o RIGHT JOIN users u ON u.id = o.user_id;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.orders affects (id)
+--     look up public.users by (id) from (public.orders.user_id)
+--   a change of public.users affects (id)
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (affected keys 1.id)
+--     public.orders by (user_id) from (public.users.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT u.country, count(*) AS orders FROM orders o LEFT JOIN users u ON u.id = o.user_id GROUP BY u.country;
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id <> o.user_id;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an outer, semi or anti join without an equality of columns
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id = o.user_id AND o.id IN (SELECT order_id FROM order_items);
+-- strategy: FULL: the whole query is run and compared with the stored rows: a subquery in the condition of an outer join

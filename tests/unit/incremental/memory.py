@@ -1,0 +1,338 @@
+"""A project in memory: tables and views as lists of versions, and DuckDB for the queries.
+
+The view goes through the real compiler, plan, `keys` and `add`. Only the warehouse and Spark are stand-ins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from cdc_views.base.names import TableName
+from cdc_views.engine.views.inputs import InputVersions
+from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, keys
+from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, column_types, own_columns, view_path
+from cdc_views.plan.compiled import CompiledView, compile_view
+from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
+from cdc_views.store.index.changed_rows import RowsChanged
+from cdc_views.store.warehouse import Changes, TableSpec
+from cdc_views.views.definition import ViewDefinition, parse_view
+from cdc_views.views.graph import ViewGraph
+
+TYPES: Final = {
+    "int": ("int4", pa.int32()),
+    "bigint": ("int8", pa.int64()),
+    "text": ("text", pa.string()),
+    "decimal": ("numeric", pa.decimal128(8, 2)),
+    "date": ("date", pa.date32()),
+    "bool": ("bool", pa.bool_()),
+}
+_ENOUGH: Final = 1_000_000
+
+Row = tuple[Any, ...]
+State = Mapping[str, Sequence[Row]]
+"""The rows of each table, each with the values of its columns in order."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source table: the types of its columns by name, and its primary key."""
+
+    name: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, TYPES[kind][1]) for name, kind in self.columns.items()])
+
+
+@dataclass
+class Stored:
+    """A table or a view: its rows at each version."""
+
+    spec: TableSpec
+    versions: list[pa.Table]
+
+    def lookup(self, version: int, wanted: pa.Table, columns: Collection[str] | None) -> pa.Table:
+        """The rows whose columns equal those of one of the keys; NULL finds NULL."""
+        names = wanted.column_names
+        assert wanted.schema.types == [self.spec.schema.field(name).type for name in names], "keys of other types"
+        known = set(tuples(wanted))
+        rows = self.versions[version]
+        kept = [number for number, row in enumerate(tuples(rows.select(names))) if row in known]
+        wanted_names = self.spec.schema.names if columns is None else [*names, *columns]
+        return rows.take(pa.array(kept, pa.int64())).select([n for n in self.spec.schema.names if n in wanted_names])
+
+    def delta(self, of: InputVersions, columns: Collection[str]) -> RowsChanged:
+        """The rows that only one of two versions has, as bags."""
+        assert columns
+        schema = pa.schema([field for field in self.spec.schema if field.name in columns])
+        old, new = (Counter(tuples(self.versions[version].select(schema.names))) for version in (of.old, of.new))
+        return RowsChanged(table_of(schema, (old - new).elements()), table_of(schema, (new - old).elements()))
+
+
+@dataclass
+class View:
+    """A view of the project: how it is maintained, and its rows at each version."""
+
+    compiled: CompiledView
+    plan: Maintenance
+    stored: Stored
+
+    @property
+    def name(self) -> str:
+        return self.compiled.definition.name
+
+
+@dataclass
+class Memory:
+    """Tables and the views over them.
+
+    `weak_hash` gives many rows of bags the same hash. `repeats`: each epoch is maintained again by KEYS,
+    and changes nothing.
+    `by_keys` counts the epochs of views that were maintained by KEYS or ADD, `in_full` the others of such views.
+    """
+
+    tables: Sequence[Table]
+    weak_hash: bool = False
+    stored: dict[str, Stored] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
+    repeats: bool = False
+    by_keys: int = 0
+    in_full: int = 0
+    lookup_keys: int = _ENOUGH
+    task_rows: int = _ENOUGH
+    delta_rows: int = _ENOUGH
+
+    def __post_init__(self) -> None:
+        self.database = _database()
+        for table in self.tables:
+            name = f"public.{table.name}"
+            spec = TableSpec(name, f"mirrors/public/{table.name}/1", table.schema, table.key)
+            self.stored[name] = Stored(spec, [spec.schema.empty_table()])
+
+    def declare(self, views: Mapping[str, str]) -> None:
+        """Add views, parents first, with their rows over the tables so far. Raises what the compiler raises."""
+        definitions: list[ViewDefinition] = []
+        names = [TableName("public", table.name) for table in self.tables]
+        for name, sql in views.items():
+            definitions.append(parse_view(f"CREATE MATERIALIZED VIEW {name} AS {sql}", Path(f"{name}.sql")))
+            self._add(definitions[-1], ViewGraph(definitions, names))
+
+    def declare_as_written(self, statement: str) -> View:
+        """Add one view over tables, given by its whole statement."""
+        name = statement.split()[3]
+        definition = parse_view(statement, Path(f"{name}.sql"))
+        self._add(definition, ViewGraph([definition], [TableName("public", table.name) for table in self.tables]))
+        return self.views[name]
+
+    def _add(self, definition: ViewDefinition, graph: ViewGraph) -> None:
+        schemas = {f"public.{each.name}": {n: TYPES[t][0] for n, t in each.columns.items()} for each in self.tables}
+        table_keys = {f"public.{each.name}": each.key for each in self.tables if each.key}
+        view_keys = {name: view.compiled.key for name, view in self.views.items() if view.compiled.key is not None}
+        compiled = compile_view(definition, graph, schemas, {**table_keys, **view_keys})
+        latest = {source: len(self.stored[source].versions) - 1 for source in compiled.inputs}
+        rows = self.run_full(compiled, None, latest)
+        assert compiled.parsed is not None
+        names = compiled.parsed.tree.named_selects
+        if compiled.columns is None and len(names) == rows.num_columns and "*" not in names:
+            rows = rows.rename_columns(names)  # DuckDB spells a column as its table does
+        schema = rows.schema
+        key = compiled.key
+        if key is None:
+            key = BAG_KEY
+            schema = schema.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
+        spec = TableSpec(definition.name, view_path(compiled), schema, key)
+        types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
+        own = {column: str(schema.field(column).type) for column in own_columns(compiled, spec)}
+        plan = maintenance(compiled, types, own)
+        stored = Stored(spec, [self.identified(rows, compiled)])
+        self.stored[definition.name] = stored
+        self.views[definition.name] = View(compiled, plan, stored)
+
+    # ---- an epoch
+
+    def epoch(self, state: State) -> None:
+        """Give the tables new rows and maintain the views; a table without changes keeps its version.
+
+        Raises UnequalView if a view that was maintained by its changes differs from its SQL.
+        """
+        old = self.write(state)
+        for view in self.views.values():
+            if any(old[source] != len(self.stored[source].versions) - 1 for source in view.compiled.inputs):
+                self._maintain(view, old)
+
+    def write(self, state: State) -> dict[str, int]:
+        """Give the tables new rows; returns the versions before."""
+        old = {name: len(stored.versions) - 1 for name, stored in self.stored.items()}
+        for table in self.tables:
+            stored = self.stored[f"public.{table.name}"]
+            rows = table_of(table.schema, state[table.name])
+            if Counter(tuples(rows)) != Counter(tuples(stored.versions[-1])):
+                stored.versions.append(rows)
+        return old
+
+    def _maintain(self, view: View, old: Mapping[str, int]) -> None:
+        if view.plan.text is None and not self._is_read(view):
+            return
+        wanted = self.run_full(view.compiled, own_columns(view.compiled, view.stored.spec), self._latest(view))
+        if view.plan.text is None:
+            self._commit(view, self.identified(wanted, view.compiled))
+            return
+        try:
+            rows = self._after(view, self.changes(view, old))
+        except TooMany:
+            self.in_full += 1
+            self._commit(view, self.identified(wanted, view.compiled))
+            return
+        self._commit(view, rows)
+        found = rows.select(own_columns(view.compiled, view.stored.spec))
+        missing, extra = Counter(tuples(wanted)), Counter(tuples(found))
+        self.by_keys += 1
+        if missing != extra:
+            raise UnequalView(view, list((missing - extra).elements()), list((extra - missing).elements()))
+        if self.repeats and view.plan.adds is None:
+            again = self.changes(view, old)
+            assert again is None, f"repeated, the epoch changes {again}"
+
+    def _is_read(self, view: View) -> bool:
+        return any(view.name in other.compiled.inputs for other in self.views.values())
+
+    def _after(self, view: View, changes: Changes | None) -> pa.Table:
+        """The rows of a view after its changes. Each change is one that a commit may make."""
+        rows = view.stored.versions[-1]
+        if changes is None:
+            return rows
+        key = list(view.stored.spec.key)
+        gone = set(tuples(changes.deleted.select(key))) if changes.deleted is not None else set()
+        new = tuples(changes.rows.select(key))
+        assert len(new) == len(set(new)), "a key twice in the new rows"
+        gone |= set(new)
+        kept = [number for number, row in enumerate(tuples(rows.select(key))) if row not in gone]
+        return pa.concat_tables([rows.take(pa.array(kept, pa.int64())), changes.rows])
+
+    def _commit(self, view: View, rows: pa.Table) -> None:
+        view.stored.versions.append(rows)
+
+    def _latest(self, view: View) -> dict[str, int]:
+        return {source: len(self.stored[source].versions) - 1 for source in view.compiled.inputs}
+
+    def changes(self, view: View, old: Mapping[str, int]) -> Changes | None:
+        """The changes that the view's strategy gives."""
+        if view.plan.adds is not None:
+            return add(self._work(view, old, view.plan.adds))
+        assert view.plan.keys is not None
+        return keys(self._work(view, old, view.plan.keys))
+
+    def _delta(self, of: InputVersions, columns: Collection[str]) -> RowsChanged | None:
+        delta = self.stored[of.spec.name].delta(of, columns)
+        return delta if delta.old.num_rows + delta.new.num_rows <= self.delta_rows else None
+
+    def _work(self, view: View, old: Mapping[str, int], plan: Plan) -> Incremental[Plan]:
+        assert view.plan.text is not None
+        versions = {
+            source: InputVersions(self.stored[source].spec, old[source], latest)
+            for source, latest in self._latest(view).items()
+        }
+        fake: Any = self
+        base = len(view.stored.versions) - 1
+        spec = view.stored.spec
+        inputs: Any = SimpleNamespace(
+            delta=self._delta,
+            lookup=lambda of, version, wanted, columns: self.stored[of.spec.name].lookup(version, wanted, columns),
+            row_count=lambda of: self.stored[of.spec.name].versions[-1].num_rows,
+        )
+        return Incremental(view.compiled, spec, base, plan, view.plan.text, inputs, versions, fake, fake)
+
+    # ---- the warehouse and the queries, as `keys` and `add` call them
+
+    def rows(self, spec: TableSpec, version: int) -> pa.Table:
+        return self.stored[spec.name].versions[version]
+
+    def lookup(
+        self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None
+    ) -> pa.Table:
+        return self.stored[spec.name].lookup(version, wanted, columns)
+
+    def run(
+        self,
+        query: Callable[[Callable[[Any], str]], str],
+        rows: Mapping[Any, pa.Table],
+        view: CompiledView,
+        columns: Sequence[str],
+    ) -> pa.Table:
+        names = {key: f"_cv_small_{number}" for number, key in enumerate(rows)}
+        found = self._query(query(names.__getitem__), columns, {names[key]: table for key, table in rows.items()})
+        return self.identified(found, view)
+
+    def run_full(self, view: CompiledView, columns: Sequence[str] | None, versions: Mapping[str, int]) -> pa.Table:
+        """The SQL of a view over whole tables."""
+        names = {source: f"_cv_input_{number}" for number, source in enumerate(view.inputs)}
+        rows = {}
+        for source, name in names.items():
+            stored = self.stored[source]
+            visible = InputVersions(stored.spec, 0, 0).columns
+            rows[name] = stored.versions[versions[source]].select(visible)
+        return self._query(view.query(names), columns, rows)
+
+    def _query(self, sql: str, columns: Sequence[str] | None, rows: Mapping[str, pa.Table]) -> pa.Table:
+        for name, table in rows.items():
+            self.database.register(name, table)
+        try:
+            found = self.database.sql(sql.replace("`", '"')).to_arrow_table()
+        finally:
+            for name in rows:
+                self.database.unregister(name)
+        return found if columns is None else found.rename_columns(list(columns))
+
+    def identified(self, rows: pa.Table, view: CompiledView) -> pa.Table:
+        """The rows, with the hidden columns of a bag: a hash, and a number among the rows of the same hash."""
+        if view.key is not None:
+            return rows
+        boxes = rows.column(BOX).to_pylist() if BOX in rows.column_names else [0] * rows.num_rows
+        own = tuples(rows.select([name for name in rows.column_names if name != BOX]))
+        counts, numbers = Counter[tuple[int, int]](), {}
+        for number, row in sorted(enumerate(own), key=lambda each: repr(each[1])):
+            code = hash(row) % 3 if self.weak_hash else hash(row)
+            counts[code, boxes[number]] += 1
+            numbers[number] = code, counts[code, boxes[number]]
+        hashes = [numbers[number] for number in range(rows.num_rows)]
+        with_hash = rows.append_column(HASH, pa.array([each for each, _ in hashes], pa.int64()))
+        return with_hash.append_column(NUMBER, pa.array([each for _, each in hashes], pa.int32()))
+
+
+class UnequalView(AssertionError):
+    """A maintained view differs from its SQL."""
+
+    def __init__(self, view: View, missing: list[Row], extra: list[Row]) -> None:
+        super().__init__(f'view "{view.name}" lacks {missing[:5]} and has {extra[:5]}: {view.compiled.definition.sql}')
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'; SET threads = 1")
+    return database
+
+
+def tuples(rows: pa.Table) -> list[Row]:
+    """The rows as tuples. A table without columns has one row: ()."""
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def table_of(schema: pa.Schema, rows: Sequence[Row] | Iterator[Row]) -> pa.Table:
+    """Rows as an Arrow table."""
+    listed = list(rows)
+    columns = list(zip(*listed, strict=True)) or [()] * len(schema)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )

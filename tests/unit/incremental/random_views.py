@@ -1,0 +1,580 @@
+"""Random tables, histories and views, as Hypothesis draws them.
+
+The views are SQL that means the same to Spark and DuckDB: the order of NULL is written out, names are not quoted. The
+values are few, so that joins, groups and ties happen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from hypothesis import strategies as st
+
+from tests.unit.incremental.memory import Row, State, Table
+
+T = TypeVar("T")
+
+VALUES: Final[dict[str, list[Any]]] = {
+    "int": [0, 1, 2, None],
+    "bigint": [0, 1, 2, None],
+    "text": ["a", "b", "", None],
+    "decimal": [Decimal("0.50"), Decimal("1.00"), Decimal("2.00"), None],
+    "date": [date(2026, 1, 1), date(2026, 1, 2), None],
+    "bool": [True, False, None],
+}
+LITERALS: Final = {
+    "int": ["0", "1", "2"],
+    "bigint": ["0", "1", "2"],
+    "text": ["'a'", "'b'", "''"],
+    "decimal": ["0.5", "1.0"],
+    "date": ["DATE '2026-01-01'", "DATE '2026-01-02'"],
+    "bool": ["TRUE", "FALSE"],
+}
+CASTS: Final = {
+    "int": "INT",
+    "bigint": "BIGINT",
+    "text": "STRING",
+    "decimal": "DECIMAL(8, 2)",
+    "date": "DATE",
+    "bool": "BOOLEAN",
+}
+NUMBERS: Final = ("int", "bigint")
+MOST_IDS: Final = 4
+
+
+@cache
+def _below(number: int) -> st.SearchStrategy[int]:
+    return st.integers(0, number - 1)
+
+
+def drawn(draw: st.DrawFn) -> Draws:
+    """Choices that Hypothesis makes, and makes smaller."""
+    return Draws(lambda number: draw(_below(number)))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: how expressions write it, its own name (empty if it is computed), its type.
+
+    `is_plain`: its values are those of a table's column in all rows, so it is likely that rows are found by it.
+    """
+
+    text: str
+    name: str
+    type: str
+    is_plain: bool = True
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and its output columns, written as their names."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    is_simple: bool = False  # needs no parentheses as a branch of a set operation
+
+
+@dataclass
+class Draws:
+    """Choices; the first alternative is the simplest. `below` returns a number from 0 to its argument minus 1."""
+
+    below: Callable[[int], int]
+
+    def pick(self, choices: Sequence[T]) -> T:
+        return choices[self.below(len(choices))] if len(choices) > 1 else choices[0]
+
+    def number(self, least: int, most: int) -> int:
+        return least + self.below(most - least + 1)
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) >= 100 - percent
+
+    def column(self, columns: Sequence[Column]) -> Column:
+        """A column, mostly a plain one."""
+        plain = [each for each in columns if each.is_plain]
+        return self.pick(plain if plain and self.chance(85) else columns)
+
+    def some(self, choices: Sequence[T], least: int, most: int) -> list[T]:
+        """Different choices, in any order."""
+        rest, found = list(choices), []
+        for _ in range(min(self.number(least, most), len(rest))):
+            found.append(rest.pop(self.below(len(rest)) if len(rest) > 1 else 0))
+        return found
+
+
+# ---- tables and histories
+
+
+def tables(draws: Draws) -> list[Table]:
+    """Two or three tables, whose columns mostly have the same names and sometimes the same types."""
+    found = []
+    for name in ("t", "u", "w")[: draws.number(2, 3)]:
+        columns = {"id": draws.pick(NUMBERS), "k": draws.pick(NUMBERS), "g": draws.pick(("int", "bigint", "text"))}
+        for other in draws.some(("h", "s", "d", "x", "b"), 0, 2):
+            types = {"h": "int", "s": "text", "d": "decimal", "x": "date", "b": "bool"}
+            columns[other] = types[other]
+        found.append(Table(name, columns, draws.pick((("id",), ("id", "k"), ("id",), ()))))
+    return found
+
+
+def histories(draws: Draws, all_tables: Sequence[Table]) -> list[State]:
+    """The rows of the tables after each epoch."""
+    state: dict[str, dict[Any, Row]] = {table.name: {} for table in all_tables}
+    found: list[State] = []
+    for number in range(draws.number(2, 3)):
+        kind = draws.pick(("changes", "changes", "changes", "changes", "all", "nothing")) if number else "all"
+        for table in all_tables:
+            if kind == "nothing":
+                state[table.name].clear()
+                continue
+            for _ in range(draws.number(0, 2 if kind == "changes" else 5)):
+                row = _row(draws, table)
+                if kind == "changes" and draws.chance(30) and state[table.name]:
+                    del state[table.name][draws.pick(list(state[table.name]))]
+                else:
+                    state[table.name][_key(table, row)] = row
+        found.append({name: list(rows.values()) for name, rows in state.items()})
+    return found
+
+
+def _row(draws: Draws, table: Table) -> Row:
+    values = []
+    for name, kind in table.columns.items():
+        if name == "id":
+            values.append(draws.number(1, MOST_IDS))
+            continue
+        choices = [value for value in VALUES[kind] if value is not None or name not in table.key]
+        values.append(draws.pick(choices))
+    return tuple(values)
+
+
+def _key(table: Table, row: Row) -> Row:
+    return tuple(value for name, value in zip(table.columns, row, strict=True) if name in table.key) or row
+
+
+# ---- views
+
+
+@dataclass
+class Views:
+    """Makes one view. `used` counts the constructs in it."""
+
+    draws: Draws
+    tables: Sequence[tuple[str, tuple[Column, ...]]]
+    used: Counter[str] = field(default_factory=Counter)
+    ctes: list[tuple[str, Query]] = field(default_factory=list)
+    named: int = 0
+
+    def fresh(self, prefix: str) -> str:
+        self.named += 1
+        return f"{prefix}{self.named}"
+
+    def view(self, depth: int) -> Query:
+        query = self.query(depth)
+        if not self.ctes:
+            return query
+        texts = []
+        for name, cte in self.ctes:
+            self.used["CTE"] += 1
+            if self.draws.chance(20):
+                texts.append(f"{name} ({', '.join(column.name for column in cte.columns)}) AS ({cte.sql})")
+            else:
+                texts.append(f"{name} AS ({cte.sql})")
+        return Query(f"WITH {', '.join(texts)} {query.sql}", query.columns)
+
+    def query(self, depth: int) -> Query:
+        if depth > 0 and self.draws.chance(25):
+            return self.set_operation(depth)
+        return self.select(depth)
+
+    # ---- FROM
+
+    def source(self, depth: int) -> tuple[str, str, tuple[Column, ...]]:
+        """An item of FROM, its alias, and its columns by their names."""
+        kind = self.draws.pick(("table", "table", "table", "derived", "cte")) if depth > 0 else "table"
+        if kind == "derived":
+            self.used["derived table"] += 1
+            alias, query = self.fresh("q"), self.query(depth - 1)
+            names = ""
+            columns = query.columns
+            if self.draws.chance(15):
+                names = f"({', '.join(f'n{number}' for number in range(len(columns)))})"
+                columns = tuple(replace(each, text=f"n{n}", name=f"n{n}") for n, each in enumerate(columns))
+            return f"({query.sql}) {alias}{names}", alias, columns
+        if kind == "cte":
+            if self.ctes and self.draws.chance(60):
+                self.used["CTE used twice"] += 1
+                name, query = self.draws.pick(self.ctes)
+            else:
+                query = self.query(depth - 1)
+                name = self.fresh("cte")
+                self.ctes.append((name, query))
+            if self.draws.chance(50):
+                alias = self.fresh("c")
+                return f"{name} {alias}", alias, query.columns
+            alias = self.fresh("c")
+            return f"{name} AS {alias}", alias, query.columns
+        name, columns = self.draws.pick(self.tables)
+        alias = self.fresh(name)
+        return f"{name} {alias}", alias, columns
+
+    def from_(self, depth: int) -> tuple[str, list[Column], list[str]]:
+        """A FROM; its columns; conditions that WHERE must have."""
+        text, alias, columns = self.source(depth)
+        scope = _qualified(alias, columns)
+        where: list[str] = []
+        merged: set[str] = set()
+        for _ in range(self.draws.pick((0, 0, 1, 1, 1, 2)) if depth > 0 else self.draws.pick((0, 0, 0, 1))):
+            kind = self.draws.pick(("JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN", "comma", "LATERAL"))
+            if kind == "LATERAL":
+                text, scope = self.lateral(depth, text, scope)
+                continue
+            item, right, columns = self.source(depth - 1)
+            others = _qualified(right, columns)
+            pairs = [(a, b) for a in scope for b in others if _are_equal_types(a.type, b.type)]
+            if not pairs:
+                continue
+            ambiguous = Counter(each.name for each in scope)
+            shared = [
+                b
+                for b in others
+                if ambiguous[b.name] == 1
+                and b.name not in merged
+                and any(a.name == b.name and _are_equal_types(a.type, b.type) for a in scope)
+            ]
+            names = {each.name for each in scope} & {each.name for each in others}
+            if kind != "comma" and shared and self.draws.chance(30):
+                is_natural = not merged and len(names) == len(shared) and max(ambiguous.values()) == 1
+                if is_natural and self.draws.chance(40):
+                    self.used["NATURAL"] += 1
+                    text = f"{text} NATURAL {kind} {item}"
+                    using = shared
+                else:
+                    self.used["USING"] += 1
+                    using = self.draws.some(shared, 1, 2)
+                    text = f"{text} {kind} {item} USING ({', '.join(each.name for each in using)})"
+                merged |= {each.name for each in using}
+                self.used[kind] += 1
+                both = _joined(kind, scope, others)
+                common = [
+                    Column(each.name, each.name, _wider(each.type, next(a.type for a in scope if a.name == each.name)))
+                    for each in using
+                ]
+                scope = [*common, *both]
+                continue
+            condition = self.equalities(pairs)
+            if kind == "comma":
+                text, where = f"{text}, {item}", [*where, condition]
+                if "JOIN" in text:
+                    # A comma binds less than JOIN: later joins see the last item only.
+                    self.used["comma"] += 1
+                    return text, [*scope, *others], where
+            else:
+                if self.draws.chance(25):
+                    condition += f" AND {self.comparison([*scope, *others])}"
+                    self.used["ON with more"] += 1
+                text = f"{text} {kind} {item} ON {condition}"
+            self.used[kind] += 1
+            scope = _joined(kind, scope, others)
+            if kind == "comma":
+                return text, scope, where
+        return text, scope, where
+
+    def lateral(self, depth: int, text: str, scope: list[Column]) -> tuple[str, list[Column]]:
+        self.used["LATERAL"] += 1
+        alias = self.fresh("l")
+        inner, _ = self.correlated(depth - 1, scope, "lateral")
+        return f"{text} CROSS JOIN LATERAL ({inner.sql}) {alias}", [*scope, *_qualified(alias, inner.columns)]
+
+    def equalities(self, pairs: Sequence[tuple[Column, Column]]) -> str:
+        texts = []
+        plain = [pair for pair in pairs if all(each.is_plain for each in pair)]
+        for one, other in self.draws.some(plain if plain and self.draws.chance(85) else pairs, 1, 2):
+            texts.append(f"{one.text} = {other.text}" if self.draws.chance(60) else f"{other.text} = {one.text}")
+        return " AND ".join(texts)
+
+    # ---- expressions
+
+    def comparison(self, scope: Sequence[Column]) -> str:
+        column = self.draws.pick(scope)
+        kind = self.draws.pick(("literal", "null", "column"))
+        others = [each for each in scope if _are_equal_types(each.type, column.type) and each is not column]
+        if kind == "column" and others:
+            return f"{column.text} {self.draws.pick(('=', '<>', '<='))} {self.draws.pick(others).text}"
+        if kind == "null":
+            return f"{column.text} IS {self.draws.pick(('NOT ', ''))}NULL"
+        return f"{column.text} {self.draws.pick(('=', '<>', '<', '>='))} {self.draws.pick(LITERALS[column.type])}"
+
+    def condition(self, depth: int, scope: Sequence[Column]) -> str:
+        kinds = ["comparison", "comparison"]
+        if depth > 0:
+            kinds += ["exists", "not exists", "in", "scalar", "not", "or", "and", "not in"]
+        kind = self.draws.pick(kinds)
+        if kind == "comparison":
+            return self.comparison(scope)
+        if kind == "not":
+            return f"NOT ({self.condition(depth - 1, scope)})"
+        if kind in ("or", "and"):
+            return f"({self.condition(depth - 1, scope)} {kind.upper()} {self.condition(depth - 1, scope)})"
+        if kind in ("in", "not in"):
+            return self.in_(depth, scope, kind.upper())
+        if kind == "scalar":
+            inner, value = self.correlated(depth - 1, scope, "scalar")
+            others = [each for each in scope if _are_equal_types(each.type, value)]
+            self.used["scalar subquery"] += 1
+            return f"{self.draws.pick(others).text} >= ({inner.sql})" if others else f"({inner.sql}) IS NULL"
+        self.used[kind.upper()] += 1
+        inner, _ = self.correlated(depth - 1, scope, "exists")
+        return f"{kind.upper()} ({inner.sql})"
+
+    def in_(self, depth: int, scope: Sequence[Column], word: str) -> str:
+        self.used[word] += 1
+        column = self.draws.pick(scope)
+        if self.draws.chance(60):
+            query = self.query(depth - 1)
+            same = [each for each in query.columns if _are_equal_types(each.type, column.type)]
+            if same:
+                alias = self.fresh("i")
+                if self.draws.chance(40) and len(query.columns) == 1:
+                    return f"{column.text} {word} ({query.sql})"
+                return f"{column.text} {word} (SELECT {self.draws.pick(same).name} FROM ({query.sql}) {alias})"
+        inner, _ = self.correlated(depth - 1, scope, "in", column.type)
+        return f"{column.text} {word} ({inner.sql})"
+
+    def correlated(self, depth: int, scope: Sequence[Column], use: str, wanted: str = "") -> tuple[Query, str]:
+        """A subquery with an equality between its columns and those around it, and the type of its column."""
+        text, inner, where = self.from_(max(depth, 0))
+        pairs = [(a, b) for a in scope for b in inner if _are_equal_types(a.type, b.type)]
+        conditions = list(where)
+        if pairs:
+            conditions.append(self.equalities(pairs))
+        if self.draws.chance(30):
+            conditions.append(self.condition(depth, inner))
+        if self.draws.chance(20):
+            conditions.append(self.comparison([*inner, *scope]))
+        after = f" FROM {text}{' WHERE ' + ' AND '.join(conditions) if conditions else ''}"
+        column = self.draws.pick([each for each in inner if not wanted or _are_equal_types(each.type, wanted)] or inner)
+        if wanted and not _are_equal_types(column.type, wanted):
+            return Query(f"SELECT CAST(NULL AS {CASTS[wanted]}){after}", ()), wanted
+        if use == "exists":
+            return Query(f"SELECT 1{after}", ()), "int"
+        if use == "in":
+            return Query(f"SELECT {column.text}{after}", ()), column.type
+        if use == "lateral":
+            if self.draws.chance(50):
+                alias = self.fresh("o")
+                return Query(
+                    f"SELECT count(*) AS {alias}{after}", (Column(alias, alias, "bigint", is_plain=False),)
+                ), "bigint"
+            chosen = self.draws.some(inner, 1, 2)
+            items = [(each, self.fresh("o")) for each in chosen]
+            columns = tuple(Column(name, name, each.type, is_plain=False) for each, name in items)
+            return Query(f"SELECT {', '.join(f'{each.text} AS {name}' for each, name in items)}{after}", columns), ""
+        function = self.draws.pick(("max", "count", "min"))
+        if column.type == "bool":
+            function = "count"
+        return Query(f"SELECT {function}({column.text}){after}", ()), "bigint" if function == "count" else column.type
+
+    def value(self, depth: int, scope: Sequence[Column]) -> Column:
+        """An expression that is not a column."""
+        text, type_ = self.expression(depth, scope)
+        return Column(text, "", type_, is_plain=False)
+
+    def expression(self, depth: int, scope: Sequence[Column]) -> tuple[str, str]:
+        kind = self.draws.pick(("coalesce", "case", "literal", "plus", "subquery", "exists", "lower"))
+        column = self.draws.pick(scope)
+        if kind == "subquery" and depth > 0:
+            self.used["scalar subquery"] += 1
+            inner, type_ = self.correlated(depth - 1, scope, "scalar")
+            return f"({inner.sql})", type_
+        if kind == "exists" and depth > 0:
+            self.used["EXISTS as a value"] += 1
+            inner, _ = self.correlated(depth - 1, scope, "exists")
+            return f"EXISTS ({inner.sql})", "bool"
+        if kind == "case":
+            self.used["CASE"] += 1
+            return f"CASE WHEN {self.comparison(scope)} THEN {column.text} END", column.type
+        if kind == "literal":
+            type_ = self.draws.pick(("int", "text", "date", "bool"))
+            return self.draws.pick(LITERALS[type_]), type_
+        if kind == "plus" and column.type in NUMBERS:
+            return f"CAST({column.text} + 1 AS BIGINT)", "bigint"
+        if kind == "lower" and column.type == "text":
+            return f"upper({column.text})", "text"
+        return f"coalesce({column.text}, {self.draws.pick(LITERALS[column.type])})", column.type
+
+    # ---- SELECT
+
+    def select(self, depth: int) -> Query:
+        text, scope, where = self.from_(depth)
+        if self.draws.chance(40):
+            where = [*where, self.condition(depth, scope)]
+        after = f" FROM {text}{' WHERE ' + ' AND '.join(where) if where else ''}"
+        shape = self.draws.pick(("plain", "plain", "plain", "group", "group", "distinct", "window", "window"))
+        if shape == "group":
+            return self.grouped(depth, scope, after)
+        if shape == "window":
+            return self.windowed(depth, scope, after)
+        names = Counter(each.name for each in scope)
+        if max(names.values()) == 1 and self.draws.chance(15):
+            self.used["star"] += 1
+            distinct = "DISTINCT " if shape == "distinct" else ""
+            return Query(f"SELECT {distinct}*{after}", tuple(replace(each, text=each.name) for each in scope))
+        items = [self.draws.column(scope), *self.draws.some(scope, 0, 3)]
+        items = list(dict.fromkeys(items))
+        if self.draws.chance(25):
+            items.append(self.value(depth, scope))
+        if shape == "distinct":
+            self.used["DISTINCT"] += 1
+        return self.selected("SELECT DISTINCT " if shape == "distinct" else "SELECT ", items, after)
+
+    def selected(self, start: str, items: Sequence[Column], after: str) -> Query:
+        """A SELECT of columns and expressions."""
+        found, texts, taken = [], [], set[str]()
+        for item in items:
+            text, own = item.text, item.name
+            if own and own not in taken and self.draws.chance(60):
+                name = own
+                texts.append(text if self.draws.chance(70) else f"{text} AS {own}")
+            else:
+                # A name that other columns may have too: an alias that shadows a column.
+                free = [
+                    each for each in ("id", "k", "g", "h") if each not in taken and each not in {i.name for i in items}
+                ]
+                name = self.draws.pick(free) if free and self.draws.chance(15) else self.fresh("o")
+                texts.append(f"{text} AS {name}")
+            taken.add(name)
+            found.append(replace(item, text=name, name=name))
+        return Query(f"{start}{', '.join(texts)}{after}", tuple(found), is_simple=True)
+
+    def grouped(self, depth: int, scope: Sequence[Column], after: str) -> Query:
+        self.used["GROUP BY"] += 1
+        items: list[Column] = []
+        groups: list[str] = []
+        for column in dict.fromkeys([self.draws.column(scope), *self.draws.some(scope, 0, 2)]):
+            if self.draws.chance(90):
+                items.append(column)
+                groups.append(str(len(items)) if self.draws.chance(15) else column.text)
+            else:
+                groups.append(column.text)
+        if self.draws.chance(15):
+            column = self.draws.pick(scope)
+            text = f"coalesce({column.text}, {self.draws.pick(LITERALS[column.type])})"
+            items.append(Column(text, "", column.type, is_plain=False))
+            groups.append(text)
+        for _ in range(self.draws.number(0 if items else 1, 2)):
+            text, type_ = self.aggregate(scope)
+            items.append(Column(text, "", type_, is_plain=False))
+        having = ""
+        if self.draws.chance(25):
+            self.used["HAVING"] += 1
+            having = self.draws.pick((" HAVING count(*) > 1", " HAVING count(*) < 2"))
+        return self.selected("SELECT ", items, f"{after} GROUP BY {', '.join(groups)}{having}")
+
+    def aggregate(self, scope: Sequence[Column]) -> tuple[str, str]:
+        column = self.draws.pick(scope)
+        kind = self.draws.pick(("count(*)", "max", "count distinct", "filter", "sum"))
+        if kind == "sum" and column.type in NUMBERS:
+            return f"CAST(sum({column.text}) AS BIGINT)", "bigint"
+        if kind == "max" and column.type != "bool":
+            return f"{self.draws.pick(('max', 'min'))}({column.text})", column.type
+        if kind == "count distinct":
+            self.used["count(DISTINCT)"] += 1
+            return f"count(DISTINCT {column.text})", "bigint"
+        if kind == "filter":
+            self.used["FILTER"] += 1
+            return f"count(*) FILTER (WHERE {self.comparison(scope)})", "bigint"
+        return "count(*)", "bigint"
+
+    def windowed(self, depth: int, scope: Sequence[Column], after: str) -> Query:
+        everything = ", ".join(f"{each.text} NULLS FIRST" for each in scope)
+        order = self.draws.pick(scope)
+        parts = list(dict.fromkeys([self.draws.column(scope), *self.draws.some(scope, 0, 1)]))
+        partition = f"PARTITION BY {', '.join(each.text for each in parts)}"
+        by_order = f"{partition} ORDER BY {order.text} {self.draws.pick(('DESC NULLS LAST', 'NULLS FIRST'))}"
+        total = f"{by_order}, {everything}"
+        value = self.draws.pick(scope)
+        kind = self.draws.pick(("row_number", "rank", "sum", "lag", "count"))
+        self.used[f"window {kind}"] += 1
+        text, type_ = {
+            "row_number": (f"row_number() OVER ({total})", "int"),
+            "rank": (f"rank() OVER ({by_order})", "int"),
+            "sum": (f"CAST(sum({value.text}) OVER ({by_order}) AS BIGINT)", "bigint"),
+            "lag": (f"lag({value.text}) OVER ({total})", value.type),
+            "count": (f"count({value.text}) OVER ({partition})", "bigint"),
+        }[kind if kind != "sum" or value.type in NUMBERS else "count"]
+        items = list(dict.fromkeys([*parts[: self.draws.number(0, 2)], *self.draws.some(scope, 1, 2)]))
+        place = Column(text, "", type_, is_plain=False)
+        if kind == "row_number" and self.draws.chance(50):
+            # The rows that it selects must not depend on which one of equal rows is first.
+            self.used["QUALIFY"] += 1
+            return self.selected("SELECT ", items, f"{after} QUALIFY {text} <= {self.draws.number(1, 2)}")
+        if kind == "row_number" and self.draws.chance(50):
+            self.used["top-k"] += 1
+            inner, alias = self.selected("SELECT ", [*items, place], after), self.fresh("k")
+            outer = _qualified(alias, inner.columns)
+            where = f" FROM ({inner.sql}) {alias} WHERE {outer[-1].text} <= {self.draws.number(1, 2)}"
+            return self.selected("SELECT ", outer if self.draws.chance(50) else outer[:-1], where)
+        return self.selected("SELECT ", [*items, place], after)
+
+    # ---- set operations
+
+    def set_operation(self, depth: int) -> Query:
+        word = self.draws.pick(("UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"))
+        left = self.query(depth - 1)
+        right = self.like(depth - 1, left.columns)
+        self.used[word] += 1
+        columns = tuple(replace(a, type=_wider(a.type, b)) for a, b in zip(left.columns, right[1], strict=True))
+        one = left.sql if left.is_simple and self.draws.chance(50) else f"({left.sql})"
+        return Query(f"{one} {word} {right[0]}", columns)
+
+    def like(self, depth: int, wanted: Sequence[Column]) -> tuple[str, list[str]]:
+        """A branch of a set operation: a SELECT with columns of these types."""
+        if self.draws.chance(8):
+            self.used["constant branch"] += 1
+            return (
+                f"SELECT {', '.join(f'CAST({self.draws.pick(LITERALS[c.type])} AS {CASTS[c.type]})' for c in wanted)}",
+                [c.type for c in wanted],
+            )
+        text, scope, where = self.from_(max(depth, 0))
+        if self.draws.chance(30):
+            where = [*where, self.condition(depth, scope)]
+        items, types = [], []
+        for column in wanted:
+            same = [each for each in scope if _are_equal_types(each.type, column.type)]
+            if same and self.draws.chance(90):
+                named = [each for each in same if each.name == column.name]
+                chosen = self.draws.pick(named or same)
+                items.append(chosen.text)
+                types.append(chosen.type)
+            else:
+                items.append(f"CAST({self.draws.pick(LITERALS[column.type])} AS {CASTS[column.type]})")
+                types.append(column.type)
+        return f"SELECT {', '.join(items)} FROM {text}{' WHERE ' + ' AND '.join(where) if where else ''}", types
+
+
+def _qualified(alias: str, columns: Sequence[Column]) -> list[Column]:
+    return [replace(each, text=f"{alias}.{each.name}") for each in columns]
+
+
+def _joined(kind: str, left: Sequence[Column], right: Sequence[Column]) -> list[Column]:
+    """The columns of a join: those of a side that may be missing are not plain."""
+    one, other = kind.startswith("RIGHT"), kind.startswith("LEFT")
+    return [
+        *(replace(each, is_plain=False) if one else each for each in left),
+        *(replace(each, is_plain=False) if other else each for each in right),
+    ]
+
+
+def _are_equal_types(one: str, other: str) -> bool:
+    return one == other or (one in NUMBERS and other in NUMBERS)
+
+
+def _wider(one: str, other: str) -> str:
+    return "bigint" if "bigint" in (one, other) else one

@@ -1,0 +1,125 @@
+"""Negative controls: each breaks one rule, and the check of a named view over random histories must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from cdc_views.engine.views.inputs import InputVersions
+from cdc_views.engine.views.search import values_of
+from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, SetOperation
+from cdc_views.plan.incremental.restrictions import Lookup, Restriction, Values, within
+from cdc_views.store.index.changed_rows import RowsChanged
+from tests.unit.incremental.memory import Stored, UnequalView
+from tests.unit.incremental.test_random_views import EXAMPLES, SEED, naming_the_seed
+from tests.unit.incremental.zoo import VIEWS, maintained_at_random
+
+strategy: Final = import_module("cdc_views.engine.views.strategies.keys")  # the package has a function of that name
+RANKED: Final = "SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t"
+
+
+def check_fails(sql: str) -> None:
+    """The check must fail within as many histories as the random test has."""
+
+    def check() -> None:
+        for number in range(EXAMPLES):
+            maintained_at_random(sql, SEED + number)
+
+    with naming_the_seed(), pytest.raises(UnequalView):
+        check()
+
+
+def test_groups_that_are_cut_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_all_columns(self: Grouping, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
+        return self.child.restrict(restrictions, finding=finding)
+
+    monkeypatch.setattr(Grouping, "restrict", by_all_columns)
+    check_fails(f"SELECT q.id, q.r, w.id AS p, w.k FROM ({RANKED}) q JOIN w ON w.k = q.k")
+
+
+def test_partitions_that_are_not_looked_up_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Grouping, "find", lambda self, leaf, needed: self.child.find(leaf, needed))
+    check_fails(f"SELECT w.g, q.r, q.g AS h FROM ({RANKED}) q JOIN w ON w.k = q.k")
+
+
+def test_matches_that_are_left_out_of_an_outer_join_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def passable(self: OuterJoin) -> list[frozenset[Any]]:
+        return [one | other for one in self.preserved.passable() for other in self.optional.passable()]
+
+    def each_side(self: OuterJoin, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
+        sides = (self.preserved, self.optional)
+        return [found for side in sides for found in side.restrict(within(restrictions, side.leaves), finding=finding)]
+
+    monkeypatch.setattr(OuterJoin, "passable", passable)
+    monkeypatch.setattr(OuterJoin, "restrict", each_side)
+    check_fails("SELECT t.g, u.g AS h FROM t LEFT JOIN u ON t.k = u.k")
+
+
+def test_full_join_that_is_looked_for_by_one_side_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FullJoin, "passable", lambda self: self.left.passable())
+    check_fails("SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.k = u.k")
+
+
+def test_sides_of_a_full_join_that_are_restricted_on_their_own_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def each_side(self: FullJoin, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
+        sides = (self.left, self.right)
+        return [found for side in sides for found in side.restrict(within(restrictions, side.leaves), finding=finding)]
+
+    monkeypatch.setattr(FullJoin, "passable", lambda self: [self.left.passable()[0] | self.right.passable()[0]])
+    monkeypatch.setattr(FullJoin, "restrict", each_side)
+    check_fails("SELECT t.g, u.g AS h FROM t FULL JOIN u ON t.k = u.k")
+
+
+def test_keys_of_nulls_of_a_full_join_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_has_nulls", lambda values: False)
+    check_fails(VIEWS["bag of a full join"])
+
+
+def test_branches_that_are_restricted_by_the_first_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_the_first(self: SetOperation, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
+        first, second = self.branches
+        (of_first,), (of_second,) = within(restrictions, first.leaves), within(restrictions, second.leaves)
+        values = Values((tuple(next(iter(origin)) for origin in of_first.columns),), is_join=False)
+        return [*first.restrict([of_first]), *second.restrict([Restriction(of_second.columns, values)])]
+
+    monkeypatch.setattr(SetOperation, "restrict", by_the_first)
+    check_fails("SELECT k, g FROM t UNION SELECT k, g FROM u")
+
+
+@pytest.mark.parametrize("name", ["filter and case", "groups of a left join", "except", "anti join below a left join"])
+def test_old_rows_that_are_ignored_are_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    delta = Stored.delta
+
+    def without_old(self: Stored, of: InputVersions, columns: Iterable[str]) -> RowsChanged:
+        changed = delta(self, of, list(columns))
+        return RowsChanged(changed.old.slice(0, 0), changed.new)
+
+    monkeypatch.setattr(Stored, "delta", without_old)
+    check_fails(VIEWS[name])
+
+
+def test_lookups_at_the_new_version_only_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = strategy._look_up
+
+    def at_new(work: Any, of: InputVersions, version: int, *rest: Any) -> pa.Table:
+        return look_up(work, of, of.new, *rest)
+
+    monkeypatch.setattr(strategy, "_look_up", at_new)
+    check_fails(VIEWS["bag of three tables"])
+
+
+def test_groups_of_null_that_are_not_found_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "values_of", lambda *arguments: values_of(*arguments).drop_null())
+    check_fails(VIEWS["aggregates"])
+
+
+def test_rows_from_outside_their_box_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def anywhere(rows: pa.Table, box: Any) -> pa.ChunkedArray:
+        return pa.chunked_array([pa.array([True] * rows.num_rows, pa.bool_())])
+
+    monkeypatch.setattr(strategy, "_inside", anywhere)
+    check_fails("SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.k = u.k AND t.g <> u.g")

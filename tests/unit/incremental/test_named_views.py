@@ -1,0 +1,120 @@
+"""Named views over random histories, and the histories that once gave a wrong view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.incremental.memory import Memory, Row, State, tuples
+from tests.unit.incremental.test_random_views import SEED, naming_the_seed
+from tests.unit.incremental.zoo import TABLES, VIEWS, maintained, maintained_at_random
+
+
+def rows(memory: Memory) -> list[Row]:
+    return sorted(tuples(memory.views["v"].stored.versions[-1]), key=repr)
+
+
+def state(**tables: Sequence[tuple[Any, ...]]) -> State:
+    return tables
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_named_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
+    with naming_the_seed():
+        maintained_at_random(VIEWS[name], SEED)
+
+
+@pytest.mark.parametrize(
+    "name", ["left joins in a row", "full join by three conditions", "except", "union all of joins"]
+)
+def test_view_is_empty_after_every_row_is_deleted(name: str) -> None:
+    full = state(t=[(1, 1, 1, "a"), (2, 2, 1, "b")], u=[(1, 1, 1, "a")], w=[(1, 1, 1, Decimal("1.00"))])
+    assert rows(maintained(VIEWS[name], full, state())) == []
+
+
+def test_one_batch_gives_the_same_rows_as_single_changes() -> None:
+    steps = [
+        state(t=[(1, 1, 1, "a")]),
+        state(t=[(1, 1, 1, "a")], u=[(1, 1, 2, "a")]),
+        state(t=[(1, 2, 1, "a")], u=[(1, 1, 2, "a")]),
+        state(t=[(1, 2, 1, "a"), (2, 1, 1, "b")], u=[(1, 1, 2, "a"), (2, 2, 2, None)]),
+    ]
+    sql = VIEWS["full join by three conditions"]
+    assert rows(maintained(sql, *steps)) == rows(maintained(sql, steps[-1]))
+
+
+# ---- regressions
+
+
+def test_full_join_restricts_one_side_so_no_match_is_left_out() -> None:
+    sql = "SELECT b.g, b.k AS o, a.k FROM t a FULL JOIN t b ON a.k = b.id"
+    maintained(sql, state(t=[(4, 1, 2, None), (2, 2, 2, None)]), state(t=[(4, 2, None, None), (2, 2, 2, None)]))
+
+
+def test_full_join_with_a_further_condition_takes_each_row_from_its_own_query() -> None:
+    sql = "SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.k = u.k AND t.g <> u.g"
+    before = state(t=[(1, 1, 1, None), (2, 1, 2, None)], u=[(1, 1, 1, None)])
+    maintained(sql, before, state(t=[(1, 1, 1, "a"), (2, 1, 2, None)], u=[(1, 1, 1, "a")]))
+
+
+def test_merged_column_of_a_full_join_over_another_one_is_no_handle() -> None:
+    inner = "t FULL JOIN (SELECT DISTINCT g FROM w) q ON t.g = q.g AND q.g = t.id"
+    sql = f"SELECT id, count(*) AS n FROM {inner} FULL JOIN (SELECT id, s FROM u) r USING (id) GROUP BY id"
+    assert "GROUP BY" in plan_of(sql)
+
+
+def test_bag_with_two_handles_has_each_row_as_often_as_its_sql() -> None:
+    sql = "SELECT u.k FROM t FULL JOIN w ON w.id = t.g JOIN u ON u.k = t.g GROUP BY t.k, u.k"
+    full = state(t=[(1, 0, 1, None), (2, 2, 1, None)], u=[(1, 1, 1, None)], w=[(1, 0, 1, None)])
+    maintained(sql, full, state(), full)
+
+
+def test_key_of_nulls_of_a_full_join_is_computed_in_full() -> None:
+    sql = "SELECT t.g, u.g AS h FROM t FULL JOIN u ON t.k = u.k"
+    memory = maintained(sql, state(t=[(1, 1, None, None)], u=[(1, 2, 3, None)]), state(u=[(1, 2, 3, None)]))
+    assert memory.in_full > 0
+
+
+def test_whole_numbers_of_two_widths_in_the_branches_of_a_union_are_united() -> None:
+    sql = "SELECT id, k FROM t UNION SELECT id, k FROM u"
+    both = state(t=[(1, 1, 1, None)], u=[(1, 1, 1, None), (2, None, 1, None)])
+    maintained(sql, both, state(t=[(3, 1, 1, None)], u=[(2, 1, 1, None)]))
+
+
+def test_column_that_must_equal_two_others_is_looked_up_once() -> None:
+    sql = "SELECT t.id FROM t LEFT JOIN u ON u.id = t.id AND t.k = u.id"
+    maintained(sql, state(t=[(1, 1, 1, None), (2, 1, 1, None)]), state(t=[(1, 1, 1, None)], u=[(1, 1, 1, None)]))
+
+
+def test_window_over_branches_finds_the_partition_in_all_of_them() -> None:
+    inner = "SELECT id, k, g FROM t UNION ALL SELECT id, k, g FROM u"
+    ranked = f"SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM ({inner}) z"
+    sql = f"SELECT q.g, q.id, q.r, w.d FROM ({ranked}) q LEFT JOIN w ON w.k = q.k"
+    before = state(t=[(1, 1, 1, None)], u=[(2, 2, 1, None)], w=[(1, 2, 0, Decimal("1.00"))])
+    maintained(sql, before, {**before, "t": []})
+
+
+def plan_of(sql: str) -> str:
+    memory = Memory(TABLES)
+    memory.declare({"v": sql})
+    return memory.views["v"].plan.reason
+
+
+def test_side_of_a_full_join_with_using_is_no_handle() -> None:
+    assert "no column, unchanged" in plan_of("SELECT t.k, t.id FROM t FULL JOIN u USING (k)")
+
+
+def test_star_of_a_table_with_merged_columns_is_not_by_keys() -> None:
+    assert "columns of its result are not all known" in plan_of("SELECT t.*, w.d FROM t JOIN w USING (k)")
+
+
+def test_rows_of_a_bag_with_the_same_hash_are_computed_in_full() -> None:
+    memory = Memory(TABLES, weak_hash=True)
+    memory.declare({"v": "SELECT k, g FROM t"})
+    for count in range(1, 6):
+        memory.epoch({"t": [(n, n, n, None) for n in range(count)], "u": [], "w": []})
+    assert memory.in_full > 0
+    assert memory.by_keys > 0

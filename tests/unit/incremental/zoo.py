@@ -1,0 +1,239 @@
+"""Named views, one or more for each operator and for each trap, over three tables; all are maintained by keys."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tests.unit.incremental.memory import Memory, State, Table
+from tests.unit.incremental.random_views import Draws, histories
+
+TABLES: Final = (
+    Table("t", {"id": "bigint", "k": "int", "g": "int", "s": "text"}, ("id",)),
+    Table("u", {"id": "int", "k": "bigint", "g": "int", "s": "text"}, ("id",)),
+    Table("w", {"id": "bigint", "k": "int", "g": "int", "d": "decimal"}, ("id", "k")),
+)
+
+VIEWS: Final = {
+    "inner join below a join": (
+        "SELECT t.id, q.g FROM t JOIN (SELECT u.id, u.g, u.k FROM u JOIN w ON u.k = w.k) q ON t.k = q.id"
+    ),
+    "inner join below a left join": (
+        "SELECT t.id, q.g FROM t LEFT JOIN (SELECT u.id, u.g, u.k FROM u JOIN w ON u.k = w.k) q ON t.k = q.id"
+    ),
+    "left joins in a row": "SELECT t.id, u.id AS o, w.id AS p FROM t LEFT JOIN u ON t.k=u.k LEFT JOIN w ON w.g = u.g",
+    "left join below a left join": (
+        "SELECT t.id, q.o, q.p FROM t LEFT JOIN (SELECT u.id AS o, u.k, w.id AS p FROM u LEFT JOIN w ON w.g = u.g) q "
+        "ON q.k = t.k"
+    ),
+    "right join, then inner join": (
+        "SELECT u.id, w.id AS p, w.k, t.id AS q FROM t RIGHT JOIN u ON t.k = u.k JOIN w ON w.k = t.k"
+    ),
+    "full joins with merged columns": (
+        "SELECT k, t.id, u.id AS o, w.id AS p FROM t FULL JOIN u USING (k) FULL JOIN w USING (k)"
+    ),
+    "groups of a merged column": "SELECT k, count(*) AS c FROM t FULL JOIN u USING (k) GROUP BY k",
+    "full joins in a row": (
+        "SELECT t.id, u.id AS o, w.id AS p, w.k FROM t FULL JOIN u ON t.k = u.k FULL JOIN w ON w.g = u.g"
+    ),
+    "full joins with a further condition": (
+        "SELECT t.id, u.id AS o, w.id AS p, w.k FROM t FULL JOIN u ON t.k = u.k FULL JOIN w ON w.g = t.g AND w.k <> t.k"
+    ),
+    "alias that shadows a column": "SELECT max(g) AS k, count(*) AS c, k AS kk FROM t GROUP BY k",
+    "columns in other case": "SELECT ID, T.K, (SELECT max(g) FROM u WHERE k = t.K) AS m FROM t",
+    "not and or of exists": (
+        "SELECT id FROM t WHERE NOT (EXISTS (SELECT 1 FROM u WHERE u.k = t.k) OR EXISTS (SELECT 1 FROM w WHERE w.g = "
+        "t.g))"
+    ),
+    "in or in": "SELECT id, g FROM t WHERE k IN (SELECT k FROM u) OR g IN (SELECT DISTINCT g FROM w WHERE d IS NULL)",
+    "in groups": "SELECT id FROM t WHERE k IN (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",
+    "not in with a correlation": "SELECT id, k FROM t WHERE k NOT IN (SELECT u.k FROM u WHERE u.g = t.g)",
+    "limit in a subquery": "SELECT id, (SELECT g FROM u WHERE u.k = t.k ORDER BY id LIMIT 1) AS f FROM t",
+    "lateral with limit": (
+        "SELECT t.id, l.id AS o FROM t CROSS JOIN LATERAL (SELECT u.id FROM u WHERE u.k = t.k ORDER BY u.id LIMIT 1) l"
+    ),
+    "left lateral": (
+        "SELECT t.id, l.id AS o FROM t LEFT JOIN LATERAL (SELECT u.id FROM u WHERE u.k = t.k ORDER BY u.id LIMIT 1) l "
+        "ON TRUE"
+    ),
+    "rows without a match": "SELECT t.id FROM t LEFT JOIN u ON t.k = u.k WHERE u.id IS NULL",
+    "condition after a left join": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON t.k = u.k WHERE u.g = t.g",
+    "comma": "SELECT t.id, q.id AS o FROM t, (SELECT w.id, w.k FROM w LEFT JOIN u ON u.k = w.k) q WHERE t.k = q.k",
+    "groups joined with distinct rows": (
+        "SELECT a.k, b.c FROM (SELECT DISTINCT k, g FROM t) a JOIN (SELECT k, count(*) AS c FROM u GROUP BY k) b ON "
+        "a.k = b.k"
+    ),
+    "cte of groups twice": (
+        "WITH c AS (SELECT k, g, count(*) AS n FROM t GROUP BY k, g) SELECT a.k, a.g, b.g AS g2, a.n FROM c a JOIN c "
+        "b ON a.k = b.k AND a.n <= b.n"
+    ),
+    "cte with the name of its table": (
+        "WITH t AS (SELECT id, k, g FROM t WHERE k = 1) SELECT id, g, (SELECT count(*) FROM t z WHERE z.g = t.g) AS n "
+        "FROM t"
+    ),
+    "cte of a cte": (
+        "WITH c AS (SELECT id, k FROM t), d AS (SELECT c.id, c.k FROM c JOIN u ON u.k = c.k) SELECT c.id, d.k FROM c "
+        "JOIN d ON c.id = d.id WHERE EXISTS (SELECT 1 FROM d x WHERE x.k = c.k)"
+    ),
+    "union of joins": "SELECT t.id, u.id AS o FROM t JOIN u ON t.k = u.k UNION SELECT w.id, w.k FROM w",
+    "union all of joins": "SELECT t.id, u.id AS o FROM t JOIN u ON t.k = u.k UNION ALL SELECT w.id, w.k FROM w",
+    "except all of joins": "SELECT t.id, u.id AS o FROM t JOIN u ON t.k = u.k EXCEPT ALL SELECT w.id, w.k FROM w",
+    "intersect all of a union all": (
+        "SELECT k, g FROM t INTERSECT ALL (SELECT k, g FROM u UNION ALL SELECT k, g FROM w)"
+    ),
+    "window over groups": (
+        "SELECT k, g, count(*) AS c, rank() OVER (PARTITION BY k ORDER BY count(*)) AS r FROM t GROUP BY k, g"
+    ),
+    "windows that share a column": (
+        "SELECT id, k, rank() OVER (PARTITION BY k ORDER BY id) AS a, rank() OVER (PARTITION BY g, k ORDER BY id) AS "
+        "b FROM t"
+    ),
+    "having with subqueries": (
+        "SELECT k, count(*) AS c FROM t GROUP BY k HAVING k IN (SELECT u.k FROM u) AND EXISTS (SELECT 1 FROM w WHERE "
+        "w.k = t.k)"
+    ),
+    "exists in exists": (
+        "SELECT id, g FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND EXISTS (SELECT 1 FROM w WHERE w.k = "
+        "t.g AND w.g = u.g))"
+    ),
+    "relational division": (
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND NOT EXISTS (SELECT 1 FROM w WHERE w.g "
+        "= u.g AND w.k = u.k))"
+    ),
+    "subquery as a value": (
+        "SELECT q.id, q.m FROM (SELECT id, k, (SELECT max(g) FROM u WHERE u.k = t.k) AS m FROM t) q WHERE q.m >= 1"
+    ),
+    "groups of a subquery": (
+        "SELECT q.k, max(q.m) AS m FROM (SELECT id, k, (SELECT count(*) FROM u WHERE u.g = t.g) AS m FROM t) q GROUP "
+        "BY q.k"
+    ),
+    "anti join below a left join": (
+        "SELECT q.g, count(*) AS c FROM (SELECT id, g FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)) q "
+        "LEFT JOIN w ON w.g = q.g GROUP BY q.g"
+    ),
+    "groups of a left join": "SELECT t.g, count(*) AS c, count(u.id) AS n FROM t LEFT JOIN u ON t.k = u.k GROUP BY t.g",
+    "groups of both sides": "SELECT t.g, u.g AS h, count(*) AS c FROM t LEFT JOIN u ON t.k = u.k GROUP BY t.g, u.g",
+    "groups of a full join": "SELECT t.g, u.g AS h, count(*) AS c FROM t FULL JOIN u ON t.k = u.k GROUP BY t.g, u.g",
+    "distinct rows of a full join": "SELECT DISTINCT t.g, u.g AS h FROM t FULL JOIN u ON t.k = u.k",
+    "bag of a full join": "SELECT t.g, u.g AS h FROM t FULL JOIN u ON t.k = u.k AND t.s = u.s",
+    "full join by three conditions": (
+        "SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.k = u.k AND t.s = u.s AND t.g <> u.g"
+    ),
+    "joins of three tables": "SELECT t.id, u.id AS o, w.id AS p, w.k FROM t JOIN u ON t.k = u.k JOIN w ON w.g = t.g",
+    "bag of three tables": "SELECT t.g, w.k FROM t JOIN u ON t.k = u.k JOIN w ON w.g = u.g",
+    "distinct rows of three tables": "SELECT DISTINCT t.g, w.k FROM t JOIN u ON t.k = u.k JOIN w ON w.g = u.g",
+    "left join of an inner join": "SELECT t.g, w.k FROM t JOIN u ON t.k = u.k LEFT JOIN w ON w.g = u.g AND w.k = t.id",
+    "right join, then left join, merged": "SELECT k, t.g FROM t RIGHT JOIN u USING (k) LEFT JOIN w USING (k)",
+    "full join, then inner join, merged": "SELECT k, w.id FROM t FULL JOIN u USING (k) JOIN w USING (k)",
+    "full join on the optional side": (
+        "SELECT k, w.id, w.g FROM w LEFT JOIN (SELECT k, t.id AS a, u.id AS b FROM t FULL JOIN u USING (k)) q USING (k)"
+    ),
+    "full join without merge on the optional side": (
+        "SELECT q.a, q.b, w.id FROM w LEFT JOIN (SELECT t.k, t.id AS a, u.id AS b FROM t FULL JOIN u ON t.k = u.k) q "
+        "ON q.k = w.k"
+    ),
+    "full join below an inner join": (
+        "SELECT q.a, q.b, w.id, w.k FROM w JOIN (SELECT u.k, t.id AS a, u.id AS b FROM t FULL JOIN u ON t.k = u.k AND "
+        "t.g = u.g) q ON q.k = w.k"
+    ),
+    "self join": "SELECT a.id, b.id AS o FROM t a JOIN t b ON a.k = b.g",
+    "self join three times": (
+        "SELECT a.id, b.id AS o, c.id AS p FROM t a JOIN t b ON a.k = b.g JOIN t c ON c.k = b.k AND c.g = a.g"
+    ),
+    "left self join": "SELECT a.id, b.id AS o FROM t a LEFT JOIN t b ON a.k = b.g AND a.id = b.k AND b.id <> a.id",
+    "columns that change names": "SELECT q.k, q.g FROM (SELECT k AS g, g AS k FROM t) q JOIN u ON u.k = q.k",
+    "distinct without a column": "SELECT k, g FROM (SELECT DISTINCT k, g, s FROM t) q",
+    "groups without a column": "SELECT g, s FROM (SELECT k, g, s, count(*) AS n FROM t GROUP BY k, g, s) q WHERE n > 1",
+    "union below exists": (
+        "SELECT q.id FROM (SELECT id, k FROM t UNION SELECT id, k FROM u) q WHERE EXISTS (SELECT 1 FROM w WHERE w.k = "
+        "q.k)"
+    ),
+    "union joined with except": (
+        "SELECT q.id, q.k FROM (SELECT id, k FROM t UNION SELECT id, k FROM u) q LEFT JOIN (SELECT k, g FROM w EXCEPT "
+        "SELECT k, g FROM t) r ON r.k = q.k"
+    ),
+    "except joined with except": (
+        "SELECT q.id, q.k, r.g FROM (SELECT id, k FROM t EXCEPT SELECT id, k FROM u) q JOIN (SELECT k, g FROM w "
+        "EXCEPT SELECT k, g FROM t) r ON r.k = q.k"
+    ),
+    "union all in a scalar subquery": (
+        "SELECT t.id, (SELECT max(q.g) FROM (SELECT k, g FROM u UNION ALL SELECT k, g FROM w) q WHERE q.k = t.k) AS m "
+        "FROM t"
+    ),
+    "left join in exists": (
+        "SELECT t.id, EXISTS (SELECT 1 FROM u LEFT JOIN w ON w.k = u.k WHERE u.g = t.g AND w.id IS NULL) AS m FROM t"
+    ),
+    "groups of except all": (
+        "SELECT t.id, t.k, q.n FROM t JOIN (SELECT k, count(*) AS n FROM (SELECT k, g FROM u EXCEPT ALL SELECT k, g "
+        "FROM w) z GROUP BY k) q ON q.k = t.k"
+    ),
+    "joins in a scalar subquery": (
+        "SELECT t.id, (SELECT count(*) FROM u, w WHERE u.k = w.k AND u.g = t.g AND w.id = t.id) AS m FROM t"
+    ),
+    "group by number": "SELECT count(*) AS c, k FROM t GROUP BY 2",
+    "group by alias": "SELECT g AS x, count(*) AS c FROM t GROUP BY x",
+    "qualify": "SELECT k FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) = 1",
+    "named window": "SELECT id, k, lag(g) OVER w AS l FROM t WINDOW w AS (PARTITION BY k ORDER BY id)",
+    "window joined by another column": (
+        "SELECT q.g, q.id, q.r, w.id AS p FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM "
+        "t) q JOIN w ON w.k = q.k"
+    ),
+    "window left-joined by another column": (
+        "SELECT q.g, q.id, q.r, w.d FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t) q "
+        "LEFT JOIN w ON w.k = q.k"
+    ),
+    "window over union all, left-joined": (
+        "SELECT q.g, q.id, q.r, w.d FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM (SELECT "
+        "id, k, g FROM t UNION ALL SELECT id, k, g FROM u) z) q LEFT JOIN w ON w.k = q.k"
+    ),
+    "window over except, left-joined": (
+        "SELECT q.g, q.id, q.r, w.d FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM (SELECT "
+        "id, k, g FROM t EXCEPT SELECT id, k, g FROM u) z) q LEFT JOIN w ON w.k = q.k"
+    ),
+    "groups over a window": (
+        "SELECT q.g, max(w.d) AS m FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t) q "
+        "LEFT JOIN w ON w.k = q.k WHERE q.r <= 2 GROUP BY q.g"
+    ),
+    "window over a merged full join": (
+        "SELECT q.g, q.id, q.o FROM (SELECT g, t.id, u.id AS o, rank() OVER (PARTITION BY g ORDER BY t.id NULLS "
+        "FIRST) AS r FROM t FULL JOIN u USING (g)) q LEFT JOIN w ON w.k = q.id"
+    ),
+    "window over a left join, joined": (
+        "SELECT q.g, q.id, q.o FROM (SELECT t.g, t.id, u.id AS o, rank() OVER (PARTITION BY t.g ORDER BY t.id NULLS "
+        "FIRST) AS r FROM t LEFT JOIN u USING (k)) q JOIN w ON w.k = q.o"
+    ),
+    "window rows by rank": (
+        "SELECT id, k, rank() OVER (PARTITION BY k ORDER BY g NULLS FIRST) AS r, sum(g) OVER (PARTITION BY k ORDER BY "
+        "id) AS n FROM t"
+    ),
+    "top rows": (
+        "SELECT q.id, q.k FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY g DESC NULLS LAST, id) AS r "
+        "FROM t) q WHERE q.r <= 2"
+    ),
+    "filter and case": "SELECT id, CASE WHEN g > 1 THEN s END AS c FROM t WHERE s <> 'a' OR k IS NULL",
+    "aggregates": (
+        "SELECT k, count(*) FILTER (WHERE g = 1) AS f, count(DISTINCT s) AS n, max(g) AS m FROM t GROUP BY k HAVING "
+        "count(*) > 1"
+    ),
+    "natural join": "SELECT k, q.h FROM t NATURAL JOIN (SELECT k, g AS h FROM u) q",
+    "intersect": "SELECT k, g FROM t INTERSECT SELECT k, g FROM u",
+    "except": "SELECT k, g FROM t EXCEPT SELECT k, g FROM u",
+    "same table in both branches": "SELECT k FROM t WHERE g = 1 UNION ALL SELECT g FROM t WHERE k = 1",
+}
+
+
+def maintained(sql: str, *states: State) -> Memory:
+    """A view that is maintained by keys through these states of the tables."""
+    memory = Memory(TABLES)
+    memory.declare({"v": sql})
+    assert memory.views["v"].plan.strategy == "KEYS", memory.views["v"].plan.reason
+    for state in states:
+        memory.repeats = state is states[-1]
+        memory.epoch({table.name: state.get(table.name, ()) for table in TABLES})
+    return memory
+
+
+def maintained_at_random(sql: str, seed: int) -> Memory:
+    """A view that is maintained by keys through a random history."""
+    random = Random(seed)
+    return maintained(sql, *histories(Draws(random.randrange), TABLES))

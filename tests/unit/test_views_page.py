@@ -1,0 +1,246 @@
+"""docs/views.md and docs/cli.md: what they say about strategies is what the planner does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from cdc_views.cli.setup.init import VIEW
+from cdc_views.plan.explain import Explanation, explain
+from tests.unit.incremental.memory import Memory, Table
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+TABLES: Final = (
+    Table("accounts", {"id": "bigint", "holder": "text", "balance": "decimal"}, ("id",)),
+    Table("savings", {"id": "bigint", "balance": "decimal"}, ("id",)),
+    Table("users", {"id": "bigint", "name": "text", "country": "text"}, ("id",)),
+    Table("orders", {"id": "bigint", "user_id": "bigint", "status": "text", "ordered_at": "date"}, ("id",)),
+    Table(
+        "order_items",
+        {"order_id": "bigint", "line": "int", "product_id": "bigint", "quantity": "int", "unit_price": "decimal"},
+        ("order_id", "line"),
+    ),
+    Table("products", {"id": "bigint", "name": "text", "category_id": "bigint", "price": "decimal"}, ("id",)),
+)
+# For each row of the table of FULL: a view, and the same written as the page says (the last view counts).
+COUNTRIES: Final = "SELECT country, count(*) AS n FROM users GROUP BY country"
+FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
+    "an aggregate over all rows that cannot be added up": [
+        ("SELECT max(name) AS n FROM users", {"by_country": COUNTRIES})
+    ],
+    "GROUP BY over computed values only": [
+        (
+            "SELECT lower(name) AS low, count(*) AS n FROM users GROUP BY lower(name)",
+            {"low": "SELECT id, lower(name) AS low FROM users", "v": "SELECT low, count(*) AS n FROM low GROUP BY low"},
+        ),
+        (
+            "SELECT lower(name) AS low, count(*) AS n FROM users GROUP BY lower(name)",
+            {"v": "SELECT country, lower(name) AS low, count(*) AS n FROM users GROUP BY country, lower(name)"},
+        ),
+        ("SELECT country, count(*) AS n FROM users GROUP BY ROLLUP (country)", {"v": COUNTRIES}),
+        (
+            "SELECT country, name, count(*) AS n FROM users GROUP BY GROUPING SETS ((country, name), (country))",
+            {
+                "v": "SELECT country, name, count(*) AS n FROM users GROUP BY country, name"
+                " UNION ALL SELECT country, NULL, count(*) FROM users GROUP BY country"
+            },
+        ),
+    ],
+    "a window over all rows": [
+        (
+            f"SELECT id, rank() OVER ({before} ORDER BY price) AS place FROM products",
+            {"v": "SELECT id, category_id, rank() OVER (PARTITION BY category_id ORDER BY price) AS r FROM products"},
+        )
+        for before in ("", "PARTITION BY lower(name)")
+    ],
+    "LIMIT over all rows": [
+        (
+            "SELECT id, price FROM products ORDER BY price DESC LIMIT 2",
+            {
+                "v": "SELECT id, category_id FROM products"
+                " QUALIFY row_number() OVER (PARTITION BY category_id ORDER BY price DESC) <= 2"
+            },
+        )
+    ],
+    "NOT IN, or IN as a value": [
+        (
+            "SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders)",
+            {"v": "SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)"},
+        )
+    ],
+    "a subquery without an equality": [
+        (
+            "SELECT id FROM products WHERE price > (SELECT avg(price) FROM products)",
+            {
+                "v": "SELECT id FROM products p"
+                " WHERE price > (SELECT avg(q.price) FROM products q WHERE q.category_id = p.category_id)"
+            },
+        )
+    ],
+    "no equality of columns": [
+        (
+            "SELECT a.id, b.id AS other FROM users a JOIN users b ON lower(a.name) = lower(b.name)",
+            {
+                "low": "SELECT id, lower(name) AS low FROM users",
+                "v": "SELECT a.id, b.id AS other FROM low a JOIN low b ON a.low = b.low",
+            },
+        ),
+        (
+            "SELECT a.id, s.id AS other FROM accounts a JOIN savings s ON a.balance < s.balance",
+            {"v": "SELECT a.id, s.id AS other FROM accounts a JOIN savings s ON a.id = s.id AND a.balance < s.balance"},
+        ),
+    ],
+    "without an equality of columns": [
+        (
+            "SELECT a.id, s.id AS other FROM accounts a LEFT JOIN savings s ON s.balance BETWEEN 1 AND a.balance",
+            {"v": "SELECT a.id, s.id AS other FROM accounts a LEFT JOIN savings s ON s.id = a.id AND s.balance > 1"},
+        )
+    ],
+    "no column, unchanged from a table": [
+        ("SELECT upper(name) AS n FROM users", {"v": "SELECT id, upper(name) AS n FROM users"}),
+        (
+            "SELECT o.id, u.name FROM (orders o JOIN users u ON u.id = o.user_id)",
+            {"v": "SELECT q.id, q.name FROM (SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id) q"},
+        ),
+    ],
+    "the columns of its result are not all known": [
+        (
+            "SELECT a.*, s.balance AS saved FROM accounts a JOIN savings s USING (id)",
+            {"v": "SELECT id, a.balance, s.balance AS saved FROM accounts a JOIN savings s USING (id)"},
+        )
+    ],
+    "PIVOT": [
+        (
+            "SELECT * FROM (SELECT user_id, status FROM orders) PIVOT (count(*) FOR status IN ('paid', 'open'))",
+            {
+                "v": "SELECT user_id, count(*) FILTER (WHERE status = 'paid') AS paid,"
+                " count(*) FILTER (WHERE status = 'open') AS open FROM orders GROUP BY user_id"
+            },
+        )
+    ],
+    "a recursive query": [
+        (
+            "WITH RECURSIVE t (id) AS (SELECT id FROM orders WHERE user_id IS NULL"
+            " UNION ALL SELECT o.id FROM t JOIN orders o ON o.user_id = t.id) SELECT id FROM t",
+            {},
+        )
+    ],
+}
+CASES: Final = [(reason, *case) for reason, cases in FULL.items() for case in cases]
+# For each row of the table of KEYS, by a word of it: views that DuckDB understands, too.
+KEYS: Final = {
+    "CASE": ["SELECT id, CASE WHEN price > 1 THEN upper(name) END AS n FROM products WHERE category_id = 1"],
+    "NATURAL": [
+        "SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id",
+        "SELECT u.id, o.id AS o FROM orders o RIGHT JOIN users u ON u.id = o.user_id",
+        "SELECT u.id, o.id AS o FROM orders o, users u WHERE u.id = o.user_id",
+        "SELECT id, a.balance, s.balance AS saved FROM accounts a JOIN savings s USING (id)",
+        "SELECT id, balance FROM accounts NATURAL JOIN savings",
+        "SELECT a.id, b.id AS o FROM users a JOIN users b ON a.country = b.country AND a.name < b.name",
+    ],
+    "full joins": ["SELECT u.id, o.id AS o FROM users u FULL JOIN orders o ON o.user_id = u.id"],
+    "LATERAL": [
+        "SELECT id FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)",
+        "SELECT id FROM users WHERE id IN (SELECT user_id FROM orders)",
+        "SELECT id, (SELECT count(*) FROM orders o WHERE o.user_id = u.id) AS n FROM users u",
+        "SELECT u.id, l.n FROM users u CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders o WHERE user_id = u.id) l",
+    ],
+    "HAVING": [
+        "SELECT user_id, count(*) FILTER (WHERE status = 'paid') AS n FROM orders GROUP BY user_id HAVING count(*) > 1",
+        "SELECT DISTINCT u.country FROM users u JOIN orders o ON o.user_id = u.id",
+        "SELECT user_id, count(DISTINCT status) AS n FROM orders GROUP BY user_id",
+    ],
+    "QUALIFY": ["SELECT id, user_id, rank() OVER (PARTITION BY user_id ORDER BY ordered_at) AS place FROM orders"],
+    "INTERSECT": [
+        f"SELECT id, balance FROM accounts {operator} SELECT id, balance FROM savings"
+        for operator in ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
+    ],
+    "CTE": [
+        "WITH c AS (SELECT user_id, count(*) AS n FROM orders GROUP BY user_id)"
+        " SELECT a.user_id, b.n FROM c a JOIN c b ON a.user_id = b.user_id",
+        "SELECT q.id FROM (SELECT id, country FROM users) q",
+    ],
+}
+
+
+def explained(views: Mapping[str, str]) -> Explanation:
+    """The explanation of the last of these views, each given by its SELECT."""
+    memory = Memory(TABLES)
+    memory.declare(views)
+    view = list(memory.views.values())[-1]
+    return explain(view.compiled, view.plan)
+
+
+def explained_as_written(statement: str) -> Explanation:
+    """The explanation of a view that is given by its whole statement."""
+    memory = Memory(TABLES)
+    view = memory.declare_as_written(statement)
+    return explain(view.compiled, view.plan)
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def rows_of_table(head: str) -> list[list[str]]:
+    """The cells of the table below this head, row by row."""
+    table = page("views.md").split(head + "\n", 1)[1].split("\n\n", 1)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
+
+
+FULL_ROWS: Final = rows_of_table("| in the view | `explain` says | instead |")
+KEYS_ROWS: Final = rows_of_table("| in the view | rows that are read for each changed row |")
+
+
+def example(name: str, command: str) -> str:
+    """The output of a command in a page."""
+    found = re.search(rf"^\$ {re.escape(command)}\n(.*?)^```", page(name), re.MULTILINE | re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize(("reason", "sql"), [(reason, sql) for reason, sql, _ in CASES])
+def test_view_that_the_page_calls_full_is_full_with_that_reason(reason: str, sql: str) -> None:
+    found = explained({"v": sql})
+    assert found.strategy == "FULL"
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize("views", [views for *_, views in CASES if views])
+def test_view_written_as_the_page_says_is_kept_by_keys(views: dict[str, str]) -> None:
+    assert explained(views).strategy == "KEYS"
+
+
+def test_page_has_every_reason_of_full_once_for_each_row() -> None:
+    assert set(re.findall(r"`(.*?)`", " ".join(says for _, says, _ in FULL_ROWS))) == FULL.keys()
+
+
+@pytest.mark.parametrize("sql", [sql for views in KEYS.values() for sql in views])
+def test_view_that_the_page_calls_incremental_is_kept_by_keys(sql: str) -> None:
+    assert explained({"v": sql}).strategy == "KEYS"
+
+
+def test_every_row_of_the_table_of_keys_has_an_example() -> None:
+    named = {constructs: [word for word in KEYS if word in constructs] for constructs, _ in KEYS_ROWS}
+    assert {constructs for constructs, words in named.items() if not words} == set()
+    assert {word for words in named.values() for word in words} == KEYS.keys()
+
+
+def test_explanations_in_the_pages_are_those_of_the_planner() -> None:
+    [first, *_] = re.findall(r"```sql\n(.*?)```", page("views.md"), re.DOTALL)
+    assert example("views.md", "cdc-views explain order_totals").splitlines() == explained_as_written(first).lines()
+    assert example("cli.md", "cdc-views explain balances").splitlines() == explained_as_written(VIEW).lines()
+
+
+def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
+    section = page("views.md").split("## How a view is kept")[1]
+    memory = Memory(TABLES)
+    found = re.findall(r"```sql\nCREATE MATERIALIZED VIEW (\w+) AS\n(.*?);\n```", section, re.DOTALL)
+    assert len(found) == section.count("```sql")
+    memory.declare(dict(found))
+    strategies = {name: view.plan.strategy for name, view in memory.views.items()}
+    assert strategies == {"order_days": "KEYS", "orders_by_day": "KEYS", "stock_by_category": "KEYS", "stock": "FULL"}
