@@ -21,6 +21,7 @@ from cdc_views.store.delta_log.entries import entry_file, newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, Warehouse
 from cdc_views.testing import POINTS, Change, Delete, HandClock, Insert, Update, ViewHarness, assert_equal
+from tests.full_only import recompute_in_full
 
 NAMES = ("accounts", "savings")
 TABLES = [f"CREATE TABLE {name} (id bigint PRIMARY KEY, balance bigint)" for name in NAMES]
@@ -288,6 +289,7 @@ def test_view_that_failed_for_a_passing_reason_is_tried_again_by_the_next_engine
 
         monkeypatch.setitem(STRATEGIES, "FULL", lost)
 
+    recompute_in_full(monkeypatch)
     bank.harness.create_view(RATIO)
     full = STRATEGIES["FULL"]
     fails("The value 'java.io.IOException: No space left on device' of the type STRING cannot be cast")

@@ -25,6 +25,7 @@ from cdc_views.plan.relation import RelationFacts
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import Changes, Stamp
 from cdc_views.testing import Delete, Insert, Update, ViewHarness, assert_equal
+from tests.full_only import recompute_in_full
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
 SAFE = "CREATE MATERIALIZED VIEW safe AS SELECT id, v FROM t"
@@ -167,6 +168,7 @@ def strategy(monkeypatch: pytest.MonkeyPatch, replaced: Callable[[Recompute], Ch
         return replaced(work) if work.view.definition.name == "risky" else full(work)
 
     with monkeypatch.context() as patched:
+        recompute_in_full(patched)
         patched.setitem(STRATEGIES, "FULL", chosen)
         yield
 

@@ -1,0 +1,18 @@
+"""Lets every view be recomputed in full, for tests of that strategy."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_views.engine.views import maintain
+from cdc_views.engine.views.strategies import TooMany
+
+
+def recompute_in_full(patched: pytest.MonkeyPatch) -> None:
+    """Let KEYS and ADD find every change too large."""
+
+    def too_many(work: object) -> None:
+        raise TooMany("in this test every change is")
+
+    patched.setattr(maintain, "keys", too_many)
+    patched.setattr(maintain, "add", too_many)

@@ -1,0 +1,123 @@
+"""Negative controls of the random histories: each breaks one rule of the engine, and the check must notice.
+
+The histories are the same in every run, so a control does not pass or fail by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from importlib import import_module
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.errors import UnequalRows
+from cdc_views.testing import ViewHarness
+from tests.view_shapes import DDL, VIEWS
+from tests.view_shapes.changes import history
+from tests.view_shapes.check import check_history, declare, with_parents
+
+TRIES: Final = 3  # histories, one of which must notice
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that is broken, and a view that shows it.
+
+    `name` is a function of `module`, or `Class.method`; `broken` makes the wrong one of it.
+    """
+
+    module: str
+    name: str
+    broken: Callable[[Function], Function]
+    view: str
+
+
+def without_deletes(difference: Function) -> Function:
+    """Rows that the SQL no longer returns stay in the view."""
+
+    def broken(*arguments: Any) -> tuple[pa.Table, pa.Table]:
+        deleted, upserts = difference(*arguments)
+        return deleted.slice(0, 0), upserts
+
+    return broken
+
+
+def half_of_upserts(difference: Function) -> Function:
+    """Half of the new rows, rounded up, do not reach the view."""
+
+    def broken(*arguments: Any) -> tuple[pa.Table, pa.Table]:
+        deleted, upserts = difference(*arguments)
+        return deleted, upserts.slice((upserts.num_rows + 1) // 2)
+
+    return broken
+
+
+def without_old_rows(changed_rows: Function) -> Function:
+    """Rows that a change removes lead to no key."""
+
+    def broken(*arguments: Any) -> Any:
+        found = changed_rows(*arguments)
+        return replace(found, old=found.old.slice(0, 0))
+
+    return broken
+
+
+def half_of_keys(values_of: Function) -> Function:
+    """Half of the affected keys, rounded up, are lost."""
+
+    def broken(*arguments: Any, **options: Any) -> pa.Table:
+        found = values_of(*arguments, **options)
+        return found.slice((found.num_rows + 1) // 2)
+
+    return broken
+
+
+FULL: Final = "cdc_views.engine.views.strategies.full"
+KEYS: Final = "cdc_views.engine.views.strategies.keys"
+WAREHOUSE: Final = "cdc_views.store.warehouse"
+CONTROLS: Final = {
+    "FULL: rows that appear": Broken(FULL, "difference", half_of_upserts, "global_max"),
+    "rows of a key that vanish": Broken(KEYS, "difference", without_deletes, "left_join"),
+    "rows of a bag that vanish": Broken(KEYS, "difference", without_deletes, "bag"),
+    "rows that appear": Broken(KEYS, "difference", half_of_upserts, "group_min_max"),
+    "old rows of a change": Broken(WAREHOUSE, "Warehouse.changed_rows", without_old_rows, "group_min_max"),
+    "affected keys": Broken(KEYS, "values_of", half_of_keys, "inner_join"),
+}
+
+
+def check(spark: SparkSession, view: str, seed: int) -> None:
+    views = with_parents(VIEWS, [view])
+    with ViewHarness(DDL, spark, partitions=1) as harness:
+        declare(harness, views.values())
+        check_history(harness, views, history(Random(f"control {seed}"), epochs=4))
+
+
+def is_noticed(spark: SparkSession, view: str, seed: int) -> bool:
+    try:
+        check(spark, view, seed)
+    except UnequalRows as error:
+        return f'view "{view}"' in error.message
+    return False
+
+
+@pytest.mark.parametrize("rule", CONTROLS)
+def test_history_notices_a_broken_rule(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    control = CONTROLS[rule]
+    *path, name = control.name.split(".")
+    owner = reduce(getattr, path, import_module(control.module))
+    monkeypatch.setattr(owner, name, control.broken(getattr(owner, name)))
+    assert any(is_noticed(spark, control.view, seed) for seed in range(TRIES))
+
+
+@pytest.mark.parametrize("view", sorted({control.view for control in CONTROLS.values()}))
+def test_history_passes_where_nothing_is_broken(spark: SparkSession, view: str) -> None:
+    for seed in range(TRIES):
+        check(spark, view, seed)
