@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,19 +28,19 @@ def stack_options(command: Command) -> Command:
     return click.option("--memory", default="2g", show_default=True, help="Heap of each Spark driver.")(command)
 
 
-def baseline_option(default: str) -> Callable[[Command], Command]:
-    """Add `--baselines`; the command receives a list of names."""
+def baseline_option(default: str, known: Collection[str] = tuple(BASELINES)) -> Callable[[Command], Command]:
+    """Add `--baselines`; the command receives a list of names, all of them in `known`."""
+
+    def names(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
+        chosen = [name for name in value.split(",") if name]
+        if unknown := set(chosen) - set(known):
+            raise click.BadParameter(f'unknown baseline "{min(unknown)}", known are {", ".join(known)}')
+        return chosen
+
     return click.option(
-        "--baselines", default=default, show_default=True, callback=_names,
-        help=f"Which of {','.join(BASELINES)} to measure as well, comma-separated; may be empty.",
+        "--baselines", default=default, show_default=True, callback=names,
+        help=f"Which of {','.join(known)} to measure as well, comma-separated; may be empty.",
     )  # fmt: skip
-
-
-def _names(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
-    names = [name for name in value.split(",") if name]
-    if unknown := set(names) - BASELINES.keys():
-        raise click.BadParameter(f'unknown baseline "{min(unknown)}", known are {", ".join(BASELINES)}')
-    return names
 
 
 def tell(text: str) -> None:

@@ -1,4 +1,4 @@
-"""A line chart as SVG, with a logarithmic or linear x axis. The text is readable and comparable."""
+"""A line chart as SVG, with logarithmic or linear axes. The text is readable and comparable."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ Points = Sequence[tuple[float, float]]
 _WIDTH: Final = 640
 _HEIGHT: Final = 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 50
-_COLOURS: Final = ("#1f5fa8", "#c2571a", "#3a7d44", "#7b3f98")
+_COLOURS: Final = ("#1f5fa8", "#c2571a", "#3a7d44", "#7b3f98", "#8a6d1f", "#555555")
 _TICKS: Final = 5
 
 
-def line_chart(title: str, x_label: str, y_label: str, lines: Mapping[str, Points], *, log_x: bool = False) -> str:
-    """The text of an SVG file with one line for each named series; y starts at 0.
+def line_chart(
+    title: str, x_label: str, y_label: str, lines: Mapping[str, Points], *, log_x: bool = False, log_y: bool = False
+) -> str:
+    """The text of an SVG file with one line for each named series; a linear y axis starts at 0.
 
-    With `log_x` every decade has the same width, and a point at 0 is drawn at the left edge, as if it were at 1.
+    With `log_x` every decade has the same width, and a point below 1 is drawn as if it were at 1; likewise `log_y`.
     """
     points = [point for line in lines.values() for point in line]
     place_x, ticks_x = _logarithmic([x for x, _ in points]) if log_x else _linear([0, *(x for x, _ in points)])
-    place_y, ticks_y = _linear([0, *(y for _, y in points)])
+    place_y, ticks_y = _logarithmic([y for _, y in points]) if log_y else _linear([0, *(y for _, y in points)])
 
     def at(x: float, y: float) -> tuple[float, float]:
         across, up = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -40,10 +42,10 @@ def line_chart(title: str, x_label: str, y_label: str, lines: Mapping[str, Point
     for tick in ticks_y:
         (left, y), (right, _) = at(ticks_x[0], tick), at(ticks_x[-1], tick)
         parts.append(f'<path d="M{left:g} {y:g}H{right:g}" stroke="#ddd"/>')
-        parts.append(_text(left - 6, y + 4, f"{tick:g}", "end"))
+        parts.append(_text(left - 6, y + 4, f"{tick:,.10g}", "end"))
     for tick in ticks_x:
-        x, y = at(tick, 0)
-        parts.append(_text(x, y + 18, f"{tick:,g}", "middle"))
+        x, y = at(tick, ticks_y[0])
+        parts.append(_text(x, y + 18, f"{tick:,.10g}", "middle"))
     for number, (name, line) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
         places = [at(*point) for point in line]

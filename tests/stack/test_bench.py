@@ -28,7 +28,9 @@ PROGRAMS = {
     "memory": ["--rows", "300", "--no-held"],
     "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--aged-rows", "1000", "--changes", "50",
                  "--aging-changes", "5", "--samples", "3"],
+    "views": ["--sizes", "1000,2000", "--changes", "1,50", "--samples", "1", "--warm-up", "1"],
 }  # fmt: skip
+PICTURES = {"flatness": ["flatness-sizes.svg", "flatness-ages.svg"], "views": ["views-sizes.svg"]}
 ON_DISK = {f"{log}_{what}" for log in ("table", "control")
            for what in ("files", "log_entry_bytes", "log_checkpoint_bytes")}  # fmt: skip
 QUANTILES = ("p50_s", "p95_s", "p99_s", "max_s")
@@ -48,6 +50,13 @@ KEYS = {
                "tasks_peak_mb"},
     "flatness": {"size_1000_ms", "size_3000_ms", "age_0_ms", "age_10_ms", "scan_age_10_ms", "beside_scan_age_10_ms",
                  "flat_sizes_ratio", "flat_ages_ratio", "scan_ratio", "scan_cpu_ratio"},
+    "views": {
+        *(f"{kind}_2000_changes_{changes}_ms"
+          for kind in ("views", "spark", "duckdb", "postgres") for changes in (1, 50)),
+        *(f"{baseline}_1000_{what}"
+          for baseline in ("spark", "duckdb", "postgres") for what in ("all_ms", "changes_50_ratio")),
+        *("build_1000_ms", "flat_changes_1_ratio", "flat_changes_50_ratio", "views"),
+    },
 }  # fmt: skip
 
 
@@ -67,11 +76,13 @@ def runs(
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
     pictures = tmp_path_factory.mktemp("pictures")
     programs = chosen(request)
-    further = {"flatness": ["--pictures", str(pictures)]}
+    stack_options = ["--memory", "1g", "--state", str(stack.state)]
+    drawing = ["--pictures", str(pictures)]
+    further = {"flatness": drawing, "views": [*drawing, *stack_options]}
     started = {
         name: subprocess.Popen(
             [sys.executable, "-m", f"bench.{name}", *options,
-             *further.get(name, ["--memory", "1g", "--state", str(stack.state)])],
+             *further.get(name, stack_options)],
             cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for name, options in PROGRAMS.items() if name in programs
@@ -80,8 +91,8 @@ def runs(
     for process in started.values():
         process.terminate()
         process.communicate(timeout=60)
-    drawn = {"flatness-sizes.svg", "flatness-ages.svg"} if "flatness" in programs else set()
-    assert {file.name for file in pictures.iterdir()} == drawn
+    drawn = [file for name in programs for file in PICTURES.get(name, ())]
+    assert sorted(file.name for file in pictures.iterdir()) == sorted(drawn)
 
 
 def last_line(process: subprocess.Popen[str]) -> dict[str, Any]:

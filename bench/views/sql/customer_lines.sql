@@ -1,0 +1,6 @@
+-- A three-way join over two views: each order line with its order's user and the user's totals.
+CREATE MATERIALIZED VIEW customer_lines AS
+SELECT i.order_id, i.line, i.product_id, i.quantity, v.status, v.country, t.orders, t.amount
+FROM order_items i
+JOIN order_users v ON v.id = i.order_id
+JOIN order_totals t ON t.user_id = v.user_id;
