@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -36,6 +37,18 @@ def stage_medians_ms(published: Iterable[ControlRecord]) -> dict[str, int]:
     """Median milliseconds of each stage, over the epochs with changes."""
     spent = [PublishedDetail.read(record).stage_ms for record in published if changes_of(record)]
     return {stage: round(median([each[stage] for each in spent if stage in each] or [0])) for stage in STAGES}
+
+
+def strategies_taken(published: Iterable[ControlRecord]) -> dict[str, str]:
+    """How often each view was maintained by each strategy, such as `24 keys, 2 full`, the most frequent first."""
+    taken: dict[str, Counter[str]] = {}
+    for record in published:
+        for view, strategy in PublishedDetail.read(record).ways.get("view", {}).items():
+            taken.setdefault(view, Counter())[strategy] += 1
+    return {
+        view: ", ".join(f"{count} {strategy}" for strategy, count in counts.most_common())
+        for view, counts in sorted(taken.items())
+    }
 
 
 def changes_of(record: ControlRecord) -> int:

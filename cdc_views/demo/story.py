@@ -12,7 +12,7 @@ from typing import Any, Final
 from cdc_views.demo.bank import bank_totals
 from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import create
-from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
+from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms, strategies_taken
 from cdc_views.demo.programs import Program, committed, engine, workload
 from cdc_views.demo.project import DemoProject, forget_project, make_project
 from cdc_views.demo.show import Show
@@ -218,6 +218,8 @@ class Demo:
             self._show.result(f"{name}: {value}")
         stages = ", ".join(f"{stage} {ms}" for stage, ms in stage_medians_ms(writing).items())
         self._show.result(f"epoch_stage_median_ms: {stages}")
+        for view, strategies in strategies_taken(writing).items():
+            self._show.result(f"epochs_of {view}: {strategies}")
 
     def _print_next(self, project: DemoProject) -> None:
         is_found = project_folder(Path(DEMO)).absolute() == project.folder

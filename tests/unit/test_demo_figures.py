@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms
+from cdc_views.demo.figures import changes_of, freshness_s, stage_medians_ms, strategies_taken
 from cdc_views.store.control.control_log import ControlRecord
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,6 +31,12 @@ def test_freshness_is_from_commit_to_publication() -> None:
 def test_freshness_counts_epochs_by_their_changes() -> None:
     records = [epoch(1, 0, 0, 0), epoch(2, 1, 2, 1), epoch(3, 2, 102, 99)]
     assert freshness_s(records, since=START)[0] > 99
+
+
+def test_strategies_are_counted_by_view() -> None:
+    ways = [{"b": "keys", "a": "full"}, {"b": "keys"}, {"b": "full"}]
+    records = [replace(epoch(n, n, n, changes=1), detail={"ways": {"view": each}}) for n, each in enumerate(ways)]
+    assert strategies_taken(records) == {"a": "1 full", "b": "2 keys, 1 full"}
 
 
 def test_changes_and_medians_leave_empty_epochs_out() -> None:
