@@ -203,10 +203,22 @@ class Warehouse:
         The columns of `keys` need not be the key of the table: a lookup by others finds any number of rows each.
         Returns these columns and `wanted`, or all, in the order of the table.
         """
-        schema = _chosen(spec, spec.schema.names if wanted is None else [*keys.column_names, *wanted])
-        found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
-        self.ways.took("lookup", spec.name, "spark" if found is None else "index")
-        return self._look_up_by_spark(spec, version, keys, schema) if found is None else found
+        found = self.find(spec, version, keys, wanted)
+        if found is not None:
+            return found
+        self.ways.took("lookup", spec.name, "spark")
+        return self._look_up_by_spark(spec, version, keys, _looked_up(spec, keys, wanted))
+
+    def find(
+        self, spec: TableSpec, version: int, keys: pa.Table, wanted: Sequence[str] | None = None
+    ) -> pa.Table | None:
+        """Like `lookup`, but None if the index has no room, or if there are more rows than the driver looks up."""
+        if not self._allow_direct:
+            return None
+        found = self._lookups.equal(spec, version, keys, _looked_up(spec, keys, wanted))
+        if found is not None:
+            self.ways.took("lookup", spec.name, "index")
+        return found
 
     def changed_rows(self, spec: TableSpec, base: int, version: int, columns: Sequence[str]) -> RowsChanged | None:
         """The rows of version `base` that are not in `version`, and those of `version` that are not in `base`.
@@ -222,6 +234,11 @@ class Warehouse:
         stored = self.frame(spec.path, version).select(*map(quoted, schema.names)).alias("stored")
         found = stored.join(wanted, key_match(keys.column_names, "stored", "wanted"), "left_semi").toArrow()
         return found.cast(schema)
+
+
+def _looked_up(spec: TableSpec, keys: pa.Table, wanted: Sequence[str] | None) -> pa.Schema:
+    """The fields that a lookup returns."""
+    return _chosen(spec, spec.schema.names if wanted is None else [*keys.column_names, *wanted])
 
 
 def _chosen(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:

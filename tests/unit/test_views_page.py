@@ -66,7 +66,7 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             },
         )
     ],
-    "NOT IN, or IN as a value": [
+    "NOT IN, or IN outside of WHERE": [
         (
             "SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders)",
             {"v": "SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)"},
@@ -102,6 +102,8 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "no column, unchanged from a table": [
         ("SELECT upper(name) AS n FROM users", {"v": "SELECT id, upper(name) AS n FROM users"}),
+    ],
+    "a table or a join in parentheses": [
         (
             "SELECT o.id, u.name FROM (orders o JOIN users u ON u.id = o.user_id)",
             {"v": "SELECT q.id, q.name FROM (SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id) q"},

@@ -62,9 +62,12 @@ class Inputs:
                 self._deltas[name, wanted] = found
             return self._deltas[name, wanted]
 
-    def lookup(self, of: InputVersions, version: int, keys: pa.Table, columns: Collection[str]) -> pa.Table:
-        """The rows of an input whose columns equal those of one of `keys`, with `columns` and those of `keys`."""
-        return self._tables.warehouse.lookup(of.spec, version, keys, list(columns))
+    def lookup(self, of: InputVersions, version: int, keys: pa.Table, columns: Collection[str]) -> pa.Table | None:
+        """The rows of an input whose columns equal those of one of `keys`, with `columns` and those of `keys`.
+
+        None if the driver cannot look them up.
+        """
+        return self._tables.warehouse.find(of.spec, version, keys, list(columns))
 
     def row_count(self, of: InputVersions) -> int | None:
         """About how many rows an input has; None if that is not known."""

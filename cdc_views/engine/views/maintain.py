@@ -7,6 +7,7 @@ tried again when its inputs change, and by the next engine.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +38,7 @@ from cdc_views.store.commits import naming_disk_errors
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Changes
 
-TRIES: Final = 2
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -202,11 +203,14 @@ class _EpochOfViews:
         for source in view.inputs:
             if self._has_failed(source):
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
-        for attempt in range(TRIES):
-            result = self._try(view, base, is_incremental=attempt == 0)
+        result = self._try(view, base, is_incremental=True)
+        if result.status == "failed":
+            first, result = result, self._try(view, base, is_incremental=False)
             if result.status == "live":
-                faults.point("views.after_first_commit")
-                break
+                self._tables.warehouse.ways.took("view", name, "failed")
+                _LOGGER.error('view "%s": computed in full, after an error: %s', name, first.failure)
+        if result.status == "live":
+            faults.point("views.after_first_commit")
         return result
 
     def _has_failed(self, name: str) -> bool:

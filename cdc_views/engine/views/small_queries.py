@@ -56,7 +56,7 @@ class SmallQueries:
         self.is_possible = str(spark.sparkContext.master).startswith("local")
         self._folder = Path(tempfile.mkdtemp(prefix="cdc-views-rows-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._leaves: dict[tuple[str, int, str], tuple[Path, str]] = {}
+        self._leaves: dict[tuple[str, str, int, str], tuple[Path, str]] = {}
         self._planned: dict[tuple[str, str], DataFrame] = {}
         self._lock = threading.Lock()
 
@@ -69,29 +69,32 @@ class SmallQueries:
     ) -> pa.Table:
         """Run a view's query, which gets the relation of each table, and name its columns.
 
-        The rows of a view without a key get the hidden columns that identify them.
+        The rows of a view without a key get the hidden columns that identify them. Raises OSError if the rows cannot be
+        written to the folder for temporary files.
         """
         relations = {
             name: self._put(view, number, table.combine_chunks()) for number, (name, table) in enumerate(rows.items())
         }
         text = query(relations.__getitem__)
-        planned = self._planned.get((view.fingerprint, text))
+        planned = self._planned.get((view.definition.name, text))
         if planned is None:
             planned = identified(self._session.sql(text).toDF(*columns), view)
             if _keeps_nothing(planned):
-                self._planned[view.fingerprint, text] = planned
+                self._planned[view.definition.name, text] = planned
         return planned.toArrow()
 
     def _put(self, view: CompiledView, number: int, rows: pa.Table) -> str:
         """Write the rows where the relation of this leaf reads them; returns the relation."""
         schema = pa.schema([field.with_nullable(True).remove_metadata() for field in rows.schema])
         path, relation = self._leaf(view, number, schema)
+        self._folder.mkdir(parents=True, exist_ok=True)  # clean-up of temporary files may have removed it
         with pa.ipc.new_stream(path, schema) as stream:
             stream.write_table(rows.cast(schema))
         return relation
 
     def _leaf(self, view: CompiledView, number: int, schema: pa.Schema) -> tuple[Path, str]:
-        name = view.fingerprint, number, str(schema)
+        # Two views may have one text, and run at the same time.
+        name = view.definition.name, view.fingerprint, number, str(schema)
         with self._lock:
             if name not in self._leaves:
                 relation = f"_cv_rows_{len(self._leaves)}"

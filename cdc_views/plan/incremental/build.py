@@ -89,8 +89,10 @@ def _query(query: exp.Expr, context: _Context) -> Built:
         built = _renamed(built, [column.name for column in alias.columns] if alias else [])
     elif isinstance(query, exp.SetOperation):
         built = _set_operation(query, context)
-    else:
+    elif isinstance(query, exp.Values):
         return Built(_NOTHING, None)
+    else:
+        raise NotIncremental("a table or a join in parentheses")
     return replace(built, operator=_limited(query, built.operator))
 
 
@@ -230,7 +232,9 @@ def _dependent(outer: Operator, query: exp.Expr, context: _Context) -> Operator:
     holder = _holder(query)
     if isinstance(holder, exp.In) and not equalities:
         if not _must_hold(holder):
-            raise NotIncremental("NOT IN, or IN as a value: a NULL in the subquery changes all rows; write EXISTS")
+            raise NotIncremental(
+                "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
+            )
         inner, equalities = _in_values(holder, query, context, scope)
     if not inner.leaves:
         return outer
@@ -247,11 +251,14 @@ def _holder(query: exp.Expr) -> exp.Expr | None:
 
 
 def _must_hold(condition: exp.Expr) -> bool:
-    """Whether a condition stands where NULL means the same as false."""
+    """Whether a condition stands where NULL means the same as false, and where names are those of FROM.
+
+    In HAVING and QUALIFY a name may be that of a selected column.
+    """
     node = condition.parent
     while isinstance(node, exp.And | exp.Or | exp.Paren):
         node = node.parent
-    return isinstance(node, exp.Where | exp.Having | exp.Qualify)
+    return isinstance(node, exp.Where)
 
 
 def _in_values(holder: exp.In, query: exp.Expr, context: _Context, scope: Scope) -> tuple[Operator, list[Equality]]:
@@ -346,14 +353,14 @@ class _From:
             if node.args.get("joins"):
                 raise NotIncremental("a join in parentheses")
             return _query(node, replace(context, outer=None))
-        if not isinstance(node, exp.Table):
-            return Built(_NOTHING, None)  # VALUES, or a function that makes rows
-        if node.args.get("joins"):
-            raise NotIncremental("a join in parentheses")
+        if isinstance(node, exp.Values | exp.Unnest):
+            return Built(_NOTHING, None)
+        if not isinstance(node, exp.Table) or node.args.get("joins"):
+            raise NotIncremental("an item of FROM that is neither a table nor a query")
         if node.args.get("sample"):
             raise NotIncremental("TABLESAMPLE")
         if not isinstance(node.this, exp.Identifier | exp.Dot):
-            return Built(_NOTHING, None)
+            return Built(_NOTHING, None)  # a function that makes rows
         path = (*context.path, start_of(node))
         cte = context.ctes.get(node.name.lower()) if not node.args.get("db") else None
         if cte is not None:
@@ -403,8 +410,13 @@ class _From:
         if join.method == "NATURAL":
             if any(each.has_more for each in self.scope.sources):
                 raise NotIncremental("a NATURAL join of columns that are not all known")
-            own = {column.name.lower() for column in right.columns}
-            names = list(dict.fromkeys(c.name for each in left for c in each.columns if c.name.lower() in own))
+            if self.scope.merged:
+                raise NotIncremental("a NATURAL join of columns that are merged already")
+            own = {column.name for column in right.columns}
+            names = list(dict.fromkeys(c.name for each in left for c in each.columns if c.name in own))
+            in_lower_case = {name.lower() for name in own}
+            if any(c.name.lower() in in_lower_case and c.name not in own for each in left for c in each.columns):
+                raise NotIncremental("a NATURAL join of names that differ in case only")
         found: list[Equality] = []
         merged: dict[str, Column] = {}
         for name in names:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from sqlglot import exp
 
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.additive import AddPlan, add_plan, is_total
-from cdc_views.plan.incremental.columns import Path
+from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import tokens_of
+
+# Each use of a CTE has leaves of its own, so their number doubles with each level of CTEs that are used twice.
+_MOST_LEAVES: Final = 32
+_MOST_LOOKUPS: Final = 200
 
 StrategyName = Literal["KEYS", "ADD", "FULL"]
 Types = Mapping[str, Mapping[str, str]]
@@ -66,16 +70,23 @@ def _incremental(view: CompiledView, parsed: ParsedQuery, types: Types, columns:
         reason = (
             "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
         )
-        return Maintenance("ADD", reason, adds=adds, text=_text(view, parsed, types))
+        return Maintenance("ADD", reason, adds=adds, text=_text(view, parsed, types, adds.leaves))
     keys = keys_plan(parsed, view.sources.__getitem__, types, list(columns), view.key)
+    lookups = sum(len(each) for handle in keys.handles for each in [handle.recompute, *handle.find.values()])
+    if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
+        raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
     names = ", ".join(dict.fromkeys(name for handle in keys.handles for part in handle.parts for name in part.names))
     reason = f"the rows of affected ({names}) are looked up, computed again, and compared"
-    return Maintenance("KEYS", reason, keys=keys, text=_text(view, parsed, types))
+    return Maintenance("KEYS", reason, keys=keys, text=_text(view, parsed, types, keys.leaves))
 
 
-def _text(view: CompiledView, parsed: ParsedQuery, types: Types) -> LeafText:
+def _text(view: CompiledView, parsed: ParsedQuery, types: Types, leaves: Collection[Leaf]) -> LeafText:
+    """The text of a view with these leaves. Raises NotIncremental if it names a table at another place."""
     edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
-    return LeafText(inlined(parsed, edits), _used(view, parsed, edits, types))
+    pieces = inlined(parsed, edits)
+    if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
+        raise NotIncremental("a table is named where no change of it would be seen")
+    return LeafText(pieces, _used(view, parsed, edits, types))
 
 
 def _used(view: CompiledView, parsed: ParsedQuery, edits: Sequence[Edit], types: Types) -> dict[str, frozenset[str]]:
@@ -89,7 +100,13 @@ def _used(view: CompiledView, parsed: ParsedQuery, edits: Sequence[Edit], types:
     return {source: frozenset(name for name in types[source] if name.lower() in words) for source in view.inputs}
 
 
+def _is_counted(star: exp.Star) -> bool:
+    """Whether this is the star of count(*), which stands for no column; in count(*, x) it stands for all."""
+    count = star.parent
+    return isinstance(count, exp.Count) and not count.expressions and not any(star.args.values())
+
+
 def _means_all_columns(tree: exp.Expr) -> bool:
     """Whether a query has `*`, other than in count(*), or a NATURAL join."""
-    stars = (star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count))
+    stars = (star for star in tree.find_all(exp.Star) if not _is_counted(star))
     return any(stars) or any(join.method == "NATURAL" for join in tree.find_all(exp.Join))

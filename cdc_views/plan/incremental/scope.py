@@ -52,9 +52,8 @@ class Scope:
             return None
         name, alias = node.name.lower(), node.table.lower()
         for each in self.sources:
-            if alias == each.alias or (
-                not alias and (each.has_more or any(c.name.lower() == name for c in each.columns))
-            ):
+            # "a.b" is a field of the column "a" of this FROM, if there is one, before it is a column around it.
+            if alias == each.alias or each.has_more or any(c.name.lower() == (alias or name) for c in each.columns):
                 return None
         return self.outer.resolve(node)
 

@@ -23,7 +23,7 @@ SELECT id FROM users WHERE id IN (SELECT user_id FROM orders);
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders);
--- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN, or IN as a value: a NULL in the subquery changes all rows; write EXISTS
+-- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -258,9 +258,7 @@ class Memory:
     def rows(self, spec: TableSpec, version: int) -> pa.Table:
         return self.stored[spec.name].versions[version]
 
-    def lookup(
-        self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None
-    ) -> pa.Table:
+    def find(self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None) -> pa.Table:
         return self.stored[spec.name].lookup(version, wanted, columns)
 
     def run(

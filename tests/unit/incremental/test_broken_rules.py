@@ -1,4 +1,7 @@
-"""Negative controls: each breaks one rule, and the check of a named view over random histories must notice."""
+"""Negative controls: each breaks one rule, and the check of a named view over random histories must notice.
+
+The histories are the same in every run, so a control does not pass or fail by chance.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +18,21 @@ from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, 
 from cdc_views.plan.incremental.restrictions import Lookup, Restriction, Values, within
 from cdc_views.store.index.changed_rows import RowsChanged
 from tests.unit.incremental.memory import Stored, UnequalView
-from tests.unit.incremental.test_random_views import EXAMPLES, SEED, naming_the_seed
 from tests.unit.incremental.zoo import VIEWS, maintained_at_random
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.keys")  # the package has a function of that name
+HISTORIES: Final = 100
 RANKED: Final = "SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t"
 
 
 def check_fails(sql: str) -> None:
-    """The check must fail within as many histories as the random test has."""
+    """The check must fail in one of the histories."""
 
     def check() -> None:
-        for number in range(EXAMPLES):
-            maintained_at_random(sql, SEED + number)
+        for seed in range(HISTORIES):
+            maintained_at_random(sql, seed)
 
-    with naming_the_seed(), pytest.raises(UnequalView):
+    with pytest.raises(UnequalView):
         check()
 
 

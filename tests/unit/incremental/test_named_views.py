@@ -111,6 +111,32 @@ def test_star_of_a_table_with_merged_columns_is_not_by_keys() -> None:
     assert "columns of its result are not all known" in plan_of("SELECT t.*, w.d FROM t JOIN w USING (k)")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.id, t.g, u.s FROM t JOIN (u) ON t.id = u.k",
+        "SELECT t.id, t.g, u.s FROM t JOIN (u JOIN w ON u.k = w.k) ON t.g = u.k",
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM (u) WHERE u.k = t.g)",
+        "SELECT id, (SELECT count(*) FROM (u)) AS n FROM t",
+        "SELECT count(*) AS n FROM (t)",
+        "SELECT count(*) AS n FROM (SELECT k FROM t UNION ALL SELECT k FROM (u)) q",
+        "WITH q AS (SELECT k FROM u) SELECT t.id, q.k FROM t JOIN (q) ON q.k = t.id",
+    ],
+)
+def test_table_in_parentheses_is_not_overlooked(sql: str) -> None:
+    assert "parentheses" in plan_of(sql)
+
+
+def test_name_in_having_may_be_that_of_a_selected_column() -> None:
+    assert "outside of WHERE" in plan_of("SELECT g, max(id) AS k FROM t GROUP BY g HAVING k IN (SELECT u.k FROM u)")
+
+
+def test_ctes_that_are_each_used_twice_have_a_limit() -> None:
+    ctes = ["a0 AS (SELECT id, k FROM t)"]
+    ctes += [f"a{n} AS (SELECT x.id, y.k FROM a{n - 1} x JOIN a{n - 1} y ON x.id = y.id)" for n in range(1, 7)]
+    assert "places name a table" in plan_of(f"WITH {', '.join(ctes)} SELECT id, k FROM a6")
+
+
 def test_rows_of_a_bag_with_the_same_hash_are_computed_in_full() -> None:
     memory = Memory(TABLES, weak_hash=True)
     memory.declare({"v": "SELECT k, g FROM t"})

@@ -21,7 +21,7 @@ from cdc_views.errors import UnsupportedView
 from tests.unit.incremental.memory import Memory
 from tests.unit.incremental.random_views import Column, Views, drawn, histories, tables
 
-EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "100"))
+EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "50"))
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 ENOUGH: Final = 2000  # examples, for each operator to occur
 DEPTH: Final = 3

@@ -89,8 +89,7 @@ VIEWS: Final = {
         "b FROM t"
     ),
     "having with subqueries": (
-        "SELECT k, count(*) AS c FROM t GROUP BY k HAVING k IN (SELECT u.k FROM u) AND EXISTS (SELECT 1 FROM w WHERE "
-        "w.k = t.k)"
+        "SELECT k, count(*) AS c FROM t GROUP BY k HAVING count(*) > 0 AND EXISTS (SELECT 1 FROM w WHERE w.k = t.k)"
     ),
     "exists in exists": (
         "SELECT id, g FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND EXISTS (SELECT 1 FROM w WHERE w.k = "

@@ -68,7 +68,20 @@ def _difference_of_few(recomputed: pa.Table, stored: pa.Table, key: Sequence[str
 
 
 def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:
-    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return list(zip(*map(comparable_values, rows.columns), strict=True))
+
+
+def comparable_values(column: pa.ChunkedArray) -> list[object]:
+    """The values of a column, which must not be floats or nested, for comparison with others of the same type.
+
+    Dates and times are whole numbers, since Python has no year 10000.
+    """
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: list[object] = column.to_pylist()
+    return values
 
 
 @cache

@@ -67,7 +67,11 @@ class Incremental(Generic[Plan]):
         def query(relation: Callable[[tuple[int, Path]], str]) -> str:
             return "\nUNION ALL\n".join(self._text_over(number, relation) for number in range(len(sets)))
 
-        found = self.queries.run(query, numbered, self.view, [*own_columns(self.view, self.spec), BOX])
+        try:
+            found = self.queries.run(query, numbered, self.view, [*own_columns(self.view, self.spec), BOX])
+        except OSError as error:
+            # It is not the warehouse that cannot be written.
+            raise TooMany(f"the rows cannot be handed to Spark: {error.strerror}") from error
         rows = found.drop_columns([BOX])
         require_columns(rows.schema, self.spec)
         return rows.cast(self.spec.schema).append_column(BOX, found.column(BOX))

@@ -18,16 +18,18 @@ import pyarrow.compute as pc
 
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.search import Rows, cast_keys, distinct, search, values_of
-from cdc_views.engine.views.strategies.difference import difference, is_unique
+from cdc_views.engine.views.strategies.difference import comparable_values, difference, is_unique
 from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.results import changes_of
 from cdc_views.engine.views.view_tables import BOX
 from cdc_views.plan.incremental import Handle, KeysPlan, Leaf, Values
-from cdc_views.store.warehouse import Changes
+from cdc_views.store.warehouse import Changes, TableSpec
 
 # Of the rows of all inputs. A whole recompute reads them faster than lookups find them.
 _LARGE_SHARE: Final = 0.3
+# Of one query. Each has a file, and each box another copy of the view's text.
+_MOST_RELATIONS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ def _united(values: Sequence[pa.Table]) -> pa.Table:
 
 def _recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
     """The rows of the view that are in one of the boxes, with the view's columns and types."""
+    if len(boxes) * len(work.plan.leaves) > _MOST_RELATIONS:
+        raise TooMany(f"{len(boxes)} sets of keys are affected, each with {len(work.plan.leaves)} tables to reduce")
     reduced = [{leaf.path: rows for leaf, rows in _reduced(work, box).items()} for box in boxes]
     _require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))
     found = work.run(reduced)
@@ -134,7 +138,14 @@ def _look_up(
         return pa.schema([f for f in of.spec.schema if f.name in {*names, *wanted.column_names}]).empty_table()
     if wanted.num_rows > work.warehouse.lookup_keys:
         raise TooMany(f'{wanted.num_rows} keys to look up in "{of.spec.name}"')
-    return work.inputs.lookup(of, version, wanted, names)
+    return _required(work.inputs.lookup(of, version, wanted, names), of.spec)
+
+
+def _required(found: pa.Table | None, spec: TableSpec) -> pa.Table:
+    """The rows that a lookup found. Raises TooMany where the driver cannot look them up."""
+    if found is None:
+        raise TooMany(f'the rows to look up in "{spec.name}" are too many for the driver, or have no room in its index')
+    return found
 
 
 def _require_few(work: Incremental[KeysPlan], rows: int) -> None:
@@ -153,7 +164,7 @@ def _stored(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
     for box in boxes:
         fewest = min(box.values, key=lambda values: values.num_rows)
         schema = pa.schema([work.spec.schema.field(name) for name in fewest.column_names])
-        rows = work.warehouse.lookup(work.spec, work.base, cast_keys(fewest, schema))
+        rows = _required(work.warehouse.find(work.spec, work.base, cast_keys(fewest, schema)), work.spec)
         found.append(rows.filter(_inside(rows, box)))
     return found[0] if len(found) == 1 else _one_per_key(pa.concat_tables(found), work.spec.key)
 
@@ -168,8 +179,8 @@ def _has_one_of(rows: pa.Table, values: pa.Table) -> pa.ChunkedArray:
     wanted = cast_keys(values, pa.schema([rows.schema.field(name) for name in names]))
     if len(names) == 1:
         return pc.is_in(rows.column(names[0]), wanted.column(0).combine_chunks())
-    known = set(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
-    found = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    known = set(zip(*map(comparable_values, wanted.columns), strict=True))
+    found = zip(*(comparable_values(rows.column(name)) for name in names), strict=True)
     return pa.chunked_array([pa.array([row in known for row in found], pa.bool_())])
 
 
@@ -185,7 +196,7 @@ def _require_own_numbers(work: Incremental[KeysPlan], upserts: pa.Table, stored:
     if not upserts.num_rows:
         return
     key = list(work.spec.key)
-    taken = work.warehouse.lookup(work.spec, work.base, upserts.select(key), key)
+    taken = _required(work.warehouse.find(work.spec, work.base, upserts.select(key), key), work.spec)
     own = set(zip(*(stored.column(name).to_pylist() for name in key), strict=True))
     if any(row not in own for row in zip(*(taken.column(name).to_pylist() for name in key), strict=True)):
         raise TooMany("two different rows have the same hash")
