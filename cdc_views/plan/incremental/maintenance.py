@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from sqlglot import exp
 
+from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.additive import AddPlan, add_plan, is_total
 from cdc_views.plan.incremental.columns import Leaf, Path
@@ -21,6 +22,9 @@ from cdc_views.views.text import tokens_of
 # Each use of a CTE has leaves of its own, so their number doubles with each level of CTEs that are used twice.
 _MOST_LEAVES: Final = 32
 _MOST_LOOKUPS: Final = 200
+
+_WHOLE: Final = "the whole query is run and compared with the stored rows"
+PLAN_FAILED: Final = "an error in the planner, please report it"
 
 StrategyName = Literal["KEYS", "ADD", "FULL"]
 Types = Mapping[str, Mapping[str, str]]
@@ -61,7 +65,10 @@ def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str]) ->
         try:
             return _incremental(view, view.parsed, types, columns)
         except NotIncremental as reason:
-            return Maintenance("FULL", f"the whole query is run and compared with the stored rows: {reason}")
+            return Maintenance("FULL", f"{_WHOLE}: {reason}")
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # A fault of ours must not keep the engine from starting: the view can be run as a whole.
+            return Maintenance("FULL", f"{_WHOLE}: {PLAN_FAILED}: {described(error)}")
 
 
 def _incremental(view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str]) -> Maintenance:

@@ -21,7 +21,7 @@ from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, keys
 from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, column_types, own_columns, view_path
 from cdc_views.plan.compiled import CompiledView, compile_view
-from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
+from cdc_views.plan.incremental.maintenance import PLAN_FAILED, Maintenance, maintenance
 from cdc_views.store.index.changed_rows import RowsChanged
 from cdc_views.store.warehouse import Changes, TableSpec
 from cdc_views.views.definition import ViewDefinition, parse_view
@@ -155,6 +155,7 @@ class Memory:
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
         own = {column: str(schema.field(column).type) for column in own_columns(compiled, spec)}
         plan = maintenance(compiled, types, own)
+        assert PLAN_FAILED not in plan.reason, plan.reason
         stored = Stored(spec, [self.identified(rows, compiled)])
         self.stored[definition.name] = stored
         self.views[definition.name] = View(compiled, plan, stored)
