@@ -31,7 +31,7 @@ def test_tour_of_the_readme_shows_the_balances_of_both_epochs(shell: dict[str, s
     script = "set -euo pipefail\ntrap 'cdc-views down >&2' EXIT\n" + tour()
     # From stdin, as from a terminal: a command that reads its input would take the lines after it.
     done = subprocess.run(
-        ["bash", "-s"], input=script, cwd=tmp_path, env=shell, capture_output=True, text=True, timeout=300
+        ["bash", "-s"], input=script, cwd=tmp_path, env=shell, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"ada +2 +120\.00\n *bob +1 +5\.00", done.stdout), done.stdout
