@@ -1,3 +1,0 @@
-SELECT o.id, o.user_id, o.status, o.ordered_at, u.name, u.country
-FROM orders o
-JOIN users u ON u.id = o.user_id;

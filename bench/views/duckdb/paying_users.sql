@@ -1,3 +1,0 @@
-SELECT u.id, u.name, u.country
-FROM users u
-WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id AND o.status = 'paid');

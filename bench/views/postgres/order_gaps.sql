@@ -1,2 +1,0 @@
-SELECT id, user_id, ordered_at, LAG(ordered_at) OVER (PARTITION BY user_id ORDER BY ordered_at, id) AS previous_at
-FROM orders;
