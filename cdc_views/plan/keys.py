@@ -162,6 +162,17 @@ def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
             pending += list(node.iter_expressions())
 
 
+def windows(select: exp.Select) -> Iterator[tuple[exp.Window, exp.Window | None, list[exp.Expr]]]:
+    """Yield each window of a function of a SELECT, the definition after WINDOW that it names, and its PARTITION BY."""
+    named = {window.this.name.lower(): window for window in select.args.get("windows") or ()}
+    for window in own_nodes(select):
+        if not isinstance(window, exp.Window) or isinstance(window.this, exp.Identifier):
+            continue  # a definition after WINDOW has a name there
+        base = named.get(window.alias.lower()) if window.args.get("alias") else None
+        both = [window] if base is None else [window, base]
+        yield window, base, [part for each in both for part in each.args.get("partition_by") or ()]
+
+
 def nested_queries(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield the queries in the expressions of a SELECT, and those of LATERAL."""
     return (node for node in own_nodes(select) if isinstance(node, exp.Query) and not isinstance(node, exp.Table))

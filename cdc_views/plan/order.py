@@ -17,7 +17,7 @@ from sqlglot import TokenType, exp
 
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan.joins import JoinFacts
-from cdc_views.plan.keys import Selected, own_nodes
+from cdc_views.plan.keys import Selected, own_nodes, windows
 from cdc_views.plan.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
 from cdc_views.views.references import ParsedQuery
 
@@ -99,14 +99,9 @@ class OrderCompletion:
         self._append(order, missing)
 
     def _windows(self, select: exp.Select, selected: Selected) -> None:
-        named = {window.this.name.lower(): window for window in select.args.get("windows") or ()}
         found: dict[int, _Window] = {}
-        for window in own_nodes(select):
-            if not isinstance(window, exp.Window) or isinstance(window.this, exp.Identifier):
-                continue  # a definition after WINDOW has a name there, and is handled where it is used
-            base = named.get(window.alias.lower()) if window.args.get("alias") else None
+        for window, base, parts in windows(select):
             holder = base if base is not None and window.args.get("order") is None else window
-            parts = [*(window.args.get("partition_by") or ()), *(base.args.get("partition_by") or () if base else ())]
             frame, name = window.args.get("spec") or holder.args.get("spec"), _function(window.this)
             need = _need(name, frame, is_ordered=holder.args.get("order") is not None)
             found.setdefault(id(holder), _Window(holder, parts, {})).functions.setdefault(need, name)

@@ -16,6 +16,7 @@ from cdc_views.plan import refusals
 from cdc_views.plan.refusals import Refusal
 from cdc_views.views.definition import HIDDEN
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.text import closing
 
 
 def _each(refused: Refusal, names: str) -> dict[str, Refusal]:
@@ -115,7 +116,7 @@ def _is_name(tokens: Sequence[Token], index: int) -> bool:
 
 def _after_context(tokens: Sequence[Token], index: int, name: str, refused: Refusal) -> Refusal | None:
     """What stays refused, given what surrounds the call; None if the order is given."""
-    close = _closing(tokens, index + 1)
+    close = closing(tokens, index + 1)
     sort = _text(tokens, index - 2).lower()
     if refused is refusals.ORDER and _text(tokens, index - 1) == "(" and sort in _SORTS:
         has_comparison = sort == "array_sort" and _text(tokens, close + 1) == ","
@@ -135,7 +136,7 @@ def _is_ordered_window(tokens: Sequence[Token], index: int) -> bool:
         name = _text(tokens, index).lower()
         defined = (i for i in range(len(tokens) - 2) if _is_window_definition(tokens, i, name))
         index = next(defined, -3) + 2
-    inside = tokens[index : _closing(tokens, index)] if index >= 0 else []
+    inside = tokens[index : closing(tokens, index)] if index >= 0 else []
     return any(token.token_type is TokenType.ORDER_BY for token in inside)
 
 
@@ -185,16 +186,6 @@ def _unordered_limits(tokens: Sequence[Token]) -> Iterator[Token]:
             # Otherwise it is a column of that name.
             if following and following[0].token_type in (TokenType.NUMBER, TokenType.L_PAREN):
                 yield token
-
-
-def _closing(tokens: Sequence[Token], opening: int) -> int:
-    """The index of the parenthesis that closes the one at `opening`."""
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[index].token_type, 0)
-        if depth == 0:
-            return index
-    return len(tokens)
 
 
 def _text(tokens: Sequence[Token], index: int) -> str:

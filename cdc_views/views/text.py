@@ -6,10 +6,11 @@ Every error about a view says where it is: it begins with `file:line:column`, co
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sqlglot import Token
+from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
@@ -19,7 +20,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def quoted_name(name: str) -> str:
-    """Return a name as Spark SQL has it: in backticks unless it is plain."""
+    """Return a name for Spark SQL: in backticks unless it is plain."""
     return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -39,6 +40,16 @@ def tokens_of(text: str, file: Path, line: int = 1, column: int = 1) -> list[Tok
         # sqlglot reports where it stopped, not where the unclosed text or comment began.
         where = place(file, text, _unclosed(text), line, column)
         raise BadView(f"{where}: a text, name or comment that does not end", hint="close it") from None
+
+
+def closing(tokens: Sequence[Token], opening: int) -> int:
+    """Return the index of the parenthesis that closes the one at `opening`; the number of tokens if none does."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[index].token_type, 0)
+        if depth == 0:
+            return index
+    return len(tokens)
 
 
 def _unclosed(text: str) -> int:

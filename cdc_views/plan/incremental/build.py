@@ -1,7 +1,7 @@
 """From the syntax tree of a view to its operators.
 
 Each SELECT becomes, from the bottom: the joins of its FROM; its subqueries; GROUP BY; windows; DISTINCT; LIMIT. A CTE
-is built anew for each place that names it, so that each place can be reduced by its own demand.
+is built again for each place that names it, so that each place can be reduced by its own demand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cdc_views.plan.incremental.operators import (
 )
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope, Source, conjuncts
-from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes
+from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, windows
 
 LeafOf = Callable[[exp.Table, Path], Leaf]
 """Returns the leaf for a table that a query names; the path ends with the table's own offset."""
@@ -180,13 +180,8 @@ def _group_column(expression: exp.Expr, select: exp.Select, scope: Scope) -> Col
 
 
 def _windowed(select: exp.Select, operator: Operator, scope: Scope) -> Operator:
-    named = {window.this.name.lower(): window for window in select.args.get("windows") or ()}
     shared: frozenset[Origin] | None = None
-    for window in own_nodes(select):
-        if not isinstance(window, exp.Window) or isinstance(window.this, exp.Identifier):
-            continue
-        base = named.get(window.alias.lower()) if window.args.get("alias") else None
-        parts = [*(window.args.get("partition_by") or ()), *(base.args.get("partition_by") or () if base else ())]
+    for _, _, parts in windows(select):
         columns = (scope.resolve(each) for each in parts)
         partition = frozenset(column.origin for column in columns if column is not None and column.origin)
         shared = partition if shared is None else shared & partition

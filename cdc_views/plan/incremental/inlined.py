@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from cdc_views.plan.incremental.build import start_of
 from cdc_views.plan.incremental.columns import Path
 from cdc_views.views.references import ParsedQuery
-from cdc_views.views.text import quoted_name
-
-_DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
+from cdc_views.views.text import closing, quoted_name
 
 
 @dataclass(frozen=True)
@@ -120,25 +117,12 @@ class _Inliner:
     def _definition(self, cte: exp.CTE) -> _Definition:
         index = self._at[_name_start(cte)] + 1
         if self._tokens[index].token_type is TokenType.L_PAREN:  # the names of its columns
-            index = self._closing(index) + 1
+            index = closing(self._tokens, index) + 1
         if self._tokens[index].text.upper() == "AS":
             index += 1
         columns = tuple(column.name for column in cte.args["alias"].columns)
-        closing = self._tokens[self._closing(index)]
-        return _Definition(cte.alias, columns, self._tokens[index].end + 1, closing.start)
-
-    def _closing(self, opening: int) -> int:
-        return closing(self._tokens, opening)
-
-
-def closing(tokens: Sequence[Token], opening: int) -> int:
-    """The index of the parenthesis that closes the one at `opening`."""
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += _DEPTH.get(tokens[index].token_type, 0)
-        if depth == 0:
-            return index
-    raise AssertionError("a parsed query closes its parentheses")
+        end = self._tokens[closing(self._tokens, index)].start
+        return _Definition(cte.alias, columns, self._tokens[index].end + 1, end)
 
 
 def _name_start(cte: exp.CTE) -> int:

@@ -26,7 +26,7 @@ _WORDS: Final = {
     "pivots": "PIVOT",
     "sample": "TABLESAMPLE",
 }
-# What is surely evaluated row by row. Spark has aggregates that sqlglot takes for other things, as any(x).
+# What is surely evaluated row by row. Some aggregates of Spark are not aggregates to sqlglot, such as any(x).
 _OF_ROWS: Final = (
     *(exp.Alias, exp.Aliases, exp.Between, exp.Binary, exp.Boolean, exp.Case, exp.Cast, exp.Coalesce, exp.Column),
     *(exp.DataType, exp.DataTypeParam, exp.Identifier, exp.If, exp.Literal, exp.Neg, exp.Not, exp.Null, exp.Paren),
