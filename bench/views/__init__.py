@@ -8,6 +8,6 @@ stage.py       an engine over these tables, without Postgres, Kafka and Debezium
 baselines.py   full recomputation by Spark, DuckDB and Postgres
 figures.py     the names of the figures, and the picture
 sql/           five views beside those of the demo
-duckdb/        the SELECT of each view for DuckDB
+duckdb/        the SELECT of a view for DuckDB, where it cannot run that of the view
 postgres/      the same for Postgres
 """

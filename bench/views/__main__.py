@@ -113,10 +113,10 @@ class _Run:
         if {"duckdb", "postgres"} & set(names):
             with baselines.copied(stage, self._folder, self._memory) as copy:
                 if "duckdb" in names:
-                    found["duckdb"] = baselines.by_duckdb(copy, view_rows, self._rows)
+                    found["duckdb"] = baselines.by_duckdb(copy, stage.views, self._rows)
                 if "postgres" in names:
                     with baselines.loaded(copy, self._folder, self._state) as dsn:
-                        found["postgres"] = baselines.by_postgres(dsn, view_rows, self._rows)
+                        found["postgres"] = baselines.by_postgres(dsn, stage.views, self._rows)
         if "spark" in names:  # the last one, since it changes the tables
             found["spark"] = baselines.by_spark(stage, self._rows)
         for name, recomputed in found.items():

@@ -6,7 +6,7 @@ All recompute the views one after the other, parents before children, and keep t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +22,10 @@ from bench.rig import create_database, drop_database, scratch
 from bench.views.stage import Stage
 from bench.views.tables import TABLES
 from cdc_views.demo.data import SCHEMA_FILE
+from cdc_views.plan.compiled import CompiledView
 from cdc_views.stack.local import LocalStack
 from cdc_views.store.reading import scan
+from cdc_views.views.definition import ViewDefinition
 
 ONCE_FROM: Final = 10_000_000
 """From this many base rows on, a baseline is measured once."""
@@ -57,29 +59,38 @@ def by_spark(stage: Stage, rows: int) -> Recomputed:
     return Recomputed({name: _median_ms(partial(stage.recompute, name, _CHANGES), rows) for name in stage.views}, {})
 
 
-def by_duckdb(copy: duckdb.DuckDBPyConnection, views: Iterable[str], rows: int) -> Recomputed:
+def by_duckdb(copy: duckdb.DuckDBPyConnection, views: Mapping[str, CompiledView], rows: int) -> Recomputed:
     """CREATE OR REPLACE TABLE, over a copy of the base tables in a database file."""
 
     def recompute(name: str) -> float:
-        return _took_ms(f"CREATE OR REPLACE TABLE {name} AS {_select('duckdb', name)}", copy.execute)
+        return _took_ms(
+            f"CREATE OR REPLACE TABLE {name} AS {select_for('duckdb', views[name].definition)}", copy.execute
+        )
 
     took_ms = {name: _median_ms(partial(recompute, name), rows) for name in views}
     return Recomputed(took_ms, {name: _count(copy.execute(_COUNT.format(name)).fetchone()) for name in took_ms})
 
 
-def by_postgres(dsn: str, views: Iterable[str], rows: int) -> Recomputed:
+def by_postgres(dsn: str, views: Mapping[str, CompiledView], rows: int) -> Recomputed:
     """REFRESH MATERIALIZED VIEW, in a database with the base tables."""
     took_ms: dict[str, float] = {}
     found: dict[str, int] = {}
     with psycopg.connect(dsn, autocommit=True) as server:
         server.execute(f"SET work_mem = '{_WORK_MEM}'")
-        for name in views:
-            server.execute(f"CREATE MATERIALIZED VIEW {name} AS {_select('postgres', name)} WITH NO DATA".encode())
+        for name, view in views.items():
+            select = select_for("postgres", view.definition)
+            server.execute(f"CREATE MATERIALIZED VIEW {name} AS {select} WITH NO DATA".encode())
             refresh = f"REFRESH MATERIALIZED VIEW {name}".encode()
             took_ms[name] = _median_ms(partial(_took_ms, refresh, server.execute), rows)
             server.execute(f"ANALYZE {name}".encode())
             found[name] = _count(server.execute(_COUNT.format(name).encode()).fetchone())
     return Recomputed(took_ms, found)
+
+
+def select_for(baseline: str, view: ViewDefinition) -> str:
+    """The SELECT of a view for a baseline: the view's own, unless the baseline needs other SQL."""
+    own = _FOLDERS[baseline] / f"{view.name}.sql"
+    return own.read_text().strip().removesuffix(";") if own.exists() else view.sql
 
 
 @contextmanager
@@ -125,10 +136,6 @@ def _load(copy: duckdb.DuckDBPyConnection, folder: Path, dsn: str) -> None:
                     into.write(piece)
         file.unlink()
         server.execute("VACUUM ANALYZE")
-
-
-def _select(baseline: str, name: str) -> str:
-    return (_FOLDERS[baseline] / f"{name}.sql").read_text().strip().removesuffix(";")
 
 
 def _took_ms(statement: Statement, execute: Callable[[Statement], object]) -> float:
