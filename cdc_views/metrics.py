@@ -50,7 +50,7 @@ class Ways:
     - `view`: `keys` (the rows of affected keys were computed again), `add` (the totals over changed rows were added to
       the stored ones), `full` (all rows were computed again), `failed` (before that, the view's own strategy had failed
       with an error, which is in the log);
-    - `diff`, of a view's result with its stored rows: `driver` (DuckDB), `spark`.
+    - `diff`, of a view's result with its stored rows: `driver` (DuckDB; Python for a few rows), `spark`.
     Several paths of one step are joined, as in `index+spark`.
     """
 

@@ -173,11 +173,14 @@ class Tables:
 
     def is_failed(self, name: str) -> bool:
         """Whether this view has failed in the last epoch."""
-        return self.is_published(name) and self.published is not None and self.published.tables[name].status == "failed"
+        return self._has_status(name, "failed")
 
     def is_live(self, name: str) -> bool:
         """Whether the last epoch has published this view with the rows of that epoch."""
-        return self.is_published(name) and self.published is not None and self.published.tables[name].status == "live"
+        return self._has_status(name, "live")
+
+    def _has_status(self, name: str, status: str) -> bool:
+        return self.is_published(name) and self.published is not None and self.published.tables[name].status == status
 
     def failure(self, name: str) -> str:
         """Why this view has failed."""

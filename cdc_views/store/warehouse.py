@@ -178,11 +178,6 @@ class Warehouse:
         return self._allow_direct
 
     @property
-    def lookup_keys(self) -> int:
-        """The most keys that a lookup finds without Spark."""
-        return self._settings.lookup_keys
-
-    @property
     def driver_rows(self) -> int:
         """The most rows of a table, or of a view's result, that the driver may hold."""
         return self._settings.driver_rows
@@ -212,10 +207,11 @@ class Warehouse:
     def find(
         self, spec: TableSpec, version: int, keys: pa.Table, wanted: Sequence[str] | None = None
     ) -> pa.Table | None:
-        """Like `lookup`, but None if the index has no room, or if there are more rows than the driver looks up."""
-        if not self._allow_direct:
-            return None
-        found = self._lookups.equal(spec, version, keys, _looked_up(spec, keys, wanted))
+        """Like `lookup`, but None if the index has no room, or for more keys or rows than the driver looks up."""
+        schema = _looked_up(spec, keys, wanted)
+        if not keys.num_rows:
+            return schema.empty_table()
+        found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
         if found is not None:
             self.ways.took("lookup", spec.name, "index")
         return found

@@ -6,5 +6,6 @@ session.py        starts and stops a session, in one JVM per process
 driver.py         a session that starts in the background and is replaced when its JVM ends
 lost_driver.py    recognises errors that are due to the end of the JVM
 jobs.py           groups of jobs, and the work that Spark counted for them
+catalyst.py       plans of Spark as the JVM's objects
 environment.py    changes of environment variables for the duration of a block
 """

@@ -1,6 +1,6 @@
-"""Spark's analysed plan as the JVM's own objects, reached through py4j: names, children and types of its nodes.
+"""Plans of Spark as the JVM's own objects, reached through py4j: names, children and types of their nodes.
 
-Each access is a call into the JVM. `plan_tree.py` has the whole plan in one call, but fewer facts.
+Each access is a call into the JVM. engine/views/analysis/plan_tree.py has a whole plan in one call, but fewer facts.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.views.view_tables import is_hidden
+from cdc_views.engine.views.view_tables import column_types
 from cdc_views.store.warehouse import RowsChanged, TableSpec
 
 
@@ -26,16 +25,15 @@ class InputVersions:
     @property
     def columns(self) -> list[str]:
         """The columns that queries see."""
-        return [name for name in self.spec.schema.names if not is_hidden(self.spec.path, name)]
+        return list(column_types(self.spec))
 
 
 class Inputs:
     """The inputs of one epoch; for several threads. A delta is read once, however many views use it."""
 
-    def __init__(self, tables: Tables, intent: Intent, changed: Mapping[str, int]) -> None:
+    def __init__(self, tables: Tables, changed: Mapping[str, int]) -> None:
         """`changed` has the new version of each table that changed; it grows while the views are maintained."""
         self._tables = tables
-        self._intent = intent
         self._changed = changed
         self._deltas: dict[tuple[str, frozenset[str]], RowsChanged | None] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

@@ -160,7 +160,7 @@ class _EpochOfViews:
         self._tables = tables
         self._intent = intent
         self._changed = changed
-        self._inputs = Inputs(tables, intent, changed)
+        self._inputs = Inputs(tables, changed)
         self.results: dict[str, ViewResult] = {}
         self.work: dict[str, ViewWork] = {}
 

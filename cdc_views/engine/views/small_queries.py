@@ -5,8 +5,8 @@ are put into an Arrow file, which the planned query reads each time it runs. It 
 without generated code.
 
 What Spark keeps between two runs of one plan would be the rows of an earlier epoch: files of a shuffle, a broadcast,
-the result of a subquery. So only plans of operators that are known to keep nothing are run again; others are planned
-anew.
+the result of a subquery. So only plans of operators that are known to keep nothing are run again; others are planned in
+every epoch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cdc_views.config import INTERPRETED
+from cdc_views.engine.spark.catalyst import class_of, each_of
 from cdc_views.engine.views.view_tables import identified
 from cdc_views.plan.compiled import CompiledView
 
@@ -120,15 +121,11 @@ def _reader(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
 
 def _keeps_nothing(frame: DataFrame) -> bool:
-    """Whether each run of a planned query computes everything from the files anew."""
+    """Whether each run of a planned query computes everything from the files again."""
     pending = [frame._jdf.queryExecution().executedPlan()]
     while pending:
         node = pending.pop()
-        if node.getClass().getName().removeprefix(_EXECUTION) not in _KEEPS_NOTHING or not node.subqueries().isEmpty():
+        if class_of(node).removeprefix(_EXECUTION) not in _KEEPS_NOTHING or not node.subqueries().isEmpty():
             return False
-        pending += _each(node.children())
+        pending += each_of(node.children())
     return True
-
-
-def _each(found: Any) -> list[Any]:
-    return [found.apply(number) for number in range(found.size())]

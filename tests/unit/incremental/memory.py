@@ -109,7 +109,6 @@ class Memory:
     repeats: bool = False
     by_keys: int = 0
     in_full: int = 0
-    lookup_keys: int = _ENOUGH
     task_rows: int = _ENOUGH
     delta_rows: int = _ENOUGH
 

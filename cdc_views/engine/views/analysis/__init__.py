@@ -3,7 +3,6 @@
 analysed_view.py     runs the analyser over empty inputs and applies every check below
 shapes.py            the empty inputs: tables without rows, as temporary views
 plan_tree.py         the analysed plan as a tree of Python objects, fetched in one call
-catalyst.py          the analysed plan as the JVM's objects, for checks that need more than the tree
 result_columns.py    columns that cannot be published: their names and types
 determinism.py       whether the view is a function of its inputs; the classes it judges by are in known_classes.py
 texts/               operations on columns that are text in a mirror but not in Postgres

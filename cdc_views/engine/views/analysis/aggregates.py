@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cdc_views.engine.views.analysis.catalyst import short_name, type_of
+from cdc_views.engine.spark.catalyst import short_name, type_of
 from cdc_views.engine.views.analysis.known_classes import each, names
 from cdc_views.plan import refusals
 from cdc_views.plan.refusals import Refusal

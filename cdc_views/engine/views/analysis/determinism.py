@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc_views.engine.spark.catalyst import BUILT_IN, class_of, each_of, operator_name, short_name, type_of
 from cdc_views.engine.views.analysis.aggregates import refused_aggregate
-from cdc_views.engine.views.analysis.catalyst import BUILT_IN, class_of, each_of, operator_name, short_name, type_of
 from cdc_views.engine.views.analysis.known_classes import (
     KEEPS_ORDER,
     OPERATORS,

@@ -41,7 +41,7 @@ def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
     if not key or rows.num_rows < 2:
         return bool(rows.num_rows < 2)
     if _are_few(keys := rows.select(list(key))):
-        return len(set(_tuples(keys))) == int(rows.num_rows)
+        return len(set(tuples(keys))) == int(rows.num_rows)
     columns = ", ".join(_quoted(name) for name in key)
     with _database().cursor() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -60,22 +60,22 @@ def _are_few(rows: pa.Table) -> bool:
 
 def _difference_of_few(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     places = [recomputed.column_names.index(name) for name in key]
-    new = {tuple(row[place] for place in places): row for row in _tuples(recomputed)}
-    old = {tuple(row[place] for place in places): row for row in _tuples(stored.select(recomputed.column_names))}
+    new = {tuple(row[place] for place in places): row for row in tuples(recomputed)}
+    old = {tuple(row[place] for place in places): row for row in tuples(stored.select(recomputed.column_names))}
     vanished = [number for number, each in enumerate(old) if each not in new]
     other = [number for number, (each, row) in enumerate(new.items()) if each not in old or old[each] != row]
     return stored.select(list(key)).take(pa.array(vanished, pa.int64())), recomputed.take(pa.array(other, pa.int64()))
 
 
-def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:
-    return list(zip(*map(comparable_values, rows.columns), strict=True))
-
-
-def comparable_values(column: pa.ChunkedArray) -> list[object]:
-    """The values of a column, which must not be floats or nested, for comparison with others of the same type.
+def tuples(rows: pa.Table) -> list[tuple[object, ...]]:
+    """The rows, without floats and nested values, for comparison with others of the same types.
 
     Dates and times are whole numbers, since Python has no year 10000.
     """
+    return list(zip(*map(_values, rows.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     elif pa.types.is_timestamp(column.type):

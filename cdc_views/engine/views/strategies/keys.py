@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.search import Rows, cast_keys, distinct, search, values_of
-from cdc_views.engine.views.strategies.difference import comparable_values, difference, is_unique
+from cdc_views.engine.views.strategies.difference import difference, is_unique, tuples
 from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.results import changes_of
@@ -134,17 +134,13 @@ def _look_up(
     work: Incremental[KeysPlan], of: InputVersions, version: int, wanted: pa.Table, names: Collection[str]
 ) -> pa.Table:
     wanted = distinct(cast_keys(wanted, pa.schema([of.spec.schema.field(name) for name in wanted.column_names])))
-    if not wanted.num_rows:
-        return pa.schema([f for f in of.spec.schema if f.name in {*names, *wanted.column_names}]).empty_table()
-    if wanted.num_rows > work.warehouse.lookup_keys:
-        raise TooMany(f'{wanted.num_rows} keys to look up in "{of.spec.name}"')
     return _required(work.inputs.lookup(of, version, wanted, names), of.spec)
 
 
 def _required(found: pa.Table | None, spec: TableSpec) -> pa.Table:
     """The rows that a lookup found. Raises TooMany where the driver cannot look them up."""
     if found is None:
-        raise TooMany(f'the rows to look up in "{spec.name}" are too many for the driver, or have no room in its index')
+        raise TooMany(f'keys or rows to look up in "{spec.name}" are too many for the driver, or for its index')
     return found
 
 
@@ -179,9 +175,8 @@ def _has_one_of(rows: pa.Table, values: pa.Table) -> pa.ChunkedArray:
     wanted = cast_keys(values, pa.schema([rows.schema.field(name) for name in names]))
     if len(names) == 1:
         return pc.is_in(rows.column(names[0]), wanted.column(0).combine_chunks())
-    known = set(zip(*map(comparable_values, wanted.columns), strict=True))
-    found = zip(*(comparable_values(rows.column(name)) for name in names), strict=True)
-    return pa.chunked_array([pa.array([row in known for row in found], pa.bool_())])
+    known = set(tuples(wanted))
+    return pa.chunked_array([pa.array([row in known for row in tuples(rows.select(names))], pa.bool_())])
 
 
 def _one_per_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -197,6 +192,5 @@ def _require_own_numbers(work: Incremental[KeysPlan], upserts: pa.Table, stored:
         return
     key = list(work.spec.key)
     taken = _required(work.warehouse.find(work.spec, work.base, upserts.select(key), key), work.spec)
-    own = set(zip(*(stored.column(name).to_pylist() for name in key), strict=True))
-    if any(row not in own for row in zip(*(taken.column(name).to_pylist() for name in key), strict=True)):
+    if not set(tuples(taken.select(key))) <= set(tuples(stored.select(key))):
         raise TooMany("two different rows have the same hash")
