@@ -30,7 +30,7 @@ lock:
 rebuild-kills:
     CDC_VIEWS_REBUILD_KILLS=all ./scripts/test tests/stack/test_rebuild.py
 
-# The conformance suite of the Delta tables with 200 random histories instead of 6
+# The conformance suite of the Delta tables with 200 random histories instead of 3
 conformance:
     CDC_VIEWS_CONFORMANCE_SEEDS=200 CDC_VIEWS_CONFORMANCE_SPARK=8 ./scripts/test tests/spark/test_conformance.py
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bench.ways import measure_ways
 
 
+@pytest.mark.nightly
 def test_ways_are_measured_on_equal_tables(spark: SparkSession, tmp_path: Path) -> None:
     figures = measure_ways(spark, tmp_path, 2_000, [50], [20], samples=1)
     assert figures.pop("equal")

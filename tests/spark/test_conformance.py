@@ -8,7 +8,7 @@ newest after its own steps and at the end. Polars and DuckDB read through deltal
 deltalake names, DuckDB takes the rows of deltalake's scan. So two programs read Delta's log, deltalake and Spark
 (docs/readers.md).
 
-A history has 40 steps. CI runs 6 seeds, to which each operation, and each place of a crash, is dealt at least once;
+A history has 40 steps. CI runs 3 seeds, to which each operation, and each place of a crash, is dealt at least once;
 `just nightly` runs 20 seeds, and `just conformance` 200. The summary of the test run shows how often each operation
 ran, and where commits crashed (tests/fix_conformance.py).
 """
@@ -46,7 +46,7 @@ from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.upkeep.vacuum import files_of
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
-SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "6"))
+SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "3"))
 STEPS: Final = 40
 AT_ONCE: Final = 3  # seeds that share the session; the machine waits for the disk and for Spark's planning
 SPARK_READS_EVERY: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SPARK", "20"))
@@ -97,9 +97,9 @@ SHAPES: Final = (
 # Where a commit may crash: in the middle of a file of new rows, of what says which rows vanish, and of the entry's
 # draft; or with all files there before the entry.
 PLACES: Final = ("data file", "vanishing rows", "before the entry", "entry")
-# This step of every history is a crash in a commit, at a place that follows from the seed. By then there are rows that
-# a commit can change.
-CRASH_STEP: Final = 34
+# These steps of every history are crashes in a commit. Their places follow from the seed, so that three seeds have all.
+# By then there are rows that a commit can change.
+CRASH_STEPS: Final = (34, 39)
 
 
 _armed = threading.local()
@@ -158,10 +158,10 @@ class History:
         weights = [WEIGHTS.get(name, 1) for name in names]
         self.step("direct")
         for number in range(1, STEPS):
-            # Three of each history are dealt out, so that six seeds have all 18 of them.
-            dealt = names[(self.seed * 3 + number // 10) % len(names)]
-            chosen = dealt if number % 10 == 9 else self.chance.choices(names, weights)[0]
-            self.step("crash_in_commit" if number == CRASH_STEP else chosen)
+            # Six of each history are dealt out, so that three seeds have all 18 of them.
+            dealt = names[(self.seed * 6 + number // 5) % len(names)]
+            chosen = dealt if number % 5 == 4 else self.chance.choices(names, weights)[0]
+            self.step("crash_in_commit" if number in CRASH_STEPS else chosen)
         self.keep_up()
         self.oldest = self.version
         self.upkeep.sweep(self.oldest)
@@ -267,8 +267,9 @@ class History:
     def crash_in_commit(self) -> None:
         """Somewhere before the version counts: files are there, whole or half, and no version names them."""
         changes, _ = self.changes()
-        is_dealt = len(self.done) == CRASH_STEP + 1
-        place = self.seed % len(PLACES) if is_dealt else self.chance.randrange(len(PLACES))
+        place, step = self.chance.randrange(len(PLACES)), len(self.done) - 1
+        if step in CRASH_STEPS:
+            place = (self.seed + 2 * CRASH_STEPS.index(step)) % len(PLACES)
         with pytest.raises(Crash) as crash, crashing(place=place):
             self.warehouse.commit(self.spec, self.version, changes, self.stamp())
         self.crashed.append(str(crash.value))

@@ -188,7 +188,7 @@ def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank) -
     seen="no error: an epoch that is not complete on disk is rolled back",
     do="start the engine again; keep `store.fsync` on",
 )
-@pytest.mark.parametrize("part", [0, 0.5])
+@pytest.mark.parametrize("part", [pytest.param(0, marks=pytest.mark.nightly), 0.5])
 def test_power_loss_that_takes_what_spark_has_written_is_recovered(
     tmp_path: Path, spark: SparkSession, part: float
 ) -> None:

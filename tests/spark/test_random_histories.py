@@ -30,7 +30,7 @@ from cdc_views.testing.histories import TABLES, History, Schema, State, historie
 from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.full_only import recompute_in_full
 
-EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "50"))
+EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "20"))
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 VIEWS_AT_ONCE: Final = 3  # of an example, beside those that they read
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -29,7 +30,7 @@ from cdc_views.source.catalog import Column, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 
 SEED = 20_261_122
-HISTORIES = 6_000
+HISTORIES = int(os.environ.get("CDC_VIEWS_FUZZ", "1500"))  # `just nightly`: 6000
 LENGTH = 3  # events in a history; of five, three are mutated
 SECRET = "s3cret"
 
@@ -336,7 +337,7 @@ def test_fuzzed_events_give_what_they_say_or_an_error_of_ours(
 
 def test_enough_events_are_mutated() -> None:
     pairs = zip(histories(), histories(are_good=True), strict=True)
-    assert sum(a != b for found, good in pairs for a, b in zip(found, good, strict=True)) >= 10_000
+    assert sum(a != b for found, good in pairs for a, b in zip(found, good, strict=True)) >= 5 * HISTORIES // 3
 
 
 def test_fuzzed_events_are_sifted_into_those_that_give_rows_and_those_that_are_bad() -> None:

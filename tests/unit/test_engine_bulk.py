@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -39,7 +40,7 @@ from tests.unit.log_records import log_settings
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
-
+SEEDS = int(os.environ.get("CDC_VIEWS_SEEDS", "2"))  # `just nightly`: 5
 POINTS = ("bulk.after_files", "mirrors.after_first_commit", "epoch.after_mirrors")
 
 
@@ -103,7 +104,7 @@ def long_log(ledger: Ledger) -> LongLog:
     return ledger.log
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_cuts_that_are_long_in_part_give_the_same_as_others(tmp_path: Path, ledger: Ledger, seed: int) -> None:
     chance = long_log(ledger).chance = Random(seed)
     engine = engine_of(tmp_path, ledger)

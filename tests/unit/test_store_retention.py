@@ -162,7 +162,7 @@ def test_control_log_stays_short_and_keeps_the_takeover_and_every_late_record(ep
 
 
 # The records of 300 epochs make a file that is not merged with small ones, and that the last 100 records are in.
-@pytest.mark.parametrize(("keep_epochs", "keep_records"), [(2, 1), (300, 100)])
+@pytest.mark.parametrize(("keep_epochs", "keep_records"), [(2, 1), pytest.param(300, 100, marks=pytest.mark.nightly)])
 def test_control_log_keeps_each_epoch_with_changes_once_however_many_follow_without(
     epochs: Epochs, keep_epochs: int, keep_records: int
 ) -> None:

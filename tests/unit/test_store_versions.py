@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections import Counter
@@ -24,6 +25,7 @@ from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, RowsChanged, Stamp, TableSpec, Warehouse
 from tests.unit.stored_rows import KEY, SPEC, Model, Row, as_rows, table_of, warehouse_in
 
+SEEDS = int(os.environ.get("CDC_VIEWS_SEEDS", "2"))  # `just nightly`: 5
 PLAIN = TableSpec(SPEC.name, SPEC.path, SPEC.schema, SPEC.key, "plain")
 
 
@@ -105,7 +107,7 @@ def run(history: History, steps: int) -> None:
 
 
 @pytest.mark.parametrize("spec", [SPEC, PLAIN], ids=["vectors", "plain"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_lookups_and_changed_rows_of_every_version_equal_the_model(tmp_path: Path, seed: int, spec: TableSpec) -> None:
     history = History(tmp_path, seed, spec)
     run(history, 25)
