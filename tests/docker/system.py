@@ -30,7 +30,7 @@ SERVICES = ("postgres", "kafka", "connect", "engine")
 
 # A service that was killed waits for sessions of its dead self, and for others that restart with growing pauses.
 HEALTHY_LIMIT_S = 400
-CATCH_UP_LIMIT_S = 300
+CATCH_UP_LIMIT_S = 600
 LINES_LIMIT_S = 600
 PROJECT_LABEL = "com.docker.compose.project"
 SERVICE_LABEL = "com.docker.compose.service"
