@@ -36,7 +36,8 @@ PARTS: Final = {
     "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py"),
     "Commands": ("unit/test_cli.py", "unit/test_replay_unfinished.py", "stack/test_rebuild.py", "stack/test_reset.py",
                  "unit/test_engine_requests.py"),
-    "Settings, views and this machine": ("stack/test_bad_input.py", "unit/test_views_graph.py"),
+    "Settings, views and this machine": ("stack/test_bad_input.py", "unit/test_views_graph.py",
+                                         "unit/test_plan_compiled.py"),
 }  # fmt: skip
 
 

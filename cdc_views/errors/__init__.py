@@ -5,6 +5,7 @@ CdcViewsError
 │   ├── BadConfig             the settings: unknown key, wrong type, missing secret
 │   ├── BadLsn
 │   ├── BadView               a view file: syntax, unknown table or option, cycle (file, line, column)
+│   │   ├── StrictViewIsFull  a strict view that could only be run as a whole
 │   │   ├── UnsupportedView   a query that cannot be kept exactly
 │   │   └── ViewCycle
 │   ├── BadQuery              SQL given to `query`
@@ -116,6 +117,7 @@ from cdc_views.errors.given import (
     NotSelfContained,
     PreflightFailed,
     SourceUnreachable,
+    StrictViewIsFull,
     UnknownEvent,
     UnknownTable,
     UnknownView,
@@ -230,6 +232,7 @@ __all__ = [
     "SourceUnreachable",
     "StackError",
     "StoreError",
+    "StrictViewIsFull",
     "TableTruncated",
     "TableUnavailable",
     "TopicChanged",

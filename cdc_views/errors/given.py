@@ -21,6 +21,10 @@ class UnsupportedView(BadView):
     """A view whose result depends on more than its tables, or has no exact form in Delta."""
 
 
+class StrictViewIsFull(BadView):
+    """A view that is declared strict, and that no strategy but FULL can maintain."""
+
+
 class ViewCycle(BadView):
     """Views that read each other in a cycle."""
 

@@ -21,6 +21,7 @@ from cdc_views.plan.relation import RelationFacts
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
+from cdc_views.views.kinds import FLAGS
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import quoted_name
@@ -48,7 +49,8 @@ class _Identity:
     """What decides the rows and the columns of a view's table; a view of another identity has another table.
 
     `engine` is the version of Spark, whose analyser gives the columns their types. What sqlglot proves about the query
-    is in `key`. `tokens` are the text without layout and comments.
+    is in `key`. `options` are those that are not flags: a flag changes no row. `tokens` are the text without layout and
+    comments.
     """
 
     form: str
@@ -186,7 +188,7 @@ def _compiled(
         engine=engine_version(),
         columns=columns,
         kind=definition.kind,
-        options=tuple(sorted(definition.options.items())),
+        options=tuple(sorted(item for item in definition.options.items() if item[0] not in FLAGS)),
         tokens=tuple((token.token_type.name, token.text) for token in query.tokens),
         inputs=inputs,
         key=key,

@@ -1,4 +1,4 @@
-"""A view file: `CREATE MATERIALIZED VIEW name [(columns)] [WITH (option = value, ...)] AS SELECT ...`.
+"""A view file: `CREATE MATERIALIZED VIEW name [(columns)] [WITH (option [= value], ...)] AS SELECT ...`.
 
 A file has one statement and is named for its view. The SELECT is kept as written: Spark runs that text, so its meaning
 is Spark's.
@@ -17,10 +17,10 @@ from typing import Final, Literal, NoReturn
 from sqlglot import Token, TokenType
 
 from cdc_views.errors import BadView
-from cdc_views.views.kinds import COMMON_OPTIONS, DEFAULT_KIND, KINDS
+from cdc_views.views.kinds import COMMON_OPTIONS, DEFAULT_KIND, FLAGS, KINDS
 from cdc_views.views.text import place, tokens_of
 
-FORM: Final = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (option = value, ...)] AS SELECT ..."
+FORM: Final = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (option [= value], ...)] AS SELECT ..."
 HIDDEN: Final = "_cv_"
 
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -54,6 +54,11 @@ class ViewDefinition:
     def layout(self) -> Literal["vectors", "plain"]:
         """How deleted rows are removed from the view's table: by deletion `vectors`, or `plain` rewriting of files."""
         return "plain" if self.options.get("layout", COMMON_OPTIONS["layout"][0]) == "plain" else "vectors"
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the view is refused if no strategy but FULL can maintain it."""
+        return self.options.get("strict", COMMON_OPTIONS["strict"][0]) == "true"
 
     @property
     def text_hash(self) -> str:
@@ -141,12 +146,11 @@ class _HeaderParser:
     def _options(self) -> dict[str, str]:
         self._expect("WITH")
         self._expect("(")
-        found: dict[str, tuple[Token, Token]] = {}
+        found: dict[str, tuple[Token, Token | None]] = {}
         while True:
             name = self._take("an option")
             if name.text.lower() in found:
                 self._fail(name, f'option "{name.text}" appears twice')
-            self._expect("=")
             found[name.text.lower()] = (name, self._option_value(name))
             if not self._at(","):
                 self._expect(")")
@@ -154,29 +158,34 @@ class _HeaderParser:
             self._next += 1
         return self._checked(found)
 
-    def _option_value(self, name: Token) -> Token:
+    def _option_value(self, name: Token) -> Token | None:
+        """The value of an option; None for a flag that stands alone."""
+        if name.text.lower() in FLAGS and not self._at("="):
+            return None
+        self._expect("=")
         value = self._take("a value")
         if value.token_type not in (TokenType.STRING, TokenType.NUMBER) and not _WORD.fullmatch(value.text):
             self._fail(value, f'option "{name.text}" has value "{value.text}", wanted a text, a number or a word')
         return value
 
-    def _checked(self, found: Mapping[str, tuple[Token, Token]]) -> dict[str, str]:
-        kind = DEFAULT_KIND
-        if "kind" in found:
-            token = found["kind"][1]
-            kind = token.text
-            if kind not in KINDS:
-                self._fail(token, f'unknown kind "{kind}"', hint=_choices(kind, KINDS, "kinds"))
+    def _checked(self, found: Mapping[str, tuple[Token, Token | None]]) -> dict[str, str]:
+        texts = {name: "true" if value is None else value.text for name, (_, value) in found.items()}
+        kind = texts.get("kind", DEFAULT_KIND)
+        if kind not in KINDS:
+            self._fail(
+                found["kind"][1] or found["kind"][0], f'unknown kind "{kind}"', hint=_choices(kind, KINDS, "kinds")
+            )
         for name, (token, value) in found.items():
-            values = COMMON_OPTIONS.get(name)
-            if values is not None and value.text not in values:
-                self._fail(value, f'unknown {name} "{value.text}"', hint=_choices(value.text, list(values), f"{name}s"))
+            values, text = COMMON_OPTIONS.get(name), texts[name]
+            if values is not None and text not in values:
+                hint = _choices(text, list(values), f"values of {name}")
+                self._fail(value or token, f'unknown {name} "{text}"', hint=hint)
             if values is None and name != "kind" and name not in KINDS[kind].options:
                 allowed = [*sorted(KINDS[kind].options), *COMMON_OPTIONS, "kind"]
                 self._fail(
                     token, f'unknown option "{token.text}" of kind "{kind}"', hint=_choices(name, allowed, "options")
                 )
-        return {name: value.text for name, (_, value) in found.items()}
+        return texts
 
     def _query(self) -> tuple[int, int]:
         """The offsets at which the SELECT begins and ends in the text."""

@@ -22,4 +22,6 @@ class Kind:
 KINDS: Final = {kind.name: kind for kind in (Kind(DEFAULT_KIND),)}
 
 # Options of every kind, and their allowed values; the first value is the default.
-COMMON_OPTIONS: Final = {"layout": ("vectors", "plain")}
+COMMON_OPTIONS: Final = {"layout": ("vectors", "plain"), "strict": ("false", "true")}
+# Options that may be named without a value, which means true. They decide nothing about the rows of a view.
+FLAGS: Final = frozenset({"strict"})

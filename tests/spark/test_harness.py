@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.errors import BadView, DuplicateKey, NotRunning, UnequalRows, UnknownView, UnsupportedView, ViewFailed
+from cdc_views.errors import (
+    BadView,
+    DuplicateKey,
+    NotRunning,
+    StrictViewIsFull,
+    UnequalRows,
+    UnknownView,
+    UnsupportedView,
+    ViewFailed,
+)
 from cdc_views.testing import (
     Changes,
     Cost,
@@ -213,6 +222,8 @@ def test_view_that_cannot_be_kept_is_refused_at_once(h: ViewHarness) -> None:
         h.create_view("CREATE MATERIALIZED VIEW m AS SELECT map(id, 1) AS m FROM orders")
     with pytest.raises(BadView, match="unknown table"):
         h.create_view("CREATE MATERIALIZED VIEW v AS SELECT 1 AS one FROM nowhere")
+    with pytest.raises(StrictViewIsFull, match="a window over all rows"):
+        h.create_view("CREATE MATERIALIZED VIEW r WITH (strict) AS SELECT rank() OVER (ORDER BY id) AS n FROM orders")
     with pytest.raises(BadView, match="form"):
         h.create_view("SELECT 1")
     with pytest.raises(BadView, match=r'odd\.sql:1:\d+: .*column "a b" has a character'):

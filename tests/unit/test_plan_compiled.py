@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cdc_views.base.names import TableName
-from cdc_views.errors import UnsupportedView
+from cdc_views.engine.views.planning import require_strict
+from cdc_views.errors import StrictViewIsFull, UnsupportedView
 from cdc_views.plan import compiled as plan_compiled
 from cdc_views.plan.compiled import compile_view
 from cdc_views.plan.dialect import DIFFERENCES, Note
@@ -20,7 +21,15 @@ PLAIN = "CREATE MATERIALIZED VIEW v AS SELECT id FROM orders"
 DEMO = Path(__file__).parents[2] / "cdc_views" / "demo" / "views"
 
 
-@pytest.mark.parametrize("text", [PLAIN + ";", PLAIN + " -- why", PLAIN.replace("SELECT ", "SELECT\n  ")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN + ";",
+        PLAIN + " -- why",
+        PLAIN.replace("SELECT ", "SELECT\n  "),
+        PLAIN.replace("v AS", "v WITH (strict) AS"),
+    ],
+)
 def test_fingerprint_of_another_layout_is_the_same(text: str) -> None:
     assert compiled(text).fingerprint == compiled(PLAIN).fingerprint
 
@@ -31,6 +40,7 @@ def test_fingerprint_of_another_layout_is_the_same(text: str) -> None:
         PLAIN.replace("SELECT id", "SELECT id, note"),
         PLAIN.replace("orders", "users"),
         PLAIN.replace("v AS", "v (a) AS"),
+        PLAIN.replace("v AS", "v WITH (layout = 'plain') AS"),
         PLAIN + " WHERE note = 'a  b'",
     ],
 )
@@ -118,6 +128,28 @@ def test_explain_of_a_view_without_keys_shows_why_it_is_computed_in_full() -> No
         "sql:",
         "  SELECT max(id) AS n FROM public.orders AS orders",
     ]
+
+
+@pytest.mark.proves(
+    wrong="A view is declared `WITH (strict)`, and no strategy but `FULL` can maintain it",
+    seen="`StrictViewIsFull` with the file and the reason; the view was not created",
+    do="write it in another way ([views.md](views.md#what-is-full-and-what-to-write-instead)), or remove `strict`",
+)
+def test_strict_view_that_would_be_full_is_refused_with_the_reason() -> None:
+    view = compiled("CREATE MATERIALIZED VIEW v WITH (strict) AS SELECT max(id) AS n FROM orders")
+    with pytest.raises(StrictViewIsFull) as refused:
+        require_strict(view, maintained(view))
+    assert refused.value.exit_status == 2
+    assert refused.value.message.startswith(
+        'v.sql:1:26: view "v" is strict, but its strategy would be FULL: the whole query is run and compared with the '
+        "stored rows: an aggregate over all rows that cannot be added up"
+    )
+    assert refused.value.hint is not None
+
+
+def test_strict_view_with_keys_and_other_views_are_accepted() -> None:
+    for text in (PLAIN.replace("v AS", "v WITH (strict) AS"), PLAIN.replace("SELECT id", "SELECT max(id) AS n")):
+        require_strict(compiled(text), maintained(compiled(text)))
 
 
 def test_explain_shows_where_postgres_answers_otherwise_last() -> None:

@@ -55,6 +55,10 @@ def test_place_counts_lines_and_columns_of_the_file() -> None:
         ("CREATE MATERIALIZED VIEW totals WITH (knd = 'sql') AS SELECT 1", '1:39: unknown option "knd" of kind "sql"'),
         ("CREATE MATERIALIZED VIEW totals WITH (kind = sql, kind = a) AS SELECT 1", '1:51: option "kind" appears'),
         ("CREATE MATERIALIZED VIEW totals WITH (kind = ,) AS SELECT 1", '1:46: option "kind" has value ","'),
+        ("CREATE MATERIALIZED VIEW totals WITH (layout) AS SELECT 1", '1:45: found ")", wanted ='),
+        ("CREATE MATERIALIZED VIEW totals WITH (strict, strict) AS SELECT 1", '1:47: option "strict" appears twice'),
+        ("CREATE MATERIALIZED VIEW totals WITH (strict = maybe) AS SELECT 1", '1:48: unknown strict "maybe"'),
+        ("CREATE MATERIALIZED VIEW totals WITH (strict true) AS SELECT 1", '1:46: found "true", wanted )'),
         ("CREATE MATERIALIZED VIEW totals SELECT 1", '1:33: found "SELECT", wanted AS'),
         ("CREATE MATERIALIZED VIEW totals AS", "1:35: found the end of the file, wanted a SELECT"),
         ("CREATE MATERIALIZED VIEW totals AS ;", "1:36: found the end of the statement, wanted a SELECT"),
@@ -68,6 +72,22 @@ def test_parse_view_wrong_names_file_line_and_column(text: str, message: str) ->
         parse_view(text, FILE)
     assert caught.value.message.startswith(f"views/totals.sql:{message}")
     assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "is_strict"),
+    [
+        ("WITH (strict)", True),
+        ("WITH (STRICT, layout = 'plain')", True),
+        ("WITH (kind = 'sql', strict = true)", True),
+        ("WITH (strict = 'false')", False),
+        ("WITH (kind = 'sql')", False),
+        ("", False),
+    ],
+)
+def test_parse_view_strict_needs_no_value(options: str, is_strict: bool) -> None:
+    view = parse_view(f"CREATE MATERIALIZED VIEW totals {options} AS SELECT 1", FILE)
+    assert (view.is_strict, view.sql) == (is_strict, "SELECT 1")
 
 
 def test_parse_view_unknown_option_suggests_the_near_one() -> None:
