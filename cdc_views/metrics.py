@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Literal
 
 STAGES: Final = ("cut", "deltas", "mirrors", "views")
@@ -104,14 +104,32 @@ class UpkeepDone:
 
 @dataclass
 class Work:
-    """The driver's own work for one table: rows and files that it read, and rows that its commits wrote.
+    """The driver's own work for one table, such as a view in an epoch.
 
-    A file that is read twice counts twice. Spark counts what it reads itself (engine/spark/jobs.py).
+    - `keys_looked_up`: the keys of all lookups; `rows_found`: the rows that these lookups returned, the changed rows of
+      the inputs, and all rows of a table that is read as a whole. Both follow from the strategy alone: what is cached,
+      and where rows are in files, makes no difference.
+    - `rows_recomputed`: the rows that the view's query returned, if the driver collected them.
+    - `rows_read`, `files_read`: the rows that were decoded, and the data files that were opened for it. A file that is
+      opened twice counts twice, and what a cache has counts nothing. Spark counts what its own scans read
+      (engine/spark/jobs.py).
+    - `rows_written`: the rows in the files that its commits added; `commits`: the versions that it committed.
+    - `milliseconds`: how long it took, on the clock.
     """
 
+    keys_looked_up: int = 0
+    rows_found: int = 0
+    rows_recomputed: int = 0
     rows_read: int = 0
     files_read: int = 0
     rows_written: int = 0
+    commits: int = 0
+    milliseconds: int = 0
+
+    def add(self, other: Work) -> None:
+        """Add the work of another part."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 _current: ContextVar[Work | None] = ContextVar("_current", default=None)
@@ -127,10 +145,13 @@ def counting(work: Work) -> Iterator[Work]:
         _current.reset(token)
 
 
-def count(*, rows_read: int = 0, files_read: int = 0, rows_written: int = 0) -> None:
-    """Count work. Outside a `counting` block this does nothing."""
-    work = _current.get()
-    if work is not None:
-        work.rows_read += rows_read
-        work.files_read += files_read
-        work.rows_written += rows_written
+def count(**numbers: int) -> None:
+    """Count work, by the fields of `Work`. Outside a `counting` block this does nothing."""
+    add(Work(**numbers))
+
+
+def add(work: Work) -> None:
+    """Count work that was counted apart. Outside a `counting` block this does nothing."""
+    current = _current.get()
+    if current is not None:
+        current.add(work)

@@ -45,7 +45,7 @@ def read_table(root: Path, path: str, version: int, columns: Sequence[str] | Non
         rows = pa.table(table.scan(columns=None if columns is None else list(columns)))
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
         raise _unreadable(root / path, path, version, error) from error
-    metrics.count(rows_read=rows.num_rows, files_read=len(table.file_uris()))
+    metrics.count(rows_found=rows.num_rows, rows_read=rows.num_rows, files_read=len(table.file_uris()))
     schema = pa.schema(table.schema().to_arrow())
     return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
 

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_views import metrics
 from cdc_views.config import StoreSettings
 from cdc_views.metrics import Ways
 from cdc_views.store.commits.changes import Changes, WrittenRows
@@ -141,6 +142,7 @@ class Warehouse:
             rows = read_table(self._root, path, version)
             frame = frame_of(session, rows)
             return frame.coalesce(1) if rows.num_rows <= self.task_rows else frame
+        metrics.count(rows_found=self.row_count(path) or 0)
         return session.read.format("delta").option("versionAsOf", version).load(str(self._root / path))
 
     def rows(self, spec: TableSpec, version: int, columns: Sequence[str] | None = None) -> pa.Table:
@@ -214,6 +216,7 @@ class Warehouse:
         found = self._lookups.equal(spec, version, keys, schema) if self._allow_direct else None
         if found is not None:
             self.ways.took("lookup", spec.name, "index")
+            metrics.count(keys_looked_up=keys.num_rows, rows_found=found.num_rows)
         return found
 
     def changed_rows(self, spec: TableSpec, base: int, version: int, columns: Sequence[str]) -> RowsChanged | None:
@@ -223,7 +226,12 @@ class Warehouse:
         and as bags: each copy of a row cancels one copy in the other version. None if `version` is below `base`, if
         there are more rows than the driver may hold, or if the log no longer has all of a version.
         """
-        return self._changed_rows.between(spec, base, version, _chosen(spec, columns)) if self._allow_direct else None
+        if not self._allow_direct:
+            return None
+        changed = self._changed_rows.between(spec, base, version, _chosen(spec, columns))
+        if changed is not None:
+            metrics.count(rows_found=changed.old.num_rows + changed.new.num_rows)
+        return changed
 
     def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")

@@ -78,13 +78,20 @@ class Changes:
 class Cost:
     """The cost of a view in an epoch; zero if the epoch did not touch it.
 
-    Rows and files read are those of its inputs, its stored rows and its keys, counted each time they are read. An input
-    that several views share counts for each of them. Rows written are the rows in its new data files.
+    `keys_looked_up` and `rows_found` are those of all lookups in its inputs and its stored rows. The changed rows of
+    its inputs are found, too, and all rows of a table that is read as a whole. `rows_recomputed` are the rows that its
+    query returned, if the driver collected them. Rows and files read are those that were decoded and opened for it,
+    counted each time. An input that several views share counts for each of them. `rows_written` are the rows in its
+    new data files, `commits` its new versions, `jobs` the jobs of Spark.
     """
 
+    keys_looked_up: int = 0
+    rows_found: int = 0
+    rows_recomputed: int = 0
     rows_read: int = 0
     files_read: int = 0
     rows_written: int = 0
+    commits: int = 0
     jobs: int = 0
 
 
@@ -307,11 +314,15 @@ class ViewHarness:
         work = self._steps[self._view(name).spec.name].work
         if work is None:
             return Cost()
-        spark = spark_work(self._spark, work.job_group)
+        spark, driver = spark_work(self._spark, work.job_group), work.driver
         return Cost(
-            rows_read=work.driver.rows_read + spark.rows_read,
-            files_read=work.driver.files_read + spark.files_read,
-            rows_written=work.driver.rows_written,
+            keys_looked_up=driver.keys_looked_up,
+            rows_found=driver.rows_found,
+            rows_recomputed=driver.rows_recomputed,
+            rows_read=driver.rows_read + spark.rows_read,
+            files_read=driver.files_read + spark.files_read,
+            rows_written=driver.rows_written,
+            commits=driver.commits,
             jobs=spark.jobs,
         )
 

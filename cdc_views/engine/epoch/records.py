@@ -106,6 +106,7 @@ def publish(
         failures={name: result.failure for name, result in results.items() if result.failure},
         stage_ms=stages.milliseconds(),
         ways=tables.warehouse.ways.taken(),
+        view_work={name: result.work for name, result in results.items() if result.work is not None},
         upkeep=tables.upkeep_done.taken(),
     )
     return control.append(

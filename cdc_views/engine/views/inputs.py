@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cdc_views import metrics
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.view_tables import column_types
+from cdc_views.metrics import Work
 from cdc_views.store.warehouse import RowsChanged, TableSpec
 
 
@@ -29,13 +31,16 @@ class InputVersions:
 
 
 class Inputs:
-    """The inputs of one epoch; for several threads. A delta is read once, however many views use it."""
+    """The inputs of one epoch; for several threads.
+
+    A delta is read once, however many views use it. The work counts for each of them as if it were the only one.
+    """
 
     def __init__(self, tables: Tables, changed: Mapping[str, int]) -> None:
         """`changed` has the new version of each table that changed; it grows while the views are maintained."""
         self._tables = tables
         self._changed = changed
-        self._deltas: dict[tuple[str, frozenset[str]], RowsChanged | None] = {}
+        self._deltas: dict[tuple[str, frozenset[str]], tuple[RowsChanged | None, Work]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def versions(self, name: str) -> InputVersions | None:
@@ -56,9 +61,12 @@ class Inputs:
         wanted = frozenset(columns)
         with self._locks[name]:
             if (name, wanted) not in self._deltas:
-                found = self._tables.warehouse.changed_rows(of.spec, of.old, of.new, sorted(wanted))
-                self._deltas[name, wanted] = found
-            return self._deltas[name, wanted]
+                with metrics.counting(Work()) as work:
+                    found = self._tables.warehouse.changed_rows(of.spec, of.old, of.new, sorted(wanted))
+                self._deltas[name, wanted] = found, work
+            found, work = self._deltas[name, wanted]
+        metrics.add(work)
+        return found
 
     def lookup(self, of: InputVersions, version: int, keys: pa.Table, columns: Collection[str]) -> pa.Table | None:
         """The rows of an input whose columns equal those of one of `keys`, with `columns` and those of `keys`.

@@ -8,6 +8,7 @@ tried again when its inputs change, and by the next engine.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,11 +44,15 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ViewResult:
-    """The version and status of a view after an epoch; `failure` says why the view could not be updated."""
+    """The version and status of a view after an epoch; `failure` says why the view could not be updated.
+
+    `work` is what the update cost, if there was one.
+    """
 
     version: int
     status: Literal["live", "failed"]
     failure: str | None = None
+    work: Work | None = None
 
 
 @dataclass(frozen=True)
@@ -225,13 +230,14 @@ class _EpochOfViews:
         spec, session = self._tables.specs[view.definition.name], self._relations.session
         folder = Path(spec.path)
         with job_group(session, f"view {spec.name}") as group:
-            work = self.work[spec.name] = ViewWork(Work(), group)
+            work, began = Work(), time.monotonic()
+            self.work[spec.name] = ViewWork(work, group)
             try:
-                with metrics.counting(work.driver), naming_disk_errors(folder), touching(folder):
+                with metrics.counting(work), naming_disk_errors(folder), touching(folder):
                     changes = self._changes(view, base, is_incremental=is_incremental)
                     commit = self._tables.warehouse.commit
                     version = base if changes is None else commit(spec, base, changes, self._intent.stamp)
-                    return ViewResult(version, "live")
+                    return ViewResult(version, "live", work=work)
             except FATAL:
                 raise
             except Exception as error:
@@ -240,6 +246,8 @@ class _EpochOfViews:
                 if self._tables.warehouse.latest_version(spec.path) != base:
                     raise  # the commit is in the table's log: recovery continues from there
                 return ViewResult(base, "failed", failure_of(error, view))
+            finally:
+                work.milliseconds = round((time.monotonic() - began) * 1000)
 
     def _changes(self, view: CompiledView, base: int, *, is_incremental: bool) -> Changes | None:
         name, ways = view.definition.name, self._tables.warehouse.ways

@@ -70,7 +70,7 @@ class Relations:
                 self._made[version] = _Relation(self._named(frame, version[0]), work)
             relation = self._made[version]
             relation.readers += 1
-        metrics.count(rows_read=relation.work.rows_read, files_read=relation.work.files_read)
+        metrics.add(relation.work)
         return relation.name
 
     def _end(self, version: _Version) -> None:

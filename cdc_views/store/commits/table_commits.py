@@ -68,7 +68,7 @@ class TableCommits:
             version = self._commit_written(spec, base, changes, stamp)
         elif (version := self._commit_directly(spec, base, changes, stamp)) is None:
             version = self._commit_by_spark(spec, base, changes, stamp)
-        metrics.count(rows_written=rows_written(read_entry(self._root / spec.path, version)))
+        metrics.count(rows_written=rows_written(read_entry(self._root / spec.path, version)), commits=1)
         return version
 
     def _commit_written(self, spec: TableSpec, base: int, rows: WrittenRows, stamp: Stamp) -> int:

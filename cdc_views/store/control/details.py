@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from cdc_views.base.captured import CapturedSet
 from cdc_views.base.names import TableName
 from cdc_views.base.stopped import StoppedTable
+from cdc_views.metrics import Work
 from cdc_views.store.control.records import ControlRecord
 
 
@@ -93,7 +94,8 @@ class PublishedDetail(_WithStopped):
 
     `changes` and `snapshot_rows` count the events of each mirror, `failures` has the reason of each failed view,
     `parked` and `discarded` count keys and events by table. `stage_ms` are milliseconds by stage, `ways` the execution
-    path of each step by table, `upkeep` what upkeep did since the last record.
+    path of each step by table, `view_work` what the update of each view cost, `upkeep` what upkeep did since the last
+    record.
     `request` is the id of the request that the record answers, `replaced` the tables that a swap has replaced.
     """
 
@@ -104,6 +106,7 @@ class PublishedDetail(_WithStopped):
     discarded: Mapping[str, int] = {}
     stage_ms: Mapping[str, int] = {}
     ways: Mapping[str, Mapping[str, str]] = {}
+    view_work: Mapping[str, Work] = {}
     upkeep: Mapping[str, int | float] = {}
     request: str | None = None
     replaced: Mapping[str, ShadowTable] = {}

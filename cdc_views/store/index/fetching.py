@@ -117,6 +117,7 @@ class RowGroups:
                         # Threads and read-ahead cost more than they save for one row group.
                         footer = self._groups(file).footer
                         reader = opened.enter_context(pq.ParquetFile(file, metadata=footer, pre_buffer=False))
+                        metrics.count(files_read=1)
                     rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)
                     self._keep(file, each.group, rows)
                 found = rows.select(schema.names).take(pa.array(each.rows))
@@ -169,7 +170,7 @@ def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept:
     """A row group with these columns, newly decoded, and its cached ones."""
     count = file.metadata.row_group(group).num_rows
     read = file.read_row_group(group, columns=[field.name for field in fields], use_threads=False)
-    metrics.count(rows_read=count, files_read=1)
+    metrics.count(rows_read=count)
     rows = conformed(read, pa.schema(fields), count).combine_chunks()
     columns = [column.chunk(0) for column in rows.columns]
     return pa.record_batch([*columns, *kept.columns], schema=pa.schema([*fields, *kept.schema]))

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from cdc_views import metrics
 from cdc_views.engine.views.strategies.difference import difference, is_unique
 from cdc_views.engine.views.strategies.guards import TOO_LARGE, bounded, is_raised, key_not_unique, unique
 from cdc_views.engine.views.strategies.recompute import Recompute
@@ -70,6 +71,7 @@ def _collected(rows: DataFrame, work: Recompute) -> pa.Table | None:
 
 
 def _in_driver(rows: pa.Table, stored: pa.Table, spec: TableSpec, view: CompiledView) -> Changes | None:
+    metrics.count(rows_recomputed=rows.num_rows)
     require_columns(rows.schema, spec)
     recomputed = rows.cast(spec.schema)
     if view.key is not None and not is_unique(recomputed, spec.key):

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
+from cdc_views import metrics
 from cdc_views.engine.views.inputs import Inputs, InputVersions
 from cdc_views.engine.views.small_queries import SmallQueries
 from cdc_views.engine.views.strategies.results import require_columns
@@ -72,6 +73,7 @@ class Incremental(Generic[Plan]):
         except OSError as error:
             # It is not the warehouse that cannot be written.
             raise TooMany(f"the rows cannot be handed to Spark: {error.strerror}") from error
+        metrics.count(rows_recomputed=found.num_rows)
         rows = found.drop_columns([BOX])
         require_columns(rows.schema, self.spec)
         return rows.cast(self.spec.schema).append_column(BOX, found.column(BOX))
