@@ -25,13 +25,14 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.cli import consent, output
 from cdc_views.cli.main import COMMANDS, main
+from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed
 from cdc_views.host import locations
 from cdc_views.host.locations import state_folder
-from cdc_views.store.control.control_log import ControlLog, TableVersion
+from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
 from cdc_views.views.definition import read_views
 from tests.logged import messages
 
@@ -46,6 +47,8 @@ MANIFEST = {
     "ratio": TableVersion("views/ratio", 0, "failed"),
 }
 WAYS = {"commit": {"public.orders": "direct", "totals": "spark"}, "read": {"public.orders": "driver"}}
+# `commits` is missing, as a field that a later version has added.
+WORK = {"keys_looked_up": 2, "rows_found": 7, "rows_recomputed": 3, "rows_written": 1, "milliseconds": 61}
 
 
 def command(name: str) -> click.Command:
@@ -93,7 +96,8 @@ def published(project: Path) -> Path:
     control.append(
         kind="publish", epoch=1, attempt=control.new_attempt(), position=Lsn.parse("0/16"), tables=MANIFEST,
         committed_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
-        detail={"changes": {"public.orders": 2}, "failures": {"ratio": "DIVIDE_BY_ZERO"}, "ways": WAYS},
+        detail={"changes": {"public.orders": 2}, "failures": {"ratio": "DIVIDE_BY_ZERO"}, "ways": WAYS,
+                "view_work": {"totals": WORK, "ratio": WORK}},
     )  # fmt: skip
     control.append(kind="intent", epoch=2, attempt=control.new_attempt(), position=Lsn.parse("0/20"))
     return project
@@ -430,6 +434,7 @@ def test_epochs_are_the_published_ones(published: Path) -> None:
     assert row == {
         "epoch": 1, "kind": "publish", "attempt": 2, "position": "0/16",
         "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2, "parked": 0, "ways": WAYS,
+        "view_work": {name: WORK | {"rows_read": 0, "files_read": 0, "commits": 0} for name in ("totals", "ratio")},
     }  # fmt: skip
 
 
@@ -465,10 +470,48 @@ def test_epochs_as_a_table_has_a_line_each(published: Path) -> None:
     assert len(cdc_views("-C", published, "epochs").stdout.splitlines()) == 2
 
 
-def test_epochs_as_a_table_count_the_ways_if_asked_to(published: Path) -> None:
+def test_epochs_as_a_table_count_the_ways_and_the_work_for_views_if_asked_to(published: Path) -> None:
     header, publish = cdc_views("-C", published, "epochs", "--verbose").stdout.splitlines()
-    assert header.split()[-1] == "ways"
-    assert publish.rstrip().endswith("  commit: 1 direct, 1 spark; read: 1 driver")
+    assert header.split()[-2:] == ["ways", "view_work"]
+    ways, work = publish.rstrip().split("  ")[-2:]
+    assert ways.strip() == "commit: 1 direct, 1 spark; read: 1 driver"
+    assert work == "4 keys looked up, 14 rows found, 6 computed, 2 written"
+
+
+def append_work(project: Path, epochs: int) -> None:
+    """Publish epochs that updated the view `totals`: the first in full, the last by keys."""
+    control = ControlLog.open(project / "warehouse", "engine")
+    control.take_over()
+    last = control.last_published
+    assert last is not None
+    for number in range(epochs):
+        ways = {"view": {"totals": "keys"}} if number else {"view": {"totals": "full"}, "diff": {"totals": "spark"}}
+        control.append(kind="publish", epoch=control.new_epoch(), attempt=control.new_attempt(),
+                       position=Lsn.parse("0/30"), tables=last.tables,
+                       detail={"changes": {}, "ways": ways, "view_work": {"totals": WORK}})  # fmt: skip
+
+
+def test_explain_shows_what_the_last_epochs_did_for_the_view(published: Path) -> None:
+    append_work(published, epochs=2)
+    publish_idle(published)
+    assert last_epochs(read_control(published / "warehouse"), "totals") == [
+        "last epochs:",
+        "  epoch  strategy  looked up  found  computed  written  ms",
+        "  1                2          7      3         1        61",
+        "  3      full      2          7      -         1        61",
+        "  4      keys      2          7      3         1        61",
+        "  looked up: keys, in its tables and among its stored rows",
+        "  found: the rows with these keys, and the changed rows; with full, all rows",
+        "  computed: the rows that its query returned; - if they were not counted",
+        "  written: the rows in its new data files",
+    ]
+
+
+def test_explain_shows_at_most_five_epochs_and_none_of_another_view(published: Path) -> None:
+    append_work(published, epochs=6)
+    records = read_control(published / "warehouse")
+    assert [line.split()[0] for line in last_epochs(records, "totals")[2:-4]] == ["4", "5", "6", "7", "8"]
+    assert last_epochs(records, "another") == []
 
 
 # Errors

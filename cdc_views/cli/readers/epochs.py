@@ -9,17 +9,19 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
+from cdc_views.metrics import Work
 from cdc_views.store.control import PublishedDetail, read_control
 
 COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes", "parked")
 WAYS = "ways"
+VIEW_WORK = "view_work"
 
 
 @click.command()
 @click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many rows.")
 @click.option("--all", "with_idle", is_flag=True, help="Also show epochs without changes.")
 @click.option("--all-kinds", is_flag=True, help="Show all records: takeovers, intents and abandoned attempts, too.")
-@click.option("--verbose", is_flag=True, help="Add a column that counts the tables per execution path.")
+@click.option("--verbose", is_flag=True, help="Add the tables per execution path, and the work for all views.")
 @output_options
 @click.pass_obj
 def epochs(project: Project, last: int, with_idle: bool, all_kinds: bool, verbose: bool, form: str | None) -> None:
@@ -27,7 +29,8 @@ def epochs(project: Project, last: int, with_idle: bool, all_kinds: bool, verbos
 
     While nothing changes, the engine publishes an epoch without changes every few seconds. These are hidden.
 
-    With --json and --csv, `ways` has the execution path of each table in each step: commit, lookup, read, diff.
+    With --json and --csv, `ways` has the execution path of each table in each step: commit, lookup, view, read, diff;
+    `view_work` has what the update of each view cost.
 
     Example: cdc-views epochs --last 5
     """
@@ -45,10 +48,11 @@ def epochs(project: Project, last: int, with_idle: bool, all_kinds: bool, verbos
             "changes": sum(detail.changes.values()),
             "parked": sum(detail.parked.values()),
             WAYS: detail.ways if form else _counted(detail.ways),
+            VIEW_WORK: {view: vars(work) for view, work in detail.view_work.items()} if form else _sum(detail),
         }
         for record, detail in ((record, PublishedDetail.read(record)) for record in shown)
     ]
-    print_rows(rows, (*COLUMNS, WAYS) if form or verbose else COLUMNS, form)
+    print_rows(rows, (*COLUMNS, WAYS, VIEW_WORK) if form or verbose else COLUMNS, form)
     first = shown[0].seq if len(records) > last else 0
     if hidden := sum(record.seq > first for record in known) - sum(record.seq > first for record in records):
         click.echo(f"{hidden} epochs without changes are hidden; --all shows them", err=True)
@@ -60,4 +64,17 @@ def _counted(ways: Mapping[str, Mapping[str, str]]) -> str:
     return "; ".join(
         f"{step}: {', '.join(f'{count} {way}' for way, count in sorted(of_step.items()))}"
         for step, of_step in counts.items()
+    )
+
+
+def _sum(detail: PublishedDetail) -> str:
+    """The work for all views of an epoch: `12 keys looked up, 40 rows found, 9 computed, 3 written`."""
+    if not detail.view_work:
+        return ""
+    total = Work()
+    for work in detail.view_work.values():
+        total.add(work)
+    return (
+        f"{total.keys_looked_up} keys looked up, {total.rows_found} rows found, "
+        f"{total.rows_recomputed} computed, {total.rows_written} written"
     )

@@ -6,6 +6,7 @@ import click
 
 from cdc_views.cli.analysis import analyse
 from cdc_views.cli.main import Project
+from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.engine.capture.declared import declare
 from cdc_views.errors import BadView, UnknownView
@@ -20,13 +21,15 @@ from cdc_views.store.control import read_control
 def explain(project: Project, view: str) -> None:
     """Show how a view is maintained, and where its result differs from Postgres.
 
-    Prints its strategy, key and inputs, the SQL that runs, and how to write it to get Postgres's result.
+    Prints its strategy, key and inputs, what is looked up when they change, the SQL that runs, how to write it to get
+    Postgres's result, and what the last epochs did for it.
 
     Example: cdc-views explain order_totals
     """
     settings = current_settings(project.settings())
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        declared = declare(settings, connection, read_control(settings.warehouse))
+        records = read_control(settings.warehouse)
+        declared = declare(settings, connection, records)
     views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
     if view not in views:
         raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))
@@ -39,4 +42,5 @@ def explain(project: Project, view: str) -> None:
         )
     if isinstance(analysed, BadView):
         raise analysed
-    click.echo("\n".join(explained(views[view], analysed.maintenance, analysed.notes).lines()))
+    explanation = explained(views[view], analysed.maintenance, analysed.notes)
+    click.echo("\n".join([*explanation.lines(), *last_epochs(records, view)]))

@@ -1,0 +1,46 @@
+"""What the last epochs did for a view, as `cdc-views explain` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cdc_views.store.control import ControlRecord, PublishedDetail
+
+MOST_EPOCHS: Final = 5
+_COLUMNS: Final = ("epoch", "strategy", "looked up", "found", "computed", "written", "ms")
+_LEGEND: Final = (
+    "looked up: keys, in its tables and among its stored rows",
+    "found: the rows with these keys, and the changed rows; with full, all rows",
+    "computed: the rows that its query returned; - if they were not counted",
+    "written: the rows in its new data files",
+)
+
+
+def last_epochs(records: Sequence[ControlRecord], view: str) -> list[str]:
+    """The last epochs that updated a view, oldest first, as lines: a header, a line each, and what the columns mean.
+
+    Nothing if no record has the work for the view, such as those of earlier versions.
+    """
+    published = (record for record in reversed(records) if view in record.detail.get("view_work", ()))
+    shown = [record for record, _ in zip(published, range(MOST_EPOCHS), strict=False)]
+    if not shown:
+        return []
+    cells = [_COLUMNS, *(_cells(record, view) for record in reversed(shown))]
+    return ["last epochs:", *(f"  {line}" for line in (*_table(cells), *_LEGEND))]
+
+
+def _cells(record: ControlRecord, view: str) -> tuple[str, ...]:
+    detail = PublishedDetail.read(record)
+    work = detail.view_work[view]
+    is_in_spark = detail.ways.get("diff", {}).get(view) == "spark"
+    numbers = (work.keys_looked_up, work.rows_found, work.rows_recomputed, work.rows_written, work.milliseconds)
+    looked_up, found, computed, written, ms = map(str, numbers)
+    way = detail.ways.get("view", {}).get(view, "")
+    return str(record.epoch), way, looked_up, found, "-" if is_in_spark else computed, written, ms
+
+
+def _table(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
