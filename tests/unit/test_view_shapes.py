@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from cdc_views.host.clock import SYSTEM_CLOCK
-from cdc_views.testing import Delete, Explanation, Insert, Update
+from cdc_views.testing import Cost, Delete, Explanation, Insert, Update
 from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.testing.memory.memory_source import MemorySource
 from tests.view_shapes import DDL, NOT_YET, SHAPES, TABLES, VIEWS, View
 from tests.view_shapes.changes import Epoch, history
 from tests.view_shapes.check import with_parents, without_readers
-from tests.view_shapes.sizes import LEAST_SIZE, changes_without_effect, hot_change, inserts, small_change
+from tests.view_shapes.costs import MOST, problems
+from tests.view_shapes.sizes import LEAST_SIZE, changes_without_effect, hot_change, inserts, reversal, small_change
 
 HISTORIES = [history(Random(seed), epochs=6) for seed in range(40)]
 
@@ -81,6 +83,37 @@ def test_tables_of_a_size_take_the_small_changes(is_hot: bool) -> None:
     source.commit(hot_change() if is_hot else small_change())
     assert sum(row["price"] for row in source.rows("products")) == before
     source.commit(changes_without_effect())
+
+
+@pytest.mark.parametrize("is_hot", [False, True])
+def test_reversal_undoes_a_change(is_hot: bool) -> None:
+    source = MemorySource(read_tables(DDL), SYSTEM_CLOCK)
+    changes = list(hot_change() if is_hot else small_change())
+    source.commit(inserts(LEAST_SIZE, is_hot=is_hot))
+    source.commit(inserts(LEAST_SIZE + 10, first=LEAST_SIZE + 1, is_hot=is_hot))
+    before = {table: sorted(map(repr, source.rows(table))) for table in TABLES}
+    source.commit(changes)
+    assert before != {table: sorted(map(repr, source.rows(table))) for table in TABLES}
+    source.commit(reversal(changes, is_hot=is_hot))
+    assert before == {table: sorted(map(repr, source.rows(table))) for table in TABLES}
+
+
+@pytest.mark.parametrize("counter", MOST)
+def test_cost_that_grows_with_the_tables_is_a_problem(counter: str) -> None:
+    cost = Cost(**dict.fromkeys(MOST, 100), commits=1)
+    assert problems("v", cost, cost) == []
+    flat, grown = (replace(cost, **{counter: round(100 * MOST[counter]) + more}) for more in (0, 1))
+    assert problems("v", cost, flat) == []
+    [problem] = problems("v", cost, grown)
+    assert (
+        problem
+        == f'view "v": {counter} grew from 100 to {getattr(grown, counter)}, wanted at most {MOST[counter]} times'
+    )
+    assert problems("v", replace(cost, **{counter: 0}), cost)
+
+
+def test_more_than_one_commit_is_a_problem() -> None:
+    assert problems("v", Cost(commits=1), Cost(commits=2)) == ['view "v": 2 commits in one epoch, wanted at most one']
 
 
 def test_small_change_is_of_every_table_but_one() -> None:

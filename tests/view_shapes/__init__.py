@@ -10,6 +10,7 @@ not_yet.py    the views whose strategy is weaker than it must be
 changes.py    random transactions over the tables
 check.py      plays a history, and compares every view with its SQL after every epoch
 sizes.py      tables of a given size, and the small changes whose cost must not grow with it
+costs.py      compares the cost of a change at two sizes
 """
 
 from __future__ import annotations

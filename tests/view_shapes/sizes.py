@@ -6,21 +6,23 @@ at every size. With a hot key, one user has every order and follows everyone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from cdc_views.testing import Change, Delete, Insert, Update
+from tests.view_shapes.tables import TABLES
 
-LEAST_SIZE: Final = 200  # the small change is in the rows up to this number
+# The small change is in the rows up to number 121, and in rows that belong to them: user i has the orders 2i - 1 and 2i.
+LEAST_SIZE: Final = 256
 NEW: Final = 10_000_000  # the number of a new row
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def inserts(size: int, *, is_hot: bool = False) -> Iterator[Change]:
-    """The rows of all tables, `size` each, or twice that."""
-    for i in range(1, size + 1):
+def inserts(size: int, *, first: int = 1, is_hot: bool = False) -> Iterator[Change]:
+    """The rows of all tables from number `first` to `size`: one of each number, or two."""
+    for i in range(first, size + 1):
         time = _BEGIN + timedelta(hours=3 * i)
         user = 1 if is_hot else (i + 1) // 2
         yield Insert("users", {"id": i, "name": f"n{i // 3}", "country": f"c{i // 8}", "manager_id": i // 4 * 4})
@@ -80,6 +82,29 @@ def hot_change() -> Iterator[Change]:
     yield Insert("orders", {"id": NEW, "user_id": 1, "status": "open", "ordered_at": time, "note": None})
     yield Insert("order_items", {"order_id": NEW, "line": 1, "product_id": 5, "quantity": 2, "unit_price": 3})
     yield Insert("posts", {"id": NEW, "author_id": 40, "body": "new", "tags": [], "created_at": time})
+
+
+def reversal(changes: Iterable[Change], *, is_hot: bool = False) -> Iterator[Change]:
+    """The changes that undo those of some rows with numbers up to LEAST_SIZE. They change no key."""
+    originals = {_place(insert.table, insert.row): insert.row for insert in _first_rows(is_hot)}
+    for change in reversed(list(changes)):
+        named = change.row if isinstance(change, Insert) else change.old
+        key = {name: named[name] for name in TABLES[change.table].key}
+        if isinstance(change, Insert):
+            yield Delete(change.table, key)
+        elif isinstance(change, Delete):
+            yield Insert(change.table, originals[_place(change.table, key)])
+        else:
+            original = originals[_place(change.table, key)]
+            yield Update(change.table, key, {name: original[name] for name in change.new})
+
+
+def _first_rows(is_hot: bool) -> Iterator[Insert]:
+    return (change for change in inserts(LEAST_SIZE, is_hot=is_hot) if isinstance(change, Insert))
+
+
+def _place(table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return table, *(row[name] for name in TABLES[table].key)
 
 
 def changes_without_effect() -> Iterator[Change]:

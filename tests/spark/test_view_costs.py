@@ -1,0 +1,124 @@
+"""What a change costs a view does not grow with the tables: the same change over tables of one size and 16 times that.
+
+The counters say what was looked up, found, computed again, read, opened and written; no time is compared. What would
+hide the size of tables is switched off: row groups have two rows, and decoded rows are not cached. Indexes are built
+before the epoch that is measured. A run takes some of the shapes; a failure names the seed. All: `just nightly`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from random import Random, randrange
+from typing import Final
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.store.files import data_files
+from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.warehouse import Warehouse
+from cdc_views.testing import Change, Cost, ViewHarness
+from tests.view_shapes import DDL, NOT_YET, SHAPES, VIEWS
+from tests.view_shapes.check import declare, with_parents
+from tests.view_shapes.costs import LARGER, NOT_FLAT, problems
+from tests.view_shapes.sizes import (
+    LEAST_SIZE,
+    changes_without_effect,
+    hot_change,
+    inserts,
+    reversal,
+    small_change,
+)
+
+SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
+COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "4")
+AT_ONCE: Final = 10  # views of one harness
+INCREMENTAL: Final = [name for name, view in VIEWS.items() if NOT_YET.get(name, view.strategy) != "FULL"]
+CHOSEN: Final = INCREMENTAL if COUNT == "all" else Random(f"costs {SEED}").sample(INCREMENTAL, int(COUNT))
+PARTS: Final = [CHOSEN[first : first + AT_ONCE] for first in range(0, len(CHOSEN), AT_ONCE)]
+HOT: Final = [name for shape in SHAPES if shape.name == "hot_key" for name in shape.of if name not in NOT_YET]
+READS_ALL: Final = "window_over_all"  # must be FULL
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The costs of one change by view, over small tables, over large ones, and of changes without effect."""
+
+    small: Mapping[str, Cost]
+    large: Mapping[str, Cost]
+    idle: Mapping[str, Cost]
+
+    def problems(self, views: list[str]) -> list[str]:
+        return list(chain.from_iterable(problems(name, self.small[name], self.large[name]) for name in views))
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "ROW_GROUP", 2)
+
+
+def measured(spark: SparkSession, names: list[str], *, is_hot: bool = False) -> Measured:
+    views = with_parents(VIEWS, names)
+    with ViewHarness(DDL, spark, partitions=1) as harness:
+        declare(harness, views.values())
+        tables = Tables(harness, frozenset().union(*(view.reads for view in views.values())), is_hot)
+        tables.fill(1, LEAST_SIZE)
+        small = tables.costs_of_change()
+        tables.fill(LEAST_SIZE + 1, LARGER * LEAST_SIZE)
+        large = tables.costs_of_change()
+        tables.apply(changes_without_effect())
+        return Measured(small, large, costs(harness))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a harness that its views read; changes of others are skipped, which is faster."""
+
+    harness: ViewHarness
+    read: frozenset[str]
+    is_hot: bool
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        self.harness.apply(change for change in changes if change.table in self.read)
+
+    def fill(self, first: int, last: int) -> None:
+        """Insert many rows, with every view in full, which is faster."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Warehouse, "allows_direct", False)
+            self.apply(inserts(last, first=first, is_hot=self.is_hot))
+
+    def costs_of_change(self) -> dict[str, Cost]:
+        """Make a change, for which indexes are built; then measure the change that undoes it, with nothing cached."""
+        changes = list(hot_change() if self.is_hot else small_change())
+        self.apply(changes)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RowGroups, "_kept", lambda *_: pa.record_batch([], schema=pa.schema([])))
+            self.apply(reversal(changes, is_hot=self.is_hot))
+        return costs(self.harness)
+
+
+def costs(harness: ViewHarness) -> dict[str, Cost]:
+    return {name: harness.cost(name) for name in harness.views}
+
+
+@pytest.mark.parametrize("views", PARTS, ids=range(len(PARTS)))
+def test_cost_of_a_change_does_not_grow_with_the_tables(spark: SparkSession, views: list[str]) -> None:
+    found = measured(spark, [*views, READS_ALL])
+    again = f"the same views: CDC_VIEWS_SEED={SEED} CDC_VIEWS_COST_VIEWS={COUNT}"
+    flat = [name for name in views if name not in NOT_FLAT]
+    assert not found.problems(flat), "\n".join([*found.problems(flat), again])
+    for name in [READS_ALL, *(NOT_FLAT.keys() & set(views))]:  # the negative control
+        assert any("rows_found" in problem for problem in found.problems([name])), f"{name} is flat\n{again}"
+    # The changed rows of a table are read to see that they are equal.
+    idle = {name: replace(found.idle[name], rows_read=0, files_read=0) for name in views}
+    assert idle == dict.fromkeys(views, Cost()), again
+
+
+@pytest.mark.nightly
+def test_cost_of_a_change_of_a_hot_key_does_not_grow_with_its_rows(spark: SparkSession) -> None:
+    found = measured(spark, HOT, is_hot=True)
+    assert not found.problems(HOT), "\n".join(found.problems(HOT))

@@ -1,0 +1,34 @@
+"""Compares what one change costs a view over tables of two sizes, by counters. No time is compared."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cdc_views.testing import Cost
+
+# Views with KEYS whose cost grows, with the reason. A test compares both ways: a view that improves must leave the table.
+NOT_FLAT: Final = {"diamond": "no key is known, so its rows are looked up by their count, too, which many rows share"}
+
+# The most that each counter may grow by while the tables grow by the factor LARGER.
+LARGER: Final = 16
+MOST: Final = {
+    "keys_looked_up": 1.5,
+    "rows_found": 1.5,
+    "rows_recomputed": 1.5,
+    "rows_read": 1.5,
+    "rows_written": 1.5,
+    "files_read": 2.0,
+}
+
+
+def problems(view: str, small: Cost, large: Cost) -> list[str]:
+    """What is wrong with the costs of one change over small and large tables: nothing if they are flat."""
+    found = [
+        f'view "{view}": {name} grew from {before} to {after}, wanted at most {most} times'
+        for name, most in MOST.items()
+        if (after := getattr(large, name)) > most * (before := getattr(small, name))
+    ]
+    commits = max(small.commits, large.commits)
+    if commits > 1:
+        found.append(f'view "{view}": {commits} commits in one epoch, wanted at most one')
+    return found
