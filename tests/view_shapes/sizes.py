@@ -14,7 +14,7 @@ from typing import Any, Final
 from cdc_views.testing import Change, Delete, Insert, Update
 from tests.view_shapes.tables import TABLES
 
-# The small change is in the rows up to number 121, and in rows that belong to them: user i has the orders 2i - 1 and 2i.
+# The small change is in the rows up to number 121, and in rows that belong to them: user i has orders 2i - 1 and 2i.
 LEAST_SIZE: Final = 256
 NEW: Final = 10_000_000  # the number of a new row
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
