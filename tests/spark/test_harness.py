@@ -197,6 +197,11 @@ def test_cost_is_what_was_read_and_written(spark: SparkSession, allow_direct: bo
         assert (cost.rows_read, cost.files_read) == (12, 6) if allow_direct else cost.rows_read >= 7
         assert cost.files_read >= 4
         assert cost.rows_written == 1
+        assert cost.commits == 1
+        assert cost.rows_found >= cost.rows_recomputed >= 1 if allow_direct else cost.rows_found >= 3
+        recorded = h.records[-1].detail["view_work"]["totals"]
+        for counter in ("keys_looked_up", "rows_found", "rows_recomputed", "rows_written", "commits"):
+            assert recorded[counter] == getattr(cost, counter)
         assert cost.jobs == 1 if allow_direct else cost.jobs > 1
         way = "direct" if allow_direct else "spark"
         assert h.records[-1].detail["ways"] == {"commit": {"public.orders": way, "totals": way}} | (
