@@ -30,7 +30,7 @@ from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.small_queries import SmallQueries
-from cdc_views.engine.views.strategies import STRATEGIES, Incremental, Plan, Recompute, TooMany, add, keys
+from cdc_views.engine.views.strategies import STRATEGIES, Incremental, Plan, Recompute, TooMany, add, keys, patch
 from cdc_views.engine.views.strategies.guards import Bound
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
@@ -258,7 +258,7 @@ class _EpochOfViews:
             except TooMany:
                 pass
             else:
-                ways.took("view", name, "keys" if self._plan(view, self._tables).adds is None else "add")
+                ways.took("view", name, self._plan(view, self._tables).strategy.lower())
                 return changes
         ways.took("view", name, "full")
         return self._recomputed(view, base)
@@ -280,6 +280,8 @@ class _EpochOfViews:
 
         if plan.adds is not None:
             return partial(add, work(plan.adds))
+        if plan.patch is not None:
+            return partial(patch, work(plan.patch))
         return partial(keys, work(plan.keys)) if plan.keys is not None else None
 
     def _can_look_up(self) -> bool:

@@ -18,7 +18,8 @@ def plan_of(view: CompiledView, specs: Mapping[str, TableSpec]) -> Maintenance:
     """Choose the strategy of a view; `specs` describe its table and its inputs."""
     types = {source: column_types(specs[source]) for source in view.inputs}
     spec = specs[view.definition.name]
-    return maintenance(view, types, {name: str(spec.schema.field(name).type) for name in own_columns(view, spec)})
+    columns = {name: str(spec.schema.field(name).type) for name in own_columns(view, spec)}
+    return maintenance(view, types, columns, {source: specs[source].key for source in view.inputs})
 
 
 def require_strict(view: CompiledView, maintained: Maintenance) -> None:

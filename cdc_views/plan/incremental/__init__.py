@@ -7,6 +7,7 @@ scope.py         what names stand for in a FROM
 build.py         from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
 additive.py      the plan of a view for ADD, or the reason why it has none
+top_rows.py      the plan of a view for PATCH, or the reason why it has none
 inlined.py       the view's text with a place for each leaf
 maintenance.py   the strategy of a view, with the reason
 """
@@ -18,6 +19,7 @@ from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan
+from cdc_views.plan.incremental.top_rows import PatchPlan, patch_plan
 
 __all__ = [
     "AddPlan",
@@ -29,6 +31,7 @@ __all__ = [
     "Lookup",
     "NotIncremental",
     "Part",
+    "PatchPlan",
     "Path",
     "Place",
     "Total",
@@ -36,4 +39,5 @@ __all__ = [
     "add_plan",
     "inlined",
     "keys_plan",
+    "patch_plan",
 ]

@@ -50,19 +50,19 @@ def require_linear(select: exp.Select) -> None:
 
 def _require_query(query: exp.Expr, ctes: _Ctes) -> None:
     if isinstance(query, exp.Table):
-        _require_only(query, _OF_TABLE)
+        require_only(query, _OF_TABLE)
         if not isinstance(query.this, exp.Identifier | exp.Dot):
             raise NotIncremental("a function in FROM")
         cte = ctes.get(query.name.lower()) if not query.args.get("db") else None
         if cte is not None:
             _require_query(cte.query, cte.ctes)
     elif isinstance(query, exp.Subquery):
-        _require_only(query, _OF_SUBQUERY)
+        require_only(query, _OF_SUBQUERY)
         _require_query(query.this, _with_ctes(query, ctes))
     elif isinstance(query, exp.SetOperation):
         if not isinstance(query, exp.Union) or query.args.get("distinct") is not False:
             raise NotIncremental(f"{query.key.upper()} of its rows")
-        _require_only(query, _OF_UNION)
+        require_only(query, _OF_UNION)
         for branch in (query.left, query.right):
             _require_query(branch, _with_ctes(query, ctes))
     elif isinstance(query, exp.Select):
@@ -74,7 +74,7 @@ def _require_query(query: exp.Expr, ctes: _Ctes) -> None:
 
 
 def _require_clauses(select: exp.Select, ctes: _Ctes) -> None:
-    _require_only(select, _OF_SELECT)
+    require_only(select, _OF_SELECT)
     if any(isinstance(node, exp.Window) for node in own_nodes(select)):
         raise NotIncremental("a window")
     if any(nested_queries(select)):
@@ -85,7 +85,8 @@ def _require_clauses(select: exp.Select, ctes: _Ctes) -> None:
     _require_query(from_.this, _with_ctes(select, ctes))
 
 
-def _require_only(node: exp.Expr, allowed: frozenset[str]) -> None:
+def require_only(node: exp.Expr, allowed: frozenset[str]) -> None:
+    """Raise NotIncremental if a node has other clauses than these."""
     for name, value in node.args.items():
         if value and name not in allowed:
             raise NotIncremental(_WORDS.get(name, name.strip("_").upper()))

@@ -15,6 +15,7 @@ from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
+from cdc_views.plan.incremental.top_rows import PatchPlan, patch_plan
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import tokens_of
@@ -26,9 +27,11 @@ _MOST_LOOKUPS: Final = 200
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
 PLAN_FAILED: Final = "an error in the planner, please report it"
 
-StrategyName = Literal["KEYS", "ADD", "FULL"]
+StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
 Types = Mapping[str, Mapping[str, str]]
 """The Arrow types of the columns of tables and views, by name."""
+RowKeys = Mapping[str, Sequence[str]]
+"""The columns that identify a row of a table or view, which queries may not see, by its name."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +48,22 @@ class LeafText:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """The strategy of a view and the reason for it. KEYS has `keys`, ADD has `adds`, both have `text`."""
+    """The strategy of a view and the reason for it.
+
+    KEYS has `keys`, ADD has `adds`, PATCH has `patch` beside `keys`; all of them have `text`.
+    """
 
     strategy: StrategyName
     reason: str
     keys: KeysPlan | None = None
     adds: AddPlan | None = None
+    patch: PatchPlan | None = None
     text: LeafText | None = None
 
 
-def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str]) -> Maintenance:
-    """Choose the strategy of a view. `types` describes its inputs, `columns` are those of its SELECT with their types.
+def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str], row_keys: RowKeys) -> Maintenance:
+    """Choose the strategy of a view. `types` and `row_keys` describe its inputs, `columns` are those of its SELECT with
+    their types.
 
     Raises UnsupportedView for a query that is nested too deeply.
     """
@@ -63,7 +71,7 @@ def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str]) ->
         return Maintenance("FULL", view.key_reason)
     with naming_deep_nesting(view.definition):
         try:
-            return _incremental(view, view.parsed, types, columns)
+            return _incremental(view, view.parsed, types, columns, row_keys)
         except NotIncremental as reason:
             return Maintenance("FULL", f"{_WHOLE}: {reason}")
         except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -71,7 +79,9 @@ def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str]) ->
             return Maintenance("FULL", f"{_WHOLE}: {PLAN_FAILED}: {described(error)}")
 
 
-def _incremental(view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str]) -> Maintenance:
+def _incremental(
+    view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], row_keys: RowKeys
+) -> Maintenance:
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
         reason = (
@@ -83,8 +93,15 @@ def _incremental(view: CompiledView, parsed: ParsedQuery, types: Types, columns:
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
     names = ", ".join(dict.fromkeys(name for handle in keys.handles for part in handle.parts for name in part.names))
-    reason = f"the rows of affected ({names}) are looked up, computed again, and compared"
-    return Maintenance("KEYS", reason, keys=keys, text=_text(view, parsed, types, keys.leaves))
+    text = _text(view, parsed, types, keys.leaves)
+    sources = view.sources.__getitem__
+    try:
+        patch = patch_plan(parsed, sources, types, list(columns), view.key, keys, row_keys, text.used)
+    except NotIncremental:
+        reason = f"the rows of affected ({names}) are looked up, computed again, and compared"
+        return Maintenance("KEYS", reason, keys=keys, text=text)
+    reason = f"the stored rows of affected ({names}) are merged with the rows that are added"
+    return Maintenance("PATCH", reason, keys=keys, patch=patch, text=text)
 
 
 def _text(view: CompiledView, parsed: ParsedQuery, types: Types, leaves: Collection[Leaf]) -> LeafText:

@@ -77,7 +77,7 @@ def keys_plan(
         return leaves.setdefault(path, Leaf(path, source, types[source]))
 
     built = build(query.tree, leaf_of)
-    outputs = _outputs(built, columns, are_renamed=query.definition.columns is not None)
+    outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     alternatives = []
     for passable in built.operator.passable():
         chosen = _gathered(_chosen(outputs, passable, key), passable, built.operator)
@@ -90,7 +90,8 @@ def keys_plan(
     return KeysPlan(tuple(found), tuple(handles))
 
 
-def _outputs(built: Built, columns: Sequence[str], *, are_renamed: bool) -> list[Column]:
+def outputs_of(built: Built, columns: Sequence[str], *, are_renamed: bool) -> list[Column]:
+    """The columns of a view's table. Raises NotIncremental if they are not certain."""
     if built.columns is None or len(built.columns) != len(columns):
         raise NotIncremental("the columns of its result are not all known")
     both = zip(columns, built.columns, strict=True)
@@ -116,7 +117,7 @@ def _gathered(columns: Sequence[Column], passable: frozenset[Origin], operator: 
     `o JOIN i ON i.order_id = o.id` is also `i.order_id`, beside `i.line`.
     """
     equal = operator.equalities if isinstance(operator, InnerJoin) else ()
-    choices = [[origin for origin in _equal_to(column.origin, equal) if origin in passable] for column in columns]
+    choices = [[origin for origin in equal_to(column.origin, equal) if origin in passable] for column in columns]
     found: dict[int, Origin] = {}
     while len(found) < len(columns):
         rest = [number for number in range(len(columns)) if number not in found]
@@ -130,7 +131,7 @@ def _gathered(columns: Sequence[Column], passable: frozenset[Origin], operator: 
     return list({column.origin: column for column in reversed(gathered)}.values())[::-1]
 
 
-def _equal_to(origin: Origin, equalities: Iterable[Equality]) -> list[Origin]:
+def equal_to(origin: Origin, equalities: Iterable[Equality]) -> list[Origin]:
     """The columns that equal one in all rows of a join, itself first."""
     found = [origin]
     for each in found:

@@ -1,6 +1,6 @@
 """A project in memory: tables and views as lists of versions, and DuckDB for the queries.
 
-The view goes through the real compiler, plan, `keys` and `add`. Only the warehouse and Spark are stand-ins.
+The view goes through the real compiler, plan, `keys`, `add` and `patch`. Only the warehouse and Spark are stand-ins.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from cdc_views.base.names import TableName
 from cdc_views.engine.views.inputs import InputVersions
-from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, keys
+from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, keys, patch
 from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, column_types, own_columns, view_path
+from cdc_views.metrics import Ways
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.maintenance import PLAN_FAILED, Maintenance, maintenance
 from cdc_views.store.index.changed_rows import RowsChanged
@@ -99,7 +100,7 @@ class Memory:
 
     `weak_hash` gives many rows of bags the same hash. `repeats`: each epoch is maintained again by KEYS,
     and changes nothing.
-    `by_keys` counts the epochs of views that were maintained by KEYS or ADD, `in_full` the others of such views.
+    `by_keys` counts the epochs of views that were maintained by KEYS, ADD or PATCH, `in_full` the others of such views.
     """
 
     tables: Sequence[Table]
@@ -108,6 +109,7 @@ class Memory:
     views: dict[str, View] = field(default_factory=dict)
     repeats: bool = False
     by_keys: int = 0
+    ways: Ways = field(default_factory=Ways)
     in_full: int = 0
     task_rows: int = _ENOUGH
     delta_rows: int = _ENOUGH
@@ -153,7 +155,8 @@ class Memory:
         spec = TableSpec(definition.name, view_path(compiled), schema, key)
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
         own = {column: str(schema.field(column).type) for column in own_columns(compiled, spec)}
-        plan = maintenance(compiled, types, own)
+        row_keys = {source: self.stored[source].spec.key for source in compiled.inputs}
+        plan = maintenance(compiled, types, own, row_keys)
         assert PLAN_FAILED not in plan.reason, plan.reason
         stored = Stored(spec, [self.identified(rows, compiled)])
         self.stored[definition.name] = stored
@@ -230,6 +233,8 @@ class Memory:
         """The changes that the view's strategy gives."""
         if view.plan.adds is not None:
             return add(self._work(view, old, view.plan.adds))
+        if view.plan.patch is not None:
+            return patch(self._work(view, old, view.plan.patch))
         assert view.plan.keys is not None
         return keys(self._work(view, old, view.plan.keys))
 
@@ -253,7 +258,7 @@ class Memory:
         )
         return Incremental(view.compiled, spec, base, plan, view.plan.text, inputs, versions, fake, fake)
 
-    # ---- the warehouse and the queries, as `keys` and `add` call them
+    # ---- the warehouse and the queries, as the strategies call them
 
     def rows(self, spec: TableSpec, version: int) -> pa.Table:
         return self.stored[spec.name].versions[version]

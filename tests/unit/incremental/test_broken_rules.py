@@ -106,12 +106,12 @@ def test_old_rows_that_are_ignored_are_noticed(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_lookups_at_the_new_version_only_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    look_up = strategy._look_up
+    look_up = strategy.look_up
 
     def at_new(work: Any, of: InputVersions, version: int, *rest: Any) -> pa.Table:
         return look_up(work, of, of.new, *rest)
 
-    monkeypatch.setattr(strategy, "_look_up", at_new)
+    monkeypatch.setattr(strategy, "look_up", at_new)
     check_fails(VIEWS["bag of three tables"])
 
 
@@ -124,5 +124,5 @@ def test_rows_from_outside_their_box_are_noticed(monkeypatch: pytest.MonkeyPatch
     def anywhere(rows: pa.Table, box: Any) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array([True] * rows.num_rows, pa.bool_())])
 
-    monkeypatch.setattr(strategy, "_inside", anywhere)
+    monkeypatch.setattr(strategy, "inside", anywhere)
     check_fails("SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.k = u.k AND t.g <> u.g")

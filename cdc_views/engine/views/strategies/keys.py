@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,20 +42,28 @@ class Box:
 
 def keys(work: Incremental[KeysPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
-    boxes = _affected(work)  # find
+    boxes = affected(work)  # find
     if not boxes:
         return None
-    rows = _recomputed(work, boxes)  # recompute
+    rows = recomputed(work, boxes)  # recompute
+    return compared(work, rows, stored_rows(work, boxes))  # diff
+
+
+def compared(work: Incremental[KeysPlan], rows: pa.Table, stored: pa.Table) -> Changes | None:
+    """The changes from the stored rows of some boxes to their new rows; None without one.
+
+    Raises TooMany, KeyNotUnique.
+    """
     if work.view.key is not None and not is_unique(rows, work.spec.key):
         raise key_not_unique(work.spec.key)
-    stored = _stored(work, boxes)
-    deleted, upserts = difference(rows, stored, work.spec.key)  # diff
+    deleted, upserts = difference(rows, stored, work.spec.key)
     if work.view.key is None:
         _require_own_numbers(work, upserts, stored)
     return changes_of(deleted, upserts)
 
 
-def _affected(work: Incremental[KeysPlan]) -> list[Box]:
+def affected(work: Incremental[KeysPlan]) -> list[Box]:
+    """The boxes that the changes of the epoch affect, one for each handle with one part. Raises TooMany."""
     boxes = []
     for leaf in work.plan.leaves:
         delta = work.delta(leaf)
@@ -77,7 +85,7 @@ def _found(work: Incremental[KeysPlan], handle: Handle, leaf: Leaf, changed: pa.
 
     def find(other: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
         of = work.of(other)
-        found = [_look_up(work, of, version, wanted, names) for version in sorted({of.old, of.new})]
+        found = [look_up(work, of, version, wanted, names) for version in sorted({of.old, of.new})]
         return pa.concat_tables(found)
 
     known = search(handle.find[leaf.path], {leaf: changed}, handle.sought, find)
@@ -101,18 +109,18 @@ def _united(values: Sequence[pa.Table]) -> pa.Table:
     return distinct(pa.concat_tables(values, promote_options="permissive"))
 
 
-def _recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
-    """The rows of the view that are in one of the boxes, with the view's columns and types."""
+def recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
+    """The new rows of the view that are in one of the boxes, with the view's columns and types. Raises TooMany."""
     if len(boxes) * len(work.plan.leaves) > _MOST_RELATIONS:
         raise TooMany(f"{len(boxes)} sets of keys are affected, each with {len(work.plan.leaves)} tables to reduce")
     reduced = [{leaf.path: rows for leaf, rows in _reduced(work, box).items()} for box in boxes]
-    _require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))
+    require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))
     found = work.run(reduced)
     rows, numbers = found.drop_columns([BOX]), found.column(BOX)
     # Only the rows of its own box are exact. A row that is in several boxes is taken from the first.
     first = pa.chunked_array([pa.array([-1] * rows.num_rows, pa.int32())])
     for number in reversed(range(len(boxes))):
-        first = pc.if_else(_inside(rows, boxes[number]), pa.scalar(number, pa.int32()), first)
+        first = pc.if_else(inside(rows, boxes[number]), pa.scalar(number, pa.int32()), first)
     return rows.filter(pc.equal(first, numbers))
 
 
@@ -123,16 +131,17 @@ def _reduced(work: Incremental[KeysPlan], box: Box) -> dict[Leaf, pa.Table]:
 
     def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
         of = work.of(leaf)
-        return _look_up(work, of, of.new, wanted, names)
+        return look_up(work, of, of.new, wanted, names)
 
     parts = {part.keys: values for part, values in zip(box.handle.parts, box.values, strict=True)}
     found: Rows = search(box.handle.recompute, parts, used, find)
     return {leaf: found[leaf] for leaf in plan.leaves}
 
 
-def _look_up(
-    work: Incremental[KeysPlan], of: InputVersions, version: int, wanted: pa.Table, names: Collection[str]
+def look_up(
+    work: Incremental[Any], of: InputVersions, version: int, wanted: pa.Table, names: Collection[str]
 ) -> pa.Table:
+    """The rows of an input that have the values of one of the rows of `wanted`. Raises TooMany."""
     wanted = distinct(cast_keys(wanted, pa.schema([of.spec.schema.field(name) for name in wanted.column_names])))
     return _required(work.inputs.lookup(of, version, wanted, names), of.spec)
 
@@ -144,7 +153,7 @@ def _required(found: pa.Table | None, spec: TableSpec) -> pa.Table:
     return found
 
 
-def _require_few(work: Incremental[KeysPlan], rows: int) -> None:
+def require_few(work: Incremental[Any], rows: int) -> None:
     """Raise TooMany if so many rows of the inputs are affected that the whole query is cheaper."""
     counts = [work.inputs.row_count(of) for of in work.versions.values()]
     if rows <= work.warehouse.task_rows or None in counts:
@@ -154,18 +163,18 @@ def _require_few(work: Incremental[KeysPlan], rows: int) -> None:
         raise TooMany(f"{rows} of {all_rows} rows of its inputs are affected")
 
 
-def _stored(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
-    """The stored rows that are in one of the boxes."""
+def stored_rows(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
+    """The stored rows that are in one of the boxes. Raises TooMany."""
     found = []
     for box in boxes:
         fewest = min(box.values, key=lambda values: values.num_rows)
         schema = pa.schema([work.spec.schema.field(name) for name in fewest.column_names])
         rows = _required(work.warehouse.find(work.spec, work.base, cast_keys(fewest, schema)), work.spec)
-        found.append(rows.filter(_inside(rows, box)))
-    return found[0] if len(found) == 1 else _one_per_key(pa.concat_tables(found), work.spec.key)
+        found.append(rows.filter(inside(rows, box)))
+    return found[0] if len(found) == 1 else one_per_key(pa.concat_tables(found), work.spec.key)
 
 
-def _inside(rows: pa.Table, box: Box) -> pa.ChunkedArray:
+def inside(rows: pa.Table, box: Box) -> pa.ChunkedArray:
     """Whether each row has one of the values of every part of a box."""
     return reduce(pc.and_, (_has_one_of(rows, values) for values in box.values))
 
@@ -179,8 +188,8 @@ def _has_one_of(rows: pa.Table, values: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array([row in known for row in tuples(rows.select(names))], pa.bool_())])
 
 
-def _one_per_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows, each key once: several boxes may have the same row."""
+def one_per_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows, each key once: several boxes, or several lookups, may have the same row."""
     numbered = rows.append_column("_cv_row", pa.array(range(rows.num_rows), pa.int64()))
     first = numbered.group_by(list(key), use_threads=False).aggregate([("_cv_row", "min")])
     return rows.take(first["_cv_row_min"])

@@ -1,0 +1,146 @@
+"""PATCH: merge the stored first rows of each affected partition with the rows that the epoch adds to it.
+
+plan/incremental/top_rows.py says which views have such partitions, and proves when the merged rows are the first ones.
+The view's own text does the merge: it runs over the leaf rows behind the stored and the added rows. So Spark compares
+the rows as it always does, and numbers them. A whole partition is not read.
+
+A partition that had k rows, lost one, and may have a better row than those that are left, is computed again by KEYS.
+The lookups of the stored rows' own leaf rows are at the new version, so rows that are gone are not found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_views.engine.views.search import Rows, search
+from cdc_views.engine.views.strategies.difference import tuples
+from cdc_views.engine.views.strategies.incremental import Incremental
+from cdc_views.engine.views.strategies.keys import (
+    Box,
+    affected,
+    compared,
+    inside,
+    look_up,
+    one_per_key,
+    recomputed,
+    require_few,
+    stored_rows,
+)
+from cdc_views.engine.views.view_tables import BOX
+from cdc_views.plan.incremental import KeysPlan, Leaf, Lookup, PatchPlan
+from cdc_views.store.warehouse import Changes
+
+Values: TypeAlias = tuple[object, ...]
+
+
+def patch(work: Incremental[PatchPlan]) -> Changes | None:
+    """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
+    by_keys = replace(work, plan=work.plan.keys)
+    boxes = affected(by_keys)
+    if not boxes:
+        return None
+    (box,) = boxes
+    stored = stored_rows(by_keys, boxes)
+    rows = _merged(work, box, stored)
+    doubtful = _doubtful(work, box, stored, rows)
+    if doubtful.num_rows:
+        rows = _refilled(by_keys, box, doubtful, rows)
+        work.warehouse.ways.took("view", work.spec.name, "keys")
+    return compared(by_keys, rows, stored)
+
+
+def _merged(work: Incremental[PatchPlan], box: Box, stored: pa.Table) -> pa.Table:
+    """The first rows of each partition of the box, of those that were stored and those that are added."""
+    plan = work.plan
+    found = [_look_up_all(work, plan.kept, {plan.stored: stored})]
+    for leaf in plan.leaves:
+        if (added := work.delta(leaf).new).num_rows:
+            found.append(_look_up_all(work, plan.added[leaf.path], {leaf: added}))
+    reduced = {leaf.path: _united(work, leaf, [each[leaf] for each in found if leaf in each]) for leaf in plan.leaves}
+    require_few(work, sum(rows.num_rows for rows in reduced.values()))
+    rows = work.run([reduced]).drop_columns([BOX])
+    return rows.filter(inside(rows, box))
+
+
+def _look_up_all(work: Incremental[PatchPlan], lookups: Iterable[Lookup], known: Rows) -> Rows:
+    """The rows of the leaves at the new version that the lookups find, with all columns that matter."""
+
+    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
+        of = work.of(leaf)
+        return look_up(work, of, of.new, wanted, names)
+
+    return search(lookups, known, {leaf: work.used(leaf) for leaf in work.plan.leaves}, find)
+
+
+def _united(work: Incremental[PatchPlan], leaf: Leaf, found: Iterable[pa.Table]) -> pa.Table:
+    schema = pa.schema([field for field in work.of(leaf).spec.schema if field.name in work.used(leaf)])
+    tables = [rows.select(schema.names) for rows in found]
+    return one_per_key(pa.concat_tables([schema.empty_table(), *tables]), work.of(leaf).spec.key)
+
+
+def _doubtful(work: Incremental[PatchPlan], box: Box, stored: pa.Table, rows: pa.Table) -> pa.Table:
+    """The partitions of the box whose first rows do not follow from the stored and the added ones."""
+    names, most = box.values[0].column_names, work.plan.most
+    kept = _staying(work, stored)
+    if kept.num_rows == stored.num_rows:
+        return stored.select(names).slice(0, 0)
+    before, staying, after = (_by_partition(work, each, names) for each in (stored, kept, rows))
+    last = _by_partition(work, _at(work, rows, most), names)
+
+    def is_certain(partition: Values) -> bool:
+        if before[partition].total() in (staying[partition].total(), *range(most)):
+            return True
+        # Of the stored rows that stay, one comes after all rows that are found, or is the last of them.
+        is_passed = staying[partition] - after[partition] or staying[partition] & last[partition]
+        return after[partition].total() == most and bool(is_passed)
+
+    places = {partition: place for place, partition in enumerate(tuples(stored.select(names)))}
+    doubtful = [place for partition, place in places.items() if not is_certain(partition)]
+    return stored.select(names).take(pa.array(doubtful, pa.int64()))
+
+
+def _staying(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
+    """The stored rows of which no leaf row was removed. A row that is left out may stay, too."""
+    kept = stored
+    for leaf in work.plan.leaves:
+        removed, carried = work.delta(leaf).old, work.plan.carried[leaf.path]
+        if not removed.num_rows:
+            continue
+        if not carried:
+            return kept.slice(0, 0)
+        gone = set(tuples(removed.select([column for column, _ in carried])))
+        stays = [row not in gone for row in tuples(kept.select([name for _, name in carried]))]
+        kept = kept.filter(pa.array(stays, pa.bool_()))
+    return kept
+
+
+def _at(work: Incremental[PatchPlan], rows: pa.Table, place: int) -> pa.Table:
+    """The rows with a number; none if the view does not have it."""
+    if work.plan.place is None:
+        return rows.slice(0, 0)
+    return rows.filter(pc.equal(rows.column(work.plan.place), place))
+
+
+def _by_partition(
+    work: Incremental[PatchPlan], rows: pa.Table, names: Sequence[str]
+) -> defaultdict[Values, Counter[Values]]:
+    """The rows in their plain columns, by partition."""
+    found: defaultdict[Values, Counter[Values]] = defaultdict(Counter)
+    for partition, row in zip(tuples(rows.select(list(names))), tuples(rows.select(work.plan.plain)), strict=True):
+        found[partition][row] += 1
+    return found
+
+
+def _refilled(work: Incremental[KeysPlan], box: Box, partitions: pa.Table, rows: pa.Table) -> pa.Table:
+    """The rows of the box, those of some partitions computed again."""
+    if work.view.key is None:
+        return recomputed(work, [box])  # the hidden numbers of a bag's rows are those of one query
+    again = Box(box.handle, (partitions,))
+    others = rows.filter(pc.invert(inside(rows, again)))
+    return pa.concat_tables([others, recomputed(work, [again])])

@@ -1,0 +1,272 @@
+"""The plan of a view that is maintained by patching: the first rows of each partition in a total order.
+
+Let J be the rows that are numbered: inner joins, filters and projections of the leaves. The stored rows of a partition
+are its first k rows of J, or all of them if they are fewer. A change removes some rows of J and adds others. Then
+
+    let M be the stored rows that stay, and the rows that are added;
+    let s be a stored row that stays. The rows of J that are neither stored nor added come after s.
+
+So the first k rows of M are those of the new J, if fewer than k rows were stored, or if no stored row was removed, or
+if k rows of M come before or at s. strategies/patch.py decides this, and computes other partitions again by their keys.
+
+The view's text is run over reduced leaves that give at least M. To give more is harmless, as long as these are rows of
+the new J: the first k rows of the new J are then among them, too. J is monotone, which means that over a part of the
+leaves it gives a part of its rows. So the leaf rows behind M are looked up, for all partitions together:
+
+- the leaf rows behind the stored rows, from the values that these have in columns of the view;
+- the rows that were added to a leaf, and the rows of other leaves that join them.
+
+A stored row was removed if one of its leaf rows was. The columns of the view that have the values of a leaf's columns
+tell this: if they differ from each removed row of the leaf, the stored row stays, with its place among the others.
+
+    SELECT user_id, id FROM (SELECT user_id, id, row_number() OVER (PARTITION BY user_id ORDER BY at, id) AS place
+    FROM posts) WHERE place <= 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.build import build, build_from
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path, is_exact
+from cdc_views.plan.incremental.linear import require_only
+from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
+from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
+from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.incremental.strategy import KeysPlan, equal_to, outputs_of
+from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes, windows
+from cdc_views.views.references import ParsedQuery
+
+_OF_OUTER: Final = frozenset({"expressions", "from_", "where"})
+_OF_SUBQUERY: Final = frozenset({"this", "alias"})
+_OF_NUMBERED: Final = frozenset({"expressions", "from_", "joins", "where", "windows", "qualify"})
+_STORED: Final = "stored rows"
+
+_Carried = Mapping[Leaf, Mapping[str, str]]
+"""For each leaf, its columns whose value a row of the view has, and the column of the view that has it."""
+
+
+@dataclass(frozen=True)
+class PatchPlan:
+    """How the first rows of each partition are maintained.
+
+    `keys` finds the affected partitions and computes them again; its handle are the columns of PARTITION BY. `most` is
+    k. `place` is the column of the view with the row's number; None if there is none. `plain` are columns of the view
+    that do not depend on that number. `stored` stands for the stored rows in lookups. `kept` has the lookups from these
+    to their leaf rows, `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has
+    for each leaf pairs of a column and the column of the view with its value.
+    """
+
+    keys: KeysPlan
+    most: int
+    place: str | None
+    plain: tuple[str, ...]
+    stored: Leaf
+    kept: tuple[Lookup, ...]
+    added: Mapping[Path, tuple[Lookup, ...]]
+    carried: Mapping[Path, tuple[tuple[str, str], ...]]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The leaves of the view."""
+        return self.keys.leaves
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """The SELECT whose rows are numbered, the columns that it partitions by, and k. `places` are where the view has
+    the number among its columns."""
+
+    select: exp.Select
+    partition: Sequence[exp.Expr]
+    most: int
+    places: Sequence[int]
+
+
+def patch_plan(
+    query: ParsedQuery,
+    source_of: Callable[[int], str],
+    types: Mapping[str, Mapping[str, str]],
+    columns: Sequence[str],
+    key: Sequence[str] | None,
+    keys: KeysPlan,
+    row_keys: Mapping[str, Collection[str]],
+    used: Mapping[str, Collection[str]],
+) -> PatchPlan:
+    """Plan a view. Raises NotIncremental with the reason why its stored rows are not enough.
+
+    `keys` is its plan for KEYS, `row_keys` has the key columns of its inputs, `used` the columns that its text names;
+    the rest is as for that plan.
+    """
+    leaves = {leaf.path: leaf for leaf in keys.leaves}
+
+    def leaf_of(table: object, path: Path) -> Leaf:
+        return leaves[path]
+
+    numbered = _numbered(query.tree)
+    operator, scope = build_from(numbered.select, leaf_of)
+    _require_monotone(operator)
+    _require_partition(numbered.partition, scope, keys)
+    outputs = outputs_of(build(query.tree, leaf_of), columns, are_renamed=query.definition.columns is not None)
+    if any(
+        not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in keys.leaves
+    ):
+        raise NotIncremental("a table whose key is not in the query")
+    carried = _carried(outputs, operator)
+    stored = Leaf((-1,), _STORED, {name: each.type for name, each in _exact(outputs)})
+    kept = tuple(operator.restrict(list(_restrictions(carried, stored, keys, row_keys)), finding=True))
+    partition = {name for handle in keys.handles for part in handle.parts for name in part.names}
+    sought = {column for lookup in kept for each in lookup.values.columns for column in each if column.leaf == stored}
+    if {column.name for column in sought} <= partition:
+        raise NotIncremental("the stored rows lead to all rows of their partition")
+    plain = tuple(name for name, _ in _exact(outputs))
+    has_key = key is not None and set(key) <= set(plain)
+    return PatchPlan(
+        keys,
+        numbered.most,
+        columns[numbered.places[0]] if has_key and numbered.places else None,
+        plain,
+        stored,
+        kept,
+        {leaf.path: tuple(operator.find(leaf, _all_columns(keys.leaves))) for leaf in keys.leaves},
+        {leaf.path: tuple(carried.get(leaf, {}).items()) for leaf in keys.leaves},
+    )
+
+
+# ---- the syntax
+
+
+def _numbered(tree: exp.Expr) -> _Numbered:
+    """The numbered rows of a query that keeps the first of them. Raises NotIncremental for any other query."""
+    if not isinstance(tree, exp.Select):
+        raise NotIncremental("a set operation")
+    if tree.args.get("qualify") is not None:
+        return _qualified(tree)
+    require_only(tree, _OF_OUTER)
+    _require_rows(tree)
+    source = tree.args["from_"].this if tree.args.get("from_") else None
+    where = tree.args.get("where")
+    if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select) or where is None:
+        raise NotIncremental("no condition on row_number()")
+    require_only(source, _OF_SUBQUERY)
+    if source.alias_column_names or any(isinstance(node, exp.Window) for node in own_nodes(tree)):
+        raise NotIncremental("another window, or other names of columns")
+    select = source.this
+    window, partition = _window(select)
+    names = [item.alias.lower() for item in select.expressions if item.unalias() == window]
+    if len(names) != 1 or [item.alias_or_name.lower() for item in select.expressions].count(names[0]) != 1:
+        raise NotIncremental("no name for row_number()")
+
+    def is_place(node: exp.Expr) -> bool:
+        is_named = isinstance(node, exp.Column) and node.name.lower() == names[0] and not node.args.get("db")
+        return is_named and node.text("table").lower() in ("", source.alias.lower())
+
+    places = [number for number, item in enumerate(tree.expressions) if is_place(item.unalias())]
+    return _Numbered(select, partition, _most(where.this, is_place), [] if _has_star(tree) else places)
+
+
+def _qualified(select: exp.Select) -> _Numbered:
+    window, partition = _window(select)
+    places = [number for number, item in enumerate(select.expressions) if item.unalias() == window]
+    most = _most(select.args["qualify"].this, lambda node: node == window)
+    return _Numbered(select, partition, most, [] if _has_star(select) else places)
+
+
+def _window(select: exp.Select) -> tuple[exp.Window, list[exp.Expr]]:
+    """The only window of a SELECT, which may be written twice and must number its rows, and its PARTITION BY."""
+    require_only(select, _OF_NUMBERED)
+    _require_rows(select)
+    first, *others = [(window, partition) for window, _, partition in windows(select)] or [(None, [])]
+    if first[0] is None or not isinstance(first[0].this, exp.RowNumber) or any(each != first for each in others):
+        raise NotIncremental("other windows than one row_number()")
+    return first[0], first[1]
+
+
+def _require_rows(select: exp.Select) -> None:
+    """Raise NotIncremental unless each row of a SELECT comes from one row of its FROM, and depends on no other."""
+    if is_aggregated(select) or any(map(makes_rows, select.expressions)) or any(nested_queries(select)):
+        raise NotIncremental("an aggregate, a function that returns several rows, or a subquery in an expression")
+
+
+def _most(condition: exp.Expr, is_place: Callable[[exp.Expr], bool]) -> int:
+    """The number k of a condition that holds for the places 1 to k."""
+    condition = condition.unnest()
+    sides: dict[type[exp.Expr], int] = {exp.LTE: 0, exp.LT: -1, exp.EQ: 0}
+    less = sides.get(type(condition))
+    if less is None or not is_place(condition.left) or not condition.right.is_int:
+        raise NotIncremental("another condition than one on row_number()")
+    most = int(condition.right.name) + less if isinstance(condition.right, exp.Literal) else 0
+    if most < 1 or (isinstance(condition, exp.EQ) and most != 1):
+        raise NotIncremental("a condition on row_number() that the first rows do not meet")
+    return most
+
+
+def _has_star(select: exp.Select) -> bool:
+    return any(isinstance(node, exp.Star) for item in select.expressions for node in item.walk())
+
+
+# ---- the operators
+
+
+def _require_monotone(operator: Operator) -> None:
+    if isinstance(operator, InnerJoin):
+        for child in operator.children:
+            _require_monotone(child)
+    elif not isinstance(operator, Scan):
+        raise NotIncremental("not only inner joins, filters and projections below row_number()")
+
+
+def _require_partition(partition: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) -> None:
+    """Raise NotIncremental unless the handle of KEYS has all columns of PARTITION BY, in one part."""
+    columns = [scope.resolve(each) for each in partition]
+    origins = {column.origin for column in columns if column is not None and column.origin}
+    parts = [part for handle in keys.handles for part in handle.parts]
+    if any(column is None or not column.origin for column in columns) or len(parts) != 1:
+        raise NotIncremental("partitions that are not found by columns of one table")
+    if len(parts[0].names) != len(origins):
+        raise NotIncremental("a column of PARTITION BY is not selected")
+
+
+def _exact(outputs: Sequence[Column]) -> Iterator[tuple[str, LeafColumn]]:
+    for column in outputs:
+        if len(column.origin) == 1:
+            (origin,) = column.origin
+            if is_exact(origin.type):
+                yield column.name, origin
+
+
+def _carried(outputs: Sequence[Column], operator: Operator) -> _Carried:
+    equalities = operator.equalities if isinstance(operator, InnerJoin) else ()
+    found: dict[Leaf, dict[str, str]] = {}
+    for name, column in _exact(outputs):
+        for origin in equal_to(frozenset({column}), equalities):
+            if len(origin) == 1:
+                (each,) = origin
+                found.setdefault(each.leaf, {}).setdefault(each.name, name)
+    return found
+
+
+def _restrictions(
+    carried: _Carried, stored: Leaf, keys: KeysPlan, row_keys: Mapping[str, Collection[str]]
+) -> Iterator[Restriction]:
+    """Restrict each leaf to what the stored rows have of it: its key, or else columns that KEYS looks up, too.
+
+    By other columns it is not restricted, since each set of columns that is looked up needs an index.
+    """
+    lookups = [each for handle in keys.handles for found in (handle.recompute, *handle.find.values()) for each in found]
+    for leaf, columns in carried.items():
+        names = tuple(row_keys[leaf.source])
+        if not columns.keys() >= set(names):
+            known = {name for lookup in lookups if lookup.leaf == leaf for name in lookup.columns}
+            names = tuple(name for name in columns if name in known)
+        if names:
+            values = Values((tuple(LeafColumn(stored, columns[name]) for name in names),), is_join=False)
+            yield Restriction(tuple(frozenset({LeafColumn(leaf, name)}) for name in names), values)
+
+
+def _all_columns(leaves: Sequence[Leaf]) -> list[Origin]:
+    return [frozenset({LeafColumn(leaf, name)}) for leaf in leaves for name in leaf.types]

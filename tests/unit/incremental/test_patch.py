@@ -1,0 +1,202 @@
+"""PATCH: which views it maintains, and that it gives the view's SQL after every epoch without reading partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
+from tests.unit.incremental.random_views import Draws, histories
+from tests.unit.incremental.test_random_views import SEED, naming_the_seed
+
+strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name
+
+TABLES: Final = (
+    Table("p", {"id": "bigint", "a": "bigint", "g": "int", "s": "text"}, ("id",)),
+    Table("f", {"id": "int", "k": "bigint", "g": "int"}, ("id", "k")),
+    Table("u", {"id": "bigint", "s": "text"}, ("id",)),
+    Table("b", {"id": "bigint", "g": "int"}, ()),
+)
+PLACE: Final = "row_number() OVER (PARTITION BY f.id ORDER BY p.g DESC NULLS LAST, p.id DESC, f.k)"
+FEED: Final = "f JOIN p ON p.a = f.k"
+
+VIEWS: Final = {
+    "one table": "SELECT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p) q "
+    "WHERE n <= 2",
+    "ranked": f"SELECT * FROM (SELECT f.id AS reader, f.k, p.id, p.s, {PLACE} AS n FROM {FEED}) q WHERE n <= 2",
+    "place is a column": "SELECT reader, place, post, a, name FROM (SELECT f.id AS reader, p.id AS post, p.a, u.s AS "
+    f"name, {PLACE} AS place FROM {FEED} JOIN u ON u.id = p.a WHERE f.g <> 2 OR f.g IS NULL) q WHERE place < 3",
+    "unranked": f"SELECT reader, post, a FROM (SELECT f.id AS reader, p.id AS post, p.a, {PLACE} AS n FROM {FEED}) q "
+    "WHERE q.n <= 2",
+    "qualified, without a key": f"SELECT f.id AS reader, p.id, p.s FROM {FEED} QUALIFY {PLACE} <= 2",
+    "place without a key": f"SELECT f.id AS reader, p.id, {PLACE} AS n FROM {FEED} QUALIFY {PLACE} <= 2",
+    "only the first": f"SELECT f.id AS reader, f.k, p.id, p.g + 1 AS h FROM {FEED} QUALIFY {PLACE} = 1",
+    "partition of NULLs": "SELECT id, a, g, s FROM (SELECT *, row_number() OVER (PARTITION BY g, s ORDER BY a, id) AS "
+    "n FROM p) q WHERE n <= 2",
+    "self join": "SELECT one, other, g FROM (SELECT x.id AS one, y.id AS other, x.g, row_number() OVER (PARTITION BY "
+    "x.g ORDER BY y.s NULLS FIRST, x.id, y.id) AS n FROM p x JOIN p y ON y.a = x.id AND y.g <> x.g) q WHERE n <= 2",
+    "derived table": "SELECT reader, post, k FROM (SELECT f.id AS reader, f.k, q.post, row_number() OVER (PARTITION BY "
+    "f.id ORDER BY q.post, f.k) AS n FROM f JOIN (SELECT p.id AS post, p.a, u.s FROM p JOIN u ON u.id = p.a WHERE p.g "
+    "> 0) q ON q.a = f.k) z WHERE n <= 2",
+    "place in an expression": f"SELECT reader, post, k, CASE WHEN n = 1 THEN 'first' END AS c FROM (SELECT f.id AS "
+    f"reader, f.k, p.id AS post, {PLACE} AS n FROM {FEED}) q WHERE n <= 2",
+}
+OTHERS: Final = {
+    "partition of computed values": "SELECT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g, id % 2 ORDER "
+    "BY id) AS n FROM p) q WHERE n <= 2",
+    "column of PARTITION BY not selected": "SELECT g, id FROM (SELECT g, s, id, row_number() OVER (PARTITION BY g, s "
+    "ORDER BY id) AS n FROM p) q WHERE n <= 2",
+    "another condition": "SELECT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p) "
+    "q WHERE n <= 2 AND id > 1",
+    "second rows": "SELECT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p) q "
+    "WHERE n = 2",
+    "rank": "SELECT g, id FROM (SELECT g, id, rank() OVER (PARTITION BY g ORDER BY s) AS n FROM p) q WHERE n <= 2",
+    "another window": "SELECT g, id, m FROM (SELECT g, id, count(*) OVER (PARTITION BY g) AS m, row_number() OVER "
+    "(PARTITION BY g ORDER BY id) AS n FROM p) q WHERE n <= 2",
+    "left join": "SELECT g, id, s FROM (SELECT p.g, p.id, u.s, row_number() OVER (PARTITION BY p.g ORDER BY p.id) AS n "
+    "FROM p LEFT JOIN u ON u.id = p.a) q WHERE n <= 2",
+    "anti join": "SELECT g, id FROM (SELECT p.g, p.id, row_number() OVER (PARTITION BY p.g ORDER BY p.id) AS n FROM p "
+    "WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.id = p.a)) q WHERE n <= 2",
+    "groups": "SELECT g, a, m FROM (SELECT p.g, q.a, q.m, row_number() OVER (PARTITION BY p.g ORDER BY p.id) AS n FROM "
+    "p JOIN (SELECT a, max(id) AS m FROM p GROUP BY a) q ON q.a = p.a) z WHERE n <= 2",
+    "only whole partitions": "SELECT g FROM p QUALIFY row_number() OVER (PARTITION BY g ORDER BY id) = 1",
+    "distinct": "SELECT DISTINCT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p) "
+    "q WHERE n <= 2",
+}
+
+
+def maintained(sql: str, *states: State) -> Memory:
+    """A view that is maintained by PATCH through these states of the tables."""
+    memory = Memory(TABLES)
+    memory.declare({"v": sql})
+    assert memory.views["v"].plan.strategy == "PATCH", memory.views["v"].plan.reason
+    for state in states:
+        memory.repeats = state is states[-1]
+        memory.epoch({table.name: state.get(table.name, ()) for table in TABLES})
+    return memory
+
+
+def maintained_at_random(sql: str, seed: str) -> Memory:
+    random = Random(seed)
+    return maintained(sql, *(each for _ in range(6) for each in histories(Draws(random.randrange), TABLES)))
+
+
+def check_fails(sql: str) -> None:
+    """The check must fail in one of the histories."""
+
+    def check() -> None:
+        for seed in range(60):
+            maintained_at_random(sql, str(seed))
+
+    with pytest.raises(UnequalView):
+        check()
+
+
+# ---- random histories
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
+    with naming_the_seed():
+        memory = maintained_at_random(VIEWS[name], f"{SEED} {name}")
+        assert (memory.by_keys > 0, memory.in_full) == (True, 0)
+
+
+@pytest.mark.parametrize("name", ["ranked", "place is a column", "unranked", "qualified, without a key"])
+def test_partition_that_is_not_refilled_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(strategy, "_doubtful", lambda work, box, stored, rows: stored.slice(0, 0))
+    check_fails(VIEWS[name])
+
+
+@pytest.mark.parametrize("name", ["one table", "ranked"])
+def test_rows_that_are_not_merged_are_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    look_up_all = strategy._look_up_all
+
+    def without_kept(work: Any, lookups: Any, known: Any) -> Any:
+        return {} if work.plan.stored in known else look_up_all(work, lookups, known)
+
+    monkeypatch.setattr(strategy, "_look_up_all", without_kept)
+    check_fails(VIEWS[name])
+
+
+def test_row_that_is_taken_to_stay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_staying", lambda work, stored: stored)
+    check_fails(VIEWS["ranked"])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_view_has_another_strategy(name: str) -> None:
+    memory = Memory(TABLES)
+    memory.declare({"v": OTHERS[name]})
+    assert memory.views["v"].plan.strategy in ("KEYS", "FULL")
+
+
+# ---- what is read
+
+
+def feed(posts: Sequence[tuple[Any, ...]]) -> State:
+    return {"p": posts, "f": [(1, 7, None)]}
+
+
+def post(number: int, order: int | None = None) -> tuple[Any, ...]:
+    return (number, 7, number if order is None else order, None)
+
+
+def ways(memory: Memory) -> str:
+    return memory.ways.taken().get("view", {}).get("v", "patch")
+
+
+def after(before: Sequence[tuple[Any, ...]], now: Sequence[tuple[Any, ...]], name: str = "ranked") -> str:
+    """Which way a change of posts takes: "keys" if a partition was computed again."""
+    memory = maintained(VIEWS[name], feed(before))
+    memory.ways.taken()
+    memory.epoch({table.name: feed(now).get(table.name, ()) for table in TABLES})
+    return ways(memory)
+
+
+FOUR: Final = [post(number) for number in range(1, 5)]
+
+
+def test_new_row_does_not_read_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = maintained(VIEWS["ranked"], feed([*FOUR, *(post(n, 0) for n in range(10, 90))]))
+    memory.repeats = False
+    read = list[int]()
+    run = Memory.run
+
+    def counting(self: Memory, query: Any, rows: Any, *rest: Any) -> pa.Table:
+        read.append(sum(table.num_rows for table in rows.values()))
+        return run(self, query, rows, *rest)
+
+    monkeypatch.setattr(Memory, "run", counting)
+    memory.epoch({"u": (), "b": (), **feed([*FOUR, *(post(n, 0) for n in range(10, 90)), post(99)])})
+    assert read == [1 + 2 + 1], "the reader, the two stored posts, and the new one"
+    assert [row[2] for row in sorted(tuples(memory.views["v"].stored.versions[-1]), key=lambda row: row[4])] == [99, 4]
+
+
+@pytest.mark.parametrize("name", ["ranked", "unranked"])
+def test_removed_row_that_better_rows_replace_needs_no_other(name: str) -> None:
+    assert after(FOUR, [*FOUR[:3], post(8), post(9)], name) == "patch"
+
+
+@pytest.mark.parametrize("name", ["ranked", "unranked"])
+def test_removed_row_of_a_full_partition_computes_it_again(name: str) -> None:
+    assert after(FOUR, FOUR[:3], name) == "keys"
+    assert after(FOUR, [*FOUR[:3], post(4, 0)], name) == "keys"
+
+
+def test_removed_row_of_a_partition_that_is_not_full_needs_no_other() -> None:
+    assert after(FOUR[:1], []) == "patch"
+    assert after([*FOUR[:1]], [post(1, 0)]) == "patch"
+
+
+def test_row_that_keeps_a_place_before_the_last_needs_no_other() -> None:
+    edited = (4, 7, 4, "edited")
+    assert after(FOUR, [*FOUR[:3], edited], "place is a column") == "patch"
+    memory = maintained(VIEWS["ranked"], feed(FOUR))
+    memory.epoch({"u": (), "b": (), **feed([*FOUR[:3], edited])})
+    assert ways(memory) == "keys", "the view has no column with the place"
