@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
+from cdc_views.plan.incremental import GroupPlan, Handle, Leaf, PatchPlan
 from cdc_views.plan.incremental.maintenance import Maintenance
 
 
@@ -66,12 +67,40 @@ def explain(compiled: CompiledView, maintained: Maintenance, notes: tuple[Note, 
 
 
 def _lookups(maintained: Maintenance) -> Iterator[str]:
-    if maintained.keys is None:
-        return
-    for handle in maintained.keys.handles:
-        names = ", ".join(name for part in handle.parts for name in part.names)
-        for leaf in maintained.keys.leaves:
-            yield f"a change of {leaf} affects ({names})"
-            yield from (f"  look up {lookup}" for lookup in handle.find[leaf.path])
-        yield f"the rows of affected ({names}) are computed again from"
-        yield from (f"  {lookup}" for lookup in handle.recompute)
+    if maintained.group_adds is not None:
+        yield from _of_groups(maintained.group_adds)
+    elif maintained.patch is not None:
+        yield from _of_patch(maintained.patch)
+    elif maintained.keys is not None:
+        for handle in maintained.keys.handles:
+            yield from _of_find(handle, maintained.keys.leaves)
+            yield f"the rows of affected ({_names(handle)}) are computed again from"
+            yield from (f"  {lookup}" for lookup in handle.recompute)
+
+
+def _names(handle: Handle) -> str:
+    return ", ".join(name for part in handle.parts for name in part.names)
+
+
+def _of_find(handle: Handle, leaves: Sequence[Leaf]) -> Iterator[str]:
+    for leaf in leaves:
+        yield f"a change of {leaf} affects ({_names(handle)})"
+        yield from (f"  look up {lookup}" for lookup in handle.find[leaf.path])
+
+
+def _of_groups(plan: GroupPlan) -> Iterator[str]:
+    for leaf in plan.leaves:
+        yield f"a change of {leaf} changes the totals of its ({_names(plan.keys.handles[0])})"
+        yield from (f"  look up {lookup}" for lookup in plan.joined[leaf.path])
+
+
+def _of_patch(plan: PatchPlan) -> Iterator[str]:
+    (handle,) = plan.keys.handles
+    yield from _of_find(handle, plan.leaves)
+    yield f"the stored rows of affected ({_names(handle)}) are merged from"
+    yield from (f"  {lookup}" for lookup in plan.kept)
+    for leaf in plan.leaves:
+        yield f"with the rows that are added to {leaf}"
+        yield from (f"  and {lookup}" for lookup in plan.added[leaf.path])
+    yield f"where they no longer give the first {plan.most}, ({_names(handle)}) is computed again from"
+    yield from (f"  {lookup}" for lookup in handle.recompute)

@@ -89,7 +89,8 @@ def maintained(view: CompiledView) -> Maintenance:
     assert view.parsed is not None
     types = {source: {name: ARROW_TYPES[kind] for name, kind in SCHEMAS[source].items()} for source in view.inputs}
     columns = view.columns or view.parsed.tree.named_selects
-    return maintenance(view, types, {name: RESULT_TYPES.get(name, "int64") for name in columns})
+    row_keys = {source: KEYS[source] for source in view.inputs}
+    return maintenance(view, types, {name: RESULT_TYPES.get(name, "int64") for name in columns}, row_keys)
 
 
 def incremental_outcome(text: str) -> str:

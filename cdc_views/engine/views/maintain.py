@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,17 @@ from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.small_queries import SmallQueries
-from cdc_views.engine.views.strategies import STRATEGIES, Incremental, Plan, Recompute, TooMany, add, keys, patch
+from cdc_views.engine.views.strategies import (
+    STRATEGIES,
+    Incremental,
+    Plan,
+    Recompute,
+    TooMany,
+    add,
+    add_groups,
+    keys,
+    patch,
+)
 from cdc_views.engine.views.strategies.guards import Bound
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
@@ -251,38 +261,39 @@ class _EpochOfViews:
 
     def _changes(self, view: CompiledView, base: int, *, is_incremental: bool) -> Changes | None:
         name, ways = view.definition.name, self._tables.warehouse.ways
-        update = self._incremental(view, base) if is_incremental else None
-        if update is not None:
+        for way, update in self._incremental(view, base) if is_incremental else ():
             try:
                 changes = update()
             except TooMany:
-                pass
-            else:
-                ways.took("view", name, self._plan(view, self._tables).strategy.lower())
-                return changes
+                continue
+            ways.took("view", name, way)
+            return changes
         ways.took("view", name, "full")
         return self._recomputed(view, base)
 
-    def _incremental(self, view: CompiledView, base: int) -> Callable[[], Changes | None] | None:
-        """The strategy of the view with what it needs; None for FULL, or if its table is not as of the last epoch."""
+    def _incremental(self, view: CompiledView, base: int) -> Iterator[tuple[str, Callable[[], Changes | None]]]:
+        """The strategies to try before FULL; none if the view's table is not as of the last epoch."""
         tables, name = self._tables, view.definition.name
         plan = self._plan(view, tables)
         if plan.text is None or not tables.is_live(name) or not self._can_look_up():
-            return None
+            return
         versions = {source: self._inputs.versions(source) for source in view.inputs}
         known = {source: found for source, found in versions.items() if found is not None}
         if len(known) < len(versions):
-            return None
+            return
         spec, text, warehouse = tables.specs[name], plan.text, tables.warehouse
 
         def work(chosen: Plan) -> Incremental[Plan]:
             return Incremental(view, spec, base, chosen, text, self._inputs, known, warehouse, self._queries)
 
         if plan.adds is not None:
-            return partial(add, work(plan.adds))
-        if plan.patch is not None:
-            return partial(patch, work(plan.patch))
-        return partial(keys, work(plan.keys)) if plan.keys is not None else None
+            yield "add", partial(add, work(plan.adds))
+        elif plan.patch is not None:
+            yield "patch", partial(patch, work(plan.patch))
+        elif plan.keys is not None:
+            if plan.group_adds is not None:
+                yield "add", partial(add_groups, work(plan.group_adds))
+            yield "keys", partial(keys, work(plan.keys))
 
     def _can_look_up(self) -> bool:
         return self._tables.warehouse.allows_direct and self._queries.is_possible

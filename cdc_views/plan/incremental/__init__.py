@@ -6,7 +6,7 @@ operators/       one file for each kind of operator, with its rules and their pr
 scope.py         what names stand for in a FROM
 build.py         from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
-additive.py      the plan of a view for ADD, or the reason why it has none
+additive.py      the plans of views for ADD, or the reason why it has none
 top_rows.py      the plan of a view for PATCH, or the reason why it has none
 inlined.py       the view's text with a place for each leaf
 maintenance.py   the strategy of a view, with the reason
@@ -14,7 +14,7 @@ maintenance.py   the strategy of a view, with the reason
 
 from __future__ import annotations
 
-from cdc_views.plan.incremental.additive import AddPlan, Total, add_plan
+from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, Total, add_plan, group_plan
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
@@ -24,6 +24,7 @@ from cdc_views.plan.incremental.top_rows import PatchPlan, patch_plan
 __all__ = [
     "AddPlan",
     "Edit",
+    "GroupPlan",
     "Handle",
     "KeysPlan",
     "Leaf",
@@ -37,6 +38,7 @@ __all__ = [
     "Total",
     "Values",
     "add_plan",
+    "group_plan",
     "inlined",
     "keys_plan",
     "patch_plan",

@@ -1,4 +1,4 @@
-"""The plan of a view that is maintained by adding: one row of counts and sums over all rows.
+"""The plans of views that are maintained by adding: one row of counts and sums over all rows, or one for each group.
 
 Rule: if every column is a count or an exact sum, and the FROM is linear, then the view's query q is a homomorphism from
 bags of rows, with the union of bags, to tuples of numbers, with addition. So over the new rows of its tables
@@ -14,6 +14,20 @@ the union of two bags are the sums of those over each. A CAST that neither round
 
 Two things are not additive, and strategies/add.py decides them for each change or gives up: whether a sum is NULL, as
 it is over no values, and whether a total fits the types that it has on its way to the column.
+
+Groups. The rows of inner joins are not linear in all tables together, but in each of them. So what the change adds to
+the rows of a FROM is a sum over its leaves, in any fixed order, where the rows that disappear count as negative:
+
+    for each leaf: its changed rows, joined with the leaves before it as they are after the change, and with the leaves
+    after it as they were before it
+
+Proof: each term replaces the old rows of one leaf by its new ones, and the terms lead from all old leaves to all new
+ones. The leaves that a term joins are reduced to the rows that join the changed ones. For each group the totals over
+these rows are added as above. The group is there if its number of rows is above 0, so the view must have this count.
+A term may have rows that another one takes away again: that it adds a value does not mean that a sum has values.
+
+    SELECT o.user_id, count(*) AS items, sum(i.quantity * i.unit_price) AS amount
+    FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id
 """
 
 from __future__ import annotations
@@ -28,13 +42,22 @@ from sqlglot import exp
 from cdc_views.plan.incremental.build import build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
-from cdc_views.plan.incremental.linear import require_linear
-from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.linear import (
+    all_columns,
+    require_handle,
+    require_linear,
+    require_multilinear,
+    require_only,
+)
+from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.keys import is_aggregated
+from cdc_views.plan.incremental.strategy import KeysPlan
+from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries
 from cdc_views.views.references import ParsedQuery
 
 _OF_CAST: Final = frozenset({"this", "to"})
+_OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "where", "group"})
+_OF_GROUP: Final = frozenset({"expressions"})
 
 
 @dataclass(frozen=True)
@@ -62,6 +85,27 @@ class AddPlan:
 
 
 @dataclass(frozen=True)
+class GroupPlan:
+    """How counts and sums of groups are maintained.
+
+    `keys` finds groups and computes them again; its handle are the columns of GROUP BY. `groups` are the columns of the
+    view with their values, `rows` is the one that counts the rows of the group, `totals` are the others and that one.
+    `joined` has for each leaf the lookups from its changed rows to the rows of the other leaves that they join.
+    """
+
+    keys: KeysPlan
+    groups: tuple[str, ...]
+    rows: str
+    totals: tuple[Total, ...]
+    joined: Mapping[Path, tuple[Lookup, ...]]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The leaves of the view."""
+        return self.keys.leaves
+
+
+@dataclass(frozen=True)
 class _Aggregate:
     """An aggregate: its argument, None for count(*), its FILTER, and the casts around it from the inside."""
 
@@ -73,6 +117,11 @@ class _Aggregate:
     @property
     def is_sum(self) -> bool:
         return isinstance(self.call, exp.Sum)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it counts rows with and without values; with a FILTER, only some of them."""
+        return not self.is_sum and (self.argument is None or isinstance(self.argument, exp.Literal))
 
 
 def is_total(query: exp.Expr) -> bool:
@@ -107,10 +156,45 @@ def add_plan(
     return AddPlan(tuple(sorted(operator.leaves, key=lambda leaf: leaf.path)), totals)
 
 
+def group_plan(query: ParsedQuery, columns: Mapping[str, str], keys: KeysPlan) -> GroupPlan:
+    """Plan a view whose query is one SELECT with GROUP BY. Raises NotIncremental with the reason for KEYS.
+
+    `columns` are as for `add_plan`, `keys` is the plan of the view for KEYS.
+    """
+    select, leaves = query.tree, {leaf.path: leaf for leaf in keys.leaves}
+    if not isinstance(select, exp.Select) or select.args.get("group") is None:
+        raise NotIncremental("no GROUP BY")
+    require_only(select, _OF_GROUPED)
+    if any(nested_queries(select)) or any(map(makes_rows, select.expressions)):
+        raise NotIncremental("a subquery in an expression, or a function that returns several rows")
+    operator, scope = build_from(select, lambda table, path: leaves[path])
+    require_multilinear(operator)
+    group: exp.Group = select.args["group"]
+    require_only(group, _OF_GROUP)
+    require_handle(group.expressions, scope, keys)
+    items = _items(select, columns)
+    wanted = {column.origin for each in group.expressions if (column := scope.resolve(each)) is not None}
+    groups = [name for name, item in items.items() if (c := scope.resolve(item.unalias())) and c.origin in wanted]
+    aggregates = {name: _aggregate(name, item) for name, item in items.items() if name not in groups}
+    rows = [name for name, each in aggregates.items() if each.counts_rows and each.filter is None]
+    if not rows:
+        raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
+    joined = {leaf.path: tuple(operator.find(leaf, all_columns(keys.leaves))) for leaf in keys.leaves}
+    return GroupPlan(keys, tuple(groups), rows[0], _totals_of(aggregates, scope, columns), joined)
+
+
 def _totals(select: exp.Select, scope: Scope, columns: Mapping[str, str]) -> tuple[Total, ...]:
+    found = {name: _aggregate(name, item) for name, item in _items(select, columns).items()}
+    return _totals_of(found, scope, columns)
+
+
+def _items(select: exp.Select, columns: Mapping[str, str]) -> dict[str, exp.Expr]:
     if len(select.expressions) != len(columns):
         raise NotIncremental("the columns of its result are not all known")
-    found = {name: _aggregate(name, item) for name, item in zip(columns, select.expressions, strict=True)}
+    return dict(zip(columns, select.expressions, strict=True))
+
+
+def _totals_of(found: Mapping[str, _Aggregate], scope: Scope, columns: Mapping[str, str]) -> tuple[Total, ...]:
     totals = []
     for name, aggregate in found.items():
         total = Total(name, aggregate.is_sum, _types(name, aggregate, columns[name], scope))
@@ -170,5 +254,5 @@ def _with_counts(total: Total, aggregate: _Aggregate, all_: Mapping[str, _Aggreg
     """A sum with the columns that count what it adds."""
     counts = {name: each for name, each in all_.items() if not each.is_sum and each.filter == aggregate.filter}
     values = (name for name, each in counts.items() if each.argument == aggregate.argument)
-    rows = (name for name, each in counts.items() if each.argument is None)
+    rows = (name for name, each in counts.items() if each.counts_rows)
     return replace(total, values=next(values, None), rows=next(rows, None))

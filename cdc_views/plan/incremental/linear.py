@@ -3,16 +3,23 @@
 That holds for a table, for a SELECT without aggregates, windows, DISTINCT and LIMIT over one such FROM, which maps each
 row by itself to some rows, and for the UNION ALL of such queries. It does not hold for a join, whose rows need both
 sides, and not for a SELECT without FROM, which has its row always.
+
+Inner joins, filters and projections are linear in each of their tables, as long as the others do not change. Over a
+part of the rows of each table they give a part of their rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
+from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin
+from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.incremental.strategy import KeysPlan
 from cdc_views.plan.keys import is_aggregated, nested_queries, own_nodes
 
 _OF_SELECT: Final = frozenset({"expressions", "from_", "where", "laterals", "with_", "hint"})
@@ -46,6 +53,31 @@ class _Cte:
 def require_linear(select: exp.Select) -> None:
     """Raise NotIncremental if the FROM and WHERE of a SELECT are not linear, or it has other clauses."""
     _require_clauses(select, {})
+
+
+def require_multilinear(operator: Operator) -> None:
+    """Raise NotIncremental if a FROM, or a query in it, is not linear in each of its leaves."""
+    if isinstance(operator, InnerJoin):
+        for child in operator.children:
+            require_multilinear(child)
+    elif not isinstance(operator, Scan):
+        raise NotIncremental("not only inner joins, filters and projections of tables")
+
+
+def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) -> None:
+    """Raise NotIncremental unless the handle of KEYS has all of these columns of a FROM, in one part."""
+    found = [scope.resolve(each) for each in columns]
+    origins = {column.origin for column in found if column is not None and column.origin}
+    parts = [part for handle in keys.handles for part in handle.parts]
+    if any(column is None or not column.origin for column in found) or len(parts) != 1:
+        raise NotIncremental("groups that are not found by columns of one table")
+    if len(parts[0].names) != len(origins):
+        raise NotIncremental("a column of the groups is not selected")
+
+
+def all_columns(leaves: Sequence[Leaf]) -> list[Origin]:
+    """All columns of some leaves."""
+    return [frozenset({LeafColumn(leaf, name)}) for leaf in leaves for name in leaf.types]
 
 
 def _require_query(query: exp.Expr, ctes: _Ctes) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from sqlglot import exp
 
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.incremental.additive import AddPlan, add_plan, is_total
+from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
@@ -25,6 +25,7 @@ _MOST_LEAVES: Final = 32
 _MOST_LOOKUPS: Final = 200
 
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
+_ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
 PLAN_FAILED: Final = "an error in the planner, please report it"
 
 StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
@@ -50,13 +51,15 @@ class LeafText:
 class Maintenance:
     """The strategy of a view and the reason for it.
 
-    KEYS has `keys`, ADD has `adds`, PATCH has `patch` beside `keys`; all of them have `text`.
+    KEYS has `keys`, PATCH `patch` beside it. ADD has `adds`, or for groups `group_adds` beside `keys`. All of these
+    have `text`.
     """
 
     strategy: StrategyName
     reason: str
     keys: KeysPlan | None = None
     adds: AddPlan | None = None
+    group_adds: GroupPlan | None = None
     patch: PatchPlan | None = None
     text: LeafText | None = None
 
@@ -84,24 +87,47 @@ def _incremental(
 ) -> Maintenance:
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
-        reason = (
-            "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
-        )
-        return Maintenance("ADD", reason, adds=adds, text=_text(view, parsed, types, adds.leaves))
+        return Maintenance("ADD", _ADDED, adds=adds, text=_text(view, parsed, types, adds.leaves))
     keys = keys_plan(parsed, view.sources.__getitem__, types, list(columns), view.key)
     lookups = sum(len(each) for handle in keys.handles for each in [handle.recompute, *handle.find.values()])
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
     names = ", ".join(dict.fromkeys(name for handle in keys.handles for part in handle.parts for name in part.names))
-    text = _text(view, parsed, types, keys.leaves)
-    sources = view.sources.__getitem__
+    plan = Maintenance(
+        "KEYS",
+        f"the rows of affected ({names}) are looked up, computed again, and compared",
+        keys=keys,
+        text=_text(view, parsed, types, keys.leaves),
+    )
+    return _patched(plan, view, parsed, list(columns), row_keys) or _added(plan, view, parsed, columns) or plan
+
+
+def _patched(
+    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Sequence[str], row_keys: RowKeys
+) -> Maintenance | None:
+    assert plan.keys is not None
+    assert plan.text is not None
     try:
-        patch = patch_plan(parsed, sources, types, list(columns), view.key, keys, row_keys, text.used)
+        patch = patch_plan(parsed, columns, view.key, plan.keys, row_keys, plan.text.used)
     except NotIncremental:
-        reason = f"the rows of affected ({names}) are looked up, computed again, and compared"
-        return Maintenance("KEYS", reason, keys=keys, text=text)
+        return None
+    names = ", ".join(patch.keys.handles[0].parts[0].names)
     reason = f"the stored rows of affected ({names}) are merged with the rows that are added"
-    return Maintenance("PATCH", reason, keys=keys, patch=patch, text=text)
+    return replace(plan, strategy="PATCH", reason=reason, patch=patch)
+
+
+def _added(
+    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str]
+) -> Maintenance | None:
+    assert plan.keys is not None
+    if view.key is None:
+        return None
+    try:
+        groups = group_plan(parsed, columns, plan.keys)
+    except NotIncremental:
+        return None
+    names = ", ".join(groups.keys.handles[0].parts[0].names)
+    return replace(plan, strategy="ADD", reason=f"for each ({names}), {_ADDED}", group_adds=groups)
 
 
 def _text(view: CompiledView, parsed: ParsedQuery, types: Types, leaves: Collection[Leaf]) -> LeafText:

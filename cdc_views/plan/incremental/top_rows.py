@@ -32,11 +32,10 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build, build_from
-from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path, is_exact
-from cdc_views.plan.incremental.linear import require_only
-from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path, is_exact
+from cdc_views.plan.incremental.linear import all_columns, require_handle, require_multilinear, require_only
+from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
-from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan, equal_to, outputs_of
 from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes, windows
 from cdc_views.views.references import ParsedQuery
@@ -89,8 +88,6 @@ class _Numbered:
 
 def patch_plan(
     query: ParsedQuery,
-    source_of: Callable[[int], str],
-    types: Mapping[str, Mapping[str, str]],
     columns: Sequence[str],
     key: Sequence[str] | None,
     keys: KeysPlan,
@@ -109,8 +106,8 @@ def patch_plan(
 
     numbered = _numbered(query.tree)
     operator, scope = build_from(numbered.select, leaf_of)
-    _require_monotone(operator)
-    _require_partition(numbered.partition, scope, keys)
+    require_multilinear(operator)
+    require_handle(numbered.partition, scope, keys)
     outputs = outputs_of(build(query.tree, leaf_of), columns, are_renamed=query.definition.columns is not None)
     if any(
         not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in keys.leaves
@@ -132,7 +129,7 @@ def patch_plan(
         plain,
         stored,
         kept,
-        {leaf.path: tuple(operator.find(leaf, _all_columns(keys.leaves))) for leaf in keys.leaves},
+        {leaf.path: tuple(operator.find(leaf, all_columns(keys.leaves))) for leaf in keys.leaves},
         {leaf.path: tuple(carried.get(leaf, {}).items()) for leaf in keys.leaves},
     )
 
@@ -212,25 +209,6 @@ def _has_star(select: exp.Select) -> bool:
 # ---- the operators
 
 
-def _require_monotone(operator: Operator) -> None:
-    if isinstance(operator, InnerJoin):
-        for child in operator.children:
-            _require_monotone(child)
-    elif not isinstance(operator, Scan):
-        raise NotIncremental("not only inner joins, filters and projections below row_number()")
-
-
-def _require_partition(partition: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) -> None:
-    """Raise NotIncremental unless the handle of KEYS has all columns of PARTITION BY, in one part."""
-    columns = [scope.resolve(each) for each in partition]
-    origins = {column.origin for column in columns if column is not None and column.origin}
-    parts = [part for handle in keys.handles for part in handle.parts]
-    if any(column is None or not column.origin for column in columns) or len(parts) != 1:
-        raise NotIncremental("partitions that are not found by columns of one table")
-    if len(parts[0].names) != len(origins):
-        raise NotIncremental("a column of PARTITION BY is not selected")
-
-
 def _exact(outputs: Sequence[Column]) -> Iterator[tuple[str, LeafColumn]]:
     for column in outputs:
         if len(column.origin) == 1:
@@ -266,7 +244,3 @@ def _restrictions(
         if names:
             values = Values((tuple(LeafColumn(stored, columns[name]) for name in names),), is_join=False)
             yield Restriction(tuple(frozenset({LeafColumn(leaf, name)}) for name in names), values)
-
-
-def _all_columns(leaves: Sequence[Leaf]) -> list[Origin]:
-    return [frozenset({LeafColumn(leaf, name)}) for leaf in leaves for name in leaf.types]

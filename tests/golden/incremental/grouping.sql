@@ -1,10 +1,8 @@
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, count(*) AS orders FROM orders GROUP BY user_id;
--- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
---   a change of public.orders affects (user_id)
---   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+-- strategy: ADD: for each (user_id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -33,3 +31,28 @@ SELECT user_id, status, count(*) AS orders FROM orders GROUP BY ROLLUP (user_id,
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders ORDER BY id LIMIT 3;
 -- strategy: FULL: the whole query is run and compared with the stored rows: LIMIT over all rows: each change may change all of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, max(ordered_at) AS latest FROM orders GROUP BY user_id;
+-- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id)
+--   the rows of affected (user_id) are computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.user_id, count(*) AS items, sum(i.quantity) AS pieces FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id;
+-- strategy: ADD: for each (user_id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id)
+--     look up public.order_items by (order_id) from (public.orders.id)
+--   a change of public.order_items changes the totals of its (user_id)
+--     look up public.orders by (id) from (public.order_items.order_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, sum(id) AS pieces FROM orders GROUP BY user_id;
+-- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id)
+--   the rows of affected (user_id) are computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)

@@ -1,6 +1,6 @@
 """A project in memory: tables and views as lists of versions, and DuckDB for the queries.
 
-The view goes through the real compiler, plan, `keys`, `add` and `patch`. Only the warehouse and Spark are stand-ins.
+The view goes through the real compiler, plan and strategy. Only the warehouse and Spark are stand-ins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from cdc_views.base.names import TableName
 from cdc_views.engine.views.inputs import InputVersions
-from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, keys, patch
+from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, add_groups, keys, patch
 from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, column_types, own_columns, view_path
 from cdc_views.metrics import Ways
 from cdc_views.plan.compiled import CompiledView, compile_view
@@ -203,7 +203,7 @@ class Memory:
         self.by_keys += 1
         if missing != extra:
             raise UnequalView(view, list((missing - extra).elements()), list((extra - missing).elements()))
-        if self.repeats and view.plan.adds is None:
+        if self.repeats and view.plan.strategy != "ADD":
             again = self.changes(view, old)
             assert again is None, f"repeated, the epoch changes {again}"
 
@@ -235,6 +235,11 @@ class Memory:
             return add(self._work(view, old, view.plan.adds))
         if view.plan.patch is not None:
             return patch(self._work(view, old, view.plan.patch))
+        if view.plan.group_adds is not None:
+            try:
+                return add_groups(self._work(view, old, view.plan.group_adds))
+            except TooMany:
+                self.ways.took("view", view.name, "keys")
         assert view.plan.keys is not None
         return keys(self._work(view, old, view.plan.keys))
 

@@ -225,7 +225,7 @@ def maintained(sql: str, *states: State) -> Memory:
     """A view that is maintained by keys through these states of the tables."""
     memory = Memory(TABLES)
     memory.declare({"v": sql})
-    assert memory.views["v"].plan.strategy in ("KEYS", "PATCH"), memory.views["v"].plan.reason
+    assert memory.views["v"].plan.keys is not None, memory.views["v"].plan.reason
     for state in states:
         memory.repeats = state is states[-1]
         memory.epoch({table.name: state.get(table.name, ()) for table in TABLES})

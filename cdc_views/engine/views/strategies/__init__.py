@@ -4,6 +4,7 @@ full.py        runs the whole query
 incremental.py what KEYS, ADD and PATCH do alike: the changed rows, and the query over a few rows
 keys.py        looks up what a change affects, and runs the query over these rows
 add.py         adds the totals over the changed rows to the stored ones
+add_groups.py  the same for the totals of groups
 patch.py       merges the stored first rows of each partition with the rows that are added
 difference.py  the difference between two states of a view in the driver's memory
 guards.py      conditions on a result that Spark checks while it computes it
@@ -17,12 +18,24 @@ from __future__ import annotations
 from typing import Final
 
 from cdc_views.engine.views.strategies.add import add
+from cdc_views.engine.views.strategies.add_groups import add_groups
 from cdc_views.engine.views.strategies.full import full
 from cdc_views.engine.views.strategies.incremental import Incremental, Plan, TooMany
 from cdc_views.engine.views.strategies.keys import keys
 from cdc_views.engine.views.strategies.patch import patch
 from cdc_views.engine.views.strategies.recompute import Recompute, Strategy
 
-__all__ = ["STRATEGIES", "Incremental", "Plan", "Recompute", "Strategy", "TooMany", "add", "keys", "patch"]
+__all__ = [
+    "STRATEGIES",
+    "Incremental",
+    "Plan",
+    "Recompute",
+    "Strategy",
+    "TooMany",
+    "add",
+    "add_groups",
+    "keys",
+    "patch",
+]
 
 STRATEGIES: Final[dict[str, Strategy]] = {"FULL": full}

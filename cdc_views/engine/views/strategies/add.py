@@ -15,7 +15,7 @@ Where a total over the changed rows alone overflows, Spark raises its error here
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from cdc_views.store.warehouse import Changes
 
 _ADDED: Final = 0
 _REMOVED: Final = 1
-_DIGITS: Final = 80  # enough for an exact sum of numbers of 38 digits with any scales
+DIGITS: Final = 80  # enough for an exact sum of numbers of 38 digits with any scales
 
 Row = dict[str, Decimal | None]
 
@@ -46,9 +46,9 @@ def add(work: Incremental[AddPlan]) -> Changes | None:
     removed = {path: delta.old for path, delta in deltas.items()}
     totals = work.run([added, removed])
     with localcontext() as context:
-        context.prec = _DIGITS
+        context.prec = DIGITS
         row = _sum(work.plan, _only(stored), _of_set(totals, _ADDED), _of_set(totals, _REMOVED))
-    rows = pa.table([_column(row[field.name], field.type) for field in work.spec.schema], schema=work.spec.schema)
+    rows = pa.table([column_of([row[field.name]], field.type) for field in work.spec.schema], schema=work.spec.schema)
     return changes_of(*difference(rows, stored, work.spec.key))
 
 
@@ -92,5 +92,7 @@ def _value(
     raise TooMany(f'whether column "{total.name}" is 0 or NULL does not follow from the changed rows')
 
 
-def _column(value: Decimal | None, type_: pa.DataType) -> pa.Array:
-    return pa.array([int(value) if value is not None and pa.types.is_integer(type_) else value], type_)
+def column_of(values: Iterable[Decimal | None], type_: pa.DataType) -> pa.Array:
+    """Totals as a column of their type."""
+    is_whole = pa.types.is_integer(type_)
+    return pa.array([int(value) if value is not None and is_whole else value for value in values], type_)

@@ -14,11 +14,11 @@ from cdc_views.engine.views.small_queries import SmallQueries
 from cdc_views.engine.views.strategies.results import require_columns
 from cdc_views.engine.views.view_tables import BOX, own_columns
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.incremental import AddPlan, KeysPlan, Leaf, PatchPlan, Path
+from cdc_views.plan.incremental import AddPlan, GroupPlan, KeysPlan, Leaf, PatchPlan, Path
 from cdc_views.plan.incremental.maintenance import LeafText
 from cdc_views.store.warehouse import RowsChanged, TableSpec, Warehouse
 
-Plan = TypeVar("Plan", KeysPlan, AddPlan, PatchPlan)
+Plan = TypeVar("Plan", KeysPlan, AddPlan, GroupPlan, PatchPlan)
 
 
 class TooMany(Exception):

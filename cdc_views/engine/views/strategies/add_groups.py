@@ -1,0 +1,172 @@
+"""ADD for groups: add the totals over the rows that are added to the stored ones, and subtract those over rows removed.
+
+plan/incremental/additive.py says which views have such totals, and proves that the terms below give what changes: one
+for each changed leaf and side. One query computes the totals of all terms. Of a leaf, a term has its changed rows, and
+of the others the rows that these join; no other row of an input is read, however large a group is. To add twice would
+be wrong: the stored rows must be those of the old versions of the inputs, as they are for a live view.
+
+A sum over no values is NULL. A new sum has values if no term removed one and there was one before or now, or if it is
+not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
+from typing import Final
+
+import pyarrow as pa
+
+from cdc_views.engine.views.search import distinct, search
+from cdc_views.engine.views.strategies.add import DIGITS, column_of
+from cdc_views.engine.views.strategies.difference import tuples
+from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
+from cdc_views.engine.views.strategies.keys import Box, compared, look_up, require_few, stored_rows
+from cdc_views.engine.views.view_tables import BOX
+from cdc_views.plan.incremental import GroupPlan, Leaf, Path, Total
+from cdc_views.store.warehouse import Changes, TableSpec
+
+Group = tuple[object, ...]
+Totals = dict[str, Decimal]
+"""The totals of a group that are not NULL, by column."""
+
+_ADDED: Final = True
+_REMOVED: Final = False
+
+
+@dataclass(frozen=True)
+class _Term:
+    """The rows of each leaf, and whether their totals are added or subtracted."""
+
+    is_added: bool
+    rows: Mapping[Path, pa.Table]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The totals over the rows that are added to a group, and over those that are removed."""
+
+    added: Totals = field(default_factory=dict)
+    removed: Totals = field(default_factory=dict)
+
+
+def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
+    """Update the view; returns None if its rows are the same already. Raises TooMany where this does not give them."""
+    terms = list(_terms(work))
+    if not terms:
+        return None
+    require_few(work, sum(rows.num_rows for term in terms for rows in term.rows.values()))
+    found = work.run([term.rows for term in terms])
+    by_keys = replace(work, plan=work.plan.keys)
+    (handle,) = work.plan.keys.handles
+    (part,) = handle.parts
+    stored = stored_rows(by_keys, [Box(handle, (distinct(found.select(list(part.names))),))])
+    with localcontext() as context:
+        context.prec = DIGITS
+        rows = _new_rows(work, stored, found, _changes(work.plan, terms, found))
+    return compared(by_keys, rows, stored)
+
+
+def _terms(work: Incremental[GroupPlan]) -> Iterator[_Term]:
+    for leaf in work.plan.leaves:
+        delta = work.delta(leaf)
+        for is_added, changed in ((_ADDED, delta.new), (_REMOVED, delta.old)):
+            rows = _joined(work, leaf, changed) if changed.num_rows else {}
+            if rows and all(each.num_rows for each in rows.values()):
+                yield _Term(is_added, rows)
+
+
+def _joined(work: Incremental[GroupPlan], changed: Leaf, rows: pa.Table) -> dict[Path, pa.Table]:
+    """Changed rows of a leaf, with the rows of the other leaves that they join.
+
+    The leaves before it are at the new version, those after it at the old one.
+    """
+    leaves = work.plan.leaves
+
+    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
+        of = work.of(leaf)
+        return look_up(work, of, of.new if leaf.path < changed.path else of.old, wanted, names)
+
+    found = search(work.plan.joined[changed.path], {changed: rows}, {leaf: work.used(leaf) for leaf in leaves}, find)
+    return {leaf.path: found[leaf] for leaf in leaves}
+
+
+def _changes(plan: GroupPlan, terms: list[_Term], found: pa.Table) -> dict[Group, _Change]:
+    """What changes in each group."""
+    changes: defaultdict[Group, _Change] = defaultdict(_Change)
+    numbers = found.column(BOX).to_pylist()
+    for group, number, totals in zip(_groups(plan, found), numbers, _totals(plan, found), strict=True):
+        change = changes[group]
+        _add(change.added if terms[number].is_added else change.removed, totals)
+    return changes
+
+
+def _new_rows(
+    work: Incremental[GroupPlan], stored: pa.Table, found: pa.Table, changes: Mapping[Group, _Change]
+) -> pa.Table:
+    plan, spec = work.plan, work.spec
+    before = dict(zip(_groups(plan, stored), _totals(plan, stored), strict=True))
+    groups = pa.concat_tables([each.select(list(plan.groups)) for each in (stored, found)])
+    places = {group: place for place, group in enumerate(_groups(plan, groups)) if group in changes}
+    after = {group: _sum(plan, before.get(group, {}), changes[group]) for group in places}
+    kept = [group for group in places if after[group][plan.rows]]
+    values = groups.take(pa.array([places[group] for group in kept], pa.int64()))
+    return pa.table([_column(spec, name, values, [after[group] for group in kept]) for name in spec.schema.names],
+                    schema=spec.schema)  # fmt: skip
+
+
+def _sum(plan: GroupPlan, stored: Totals, change: _Change) -> dict[str, Decimal | None]:
+    """The new totals of a group: the counts first, which decide whether sums are NULL."""
+    row: dict[str, Decimal | None] = {}
+    for total in sorted(plan.totals, key=lambda each: (each.is_sum, each.name != plan.rows)):
+        row[total.name] = _value(total, stored, change, row)
+        if not total.is_sum and (row[total.name] or 0) < 0:
+            raise TooMany(f'column "{total.name}" would be negative')
+        if total.name == plan.rows and not row[total.name]:
+            return row
+        value = row[total.name]
+        if value is not None and not all(type_.holds(value) for type_ in total.types):
+            raise TooMany(f'a value of column "{total.name}" is beyond the range of its types')
+    return row
+
+
+def _value(total: Total, stored: Totals, change: _Change, counts: Mapping[str, Decimal | None]) -> Decimal | None:
+    """The new value of a total; `counts` are the new values of the counts."""
+    name, removed = total.name, change.removed.get(total.name)
+    value = stored.get(name, Decimal()) + change.added.get(name, Decimal()) - (removed or Decimal())
+    if not total.is_sum or value:
+        return value
+    if removed is None:
+        return value if name in stored or name in change.added else None
+    if total.values is not None:
+        return value if counts[total.values] else None
+    if total.rows is not None and not counts[total.rows]:
+        return None
+    raise TooMany(f'whether column "{name}" is 0 or NULL does not follow from the changed rows')
+
+
+def _add(totals: Totals, others: Totals) -> None:
+    for name, value in others.items():
+        totals[name] = totals.get(name, Decimal()) + value
+
+
+def _groups(plan: GroupPlan, rows: pa.Table) -> list[Group]:
+    return tuples(rows.select(list(plan.groups)))
+
+
+def _totals(plan: GroupPlan, rows: pa.Table) -> list[Totals]:
+    names = [total.name for total in plan.totals]
+    return [
+        {name: Decimal(value) for name, value in row.items() if value is not None}
+        for row in rows.select(names).to_pylist()
+    ]
+
+
+def _column(
+    spec: TableSpec, name: str, groups: pa.Table, totals: list[dict[str, Decimal | None]]
+) -> pa.Array | pa.ChunkedArray:
+    if name in groups.column_names:
+        return groups.column(name)
+    return column_of([row[name] for row in totals], spec.schema.field(name).type)

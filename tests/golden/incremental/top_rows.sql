@@ -1,0 +1,47 @@
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, place, post_id, author_id FROM (SELECT f.follower_id AS user_id, p.id AS post_id, p.author_id, row_number() OVER (PARTITION BY f.follower_id ORDER BY p.created_at DESC, p.id DESC) AS place FROM follows f JOIN posts p ON p.author_id = f.followee_id WHERE NOT f.muted) ranked WHERE place <= 100;
+-- strategy: PATCH: the stored rows of affected (user_id) are merged with the rows that are added
+--   a change of public.follows affects (user_id)
+--   a change of public.posts affects (user_id)
+--     look up public.follows by (followee_id) from (public.posts.author_id)
+--   the stored rows of affected (user_id) are merged from
+--     public.follows by (follower_id, followee_id) from (stored rows.user_id, stored rows.author_id)
+--     public.posts by (id) from (stored rows.post_id)
+--   with the rows that are added to public.follows
+--     and public.posts by (author_id) from (public.follows.followee_id)
+--   with the rows that are added to public.posts
+--     and public.follows by (followee_id) from (public.posts.author_id)
+--   where they no longer give the first 100, (user_id) is computed again from
+--     public.follows by (follower_id) from (affected keys 1.user_id)
+--     public.posts by (author_id) from (public.follows.followee_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, id FROM orders QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY ordered_at DESC) = 1;
+-- strategy: PATCH: the stored rows of affected (user_id) are merged with the rows that are added
+--   a change of public.orders affects (user_id)
+--   the stored rows of affected (user_id) are merged from
+--     public.orders by (id) from (stored rows.id)
+--   with the rows that are added to public.orders
+--   where they no longer give the first 1, (user_id) is computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, id FROM (SELECT user_id, id, row_number() OVER (PARTITION BY user_id ORDER BY ordered_at) AS place FROM orders) q WHERE place <= 3 AND id > 7;
+-- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id)
+--   the rows of affected (user_id) are computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, id FROM (SELECT o.user_id, o.id, row_number() OVER (PARTITION BY o.user_id ORDER BY o.id) AS place FROM orders o LEFT JOIN users u ON u.id = o.user_id) q WHERE place <= 3;
+-- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id)
+--   a change of public.users affects (user_id)
+--     look up public.orders by (user_id) from (public.users.id)
+--   the rows of affected (user_id) are computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.users by (id) from (public.orders.user_id)
