@@ -9,10 +9,10 @@ from cdc_views.engine.views.strategies import TooMany
 
 
 def recompute_in_full(patched: pytest.MonkeyPatch) -> None:
-    """Let KEYS and ADD find every change too large."""
+    """Let every other strategy find each change too large."""
 
     def too_many(work: object) -> None:
         raise TooMany("in this test every change is")
 
-    patched.setattr(maintain, "keys", too_many)
-    patched.setattr(maintain, "add", too_many)
+    for name in ("keys", "add", "add_groups", "patch"):
+        patched.setattr(maintain, name, too_many)

@@ -80,8 +80,28 @@ def half_of_keys(values_of: Function) -> Function:
     return broken
 
 
+def never_doubtful(doubtful: Function) -> Function:
+    """Partitions that lost a row are never computed again."""
+
+    def broken(*arguments: Any) -> pa.Table:
+        return doubtful(*arguments).slice(0, 0)
+
+    return broken
+
+
+def without_removed_rows(terms: Function) -> Function:
+    """The totals over removed rows are not subtracted."""
+
+    def broken(*arguments: Any) -> Any:
+        return (term for term in terms(*arguments) if term.is_added)
+
+    return broken
+
+
 FULL: Final = "cdc_views.engine.views.strategies.full"
 KEYS: Final = "cdc_views.engine.views.strategies.keys"
+PATCH: Final = "cdc_views.engine.views.strategies.patch"
+ADD_GROUPS: Final = "cdc_views.engine.views.strategies.add_groups"
 WAREHOUSE: Final = "cdc_views.store.warehouse"
 CONTROLS: Final = {
     "FULL: rows that appear": Broken(FULL, "difference", half_of_upserts, "global_max"),
@@ -90,6 +110,8 @@ CONTROLS: Final = {
     "rows that appear": Broken(KEYS, "difference", half_of_upserts, "group_min_max"),
     "old rows of a change": Broken(WAREHOUSE, "Warehouse.changed_rows", without_old_rows, "group_min_max"),
     "affected keys": Broken(KEYS, "values_of", half_of_keys, "inner_join"),
+    "PATCH: groups that lost a row": Broken(PATCH, "_doubtful", never_doubtful, "top_k_per_group"),
+    "ADD: rows that a change removes": Broken(ADD_GROUPS, "_terms", without_removed_rows, "group_sum_count"),
 }
 
 

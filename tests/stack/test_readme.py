@@ -43,7 +43,7 @@ def test_tour_of_the_readme_shows_the_balances_of_both_epochs(shell: dict[str, s
     assert re.search(r"public\.accounts +0 +0 +0 .*\n *balances +0 +0 +0", done.stdout), done.stdout
     assert re.search(r"ada +2 +70\.00\n *bob +1 +55\.00", done.stdout), done.stdout
     assert "swapped in epoch" in done.stderr
-    assert "strategy: KEYS" in done.stdout
+    assert "strategy: ADD" in done.stdout
 
 
 def test_readme_names_only_files_that_exist() -> None:

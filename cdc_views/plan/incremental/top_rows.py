@@ -177,10 +177,10 @@ def _window(select: exp.Select) -> tuple[exp.Window, list[exp.Expr]]:
     """The only window of a SELECT, which may be written twice and must number its rows, and its PARTITION BY."""
     require_only(select, _OF_NUMBERED)
     _require_rows(select)
-    first, *others = [(window, partition) for window, _, partition in windows(select)] or [(None, [])]
-    if first[0] is None or not isinstance(first[0].this, exp.RowNumber) or any(each != first for each in others):
+    found = [(window, partition) for window, _, partition in windows(select)]
+    if not found or not isinstance(found[0][0].this, exp.RowNumber) or any(each != found[0] for each in found):
         raise NotIncremental("other windows than one row_number()")
-    return first[0], first[1]
+    return found[0]
 
 
 def _require_rows(select: exp.Select) -> None:
@@ -192,11 +192,11 @@ def _require_rows(select: exp.Select) -> None:
 def _most(condition: exp.Expr, is_place: Callable[[exp.Expr], bool]) -> int:
     """The number k of a condition that holds for the places 1 to k."""
     condition = condition.unnest()
-    sides: dict[type[exp.Expr], int] = {exp.LTE: 0, exp.LT: -1, exp.EQ: 0}
-    less = sides.get(type(condition))
-    if less is None or not is_place(condition.left) or not condition.right.is_int:
+    if not isinstance(condition, exp.LTE | exp.LT | exp.EQ) or not is_place(condition.left):
         raise NotIncremental("another condition than one on row_number()")
-    most = int(condition.right.name) + less if isinstance(condition.right, exp.Literal) else 0
+    number = condition.right
+    most = int(number.name) if isinstance(number, exp.Literal) and number.is_int else 0
+    most -= isinstance(condition, exp.LT)
     if most < 1 or (isinstance(condition, exp.EQ) and most != 1):
         raise NotIncremental("a condition on row_number() that the first rows do not meet")
     return most

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Final
 
@@ -59,7 +59,7 @@ def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
         return None
     require_few(work, sum(rows.num_rows for term in terms for rows in term.rows.values()))
     found = work.run([term.rows for term in terms])
-    by_keys = replace(work, plan=work.plan.keys)
+    by_keys = work.by_keys(work.plan.keys)
     (handle,) = work.plan.keys.handles
     (part,) = handle.parts
     stored = stored_rows(by_keys, [Box(handle, (distinct(found.select(list(part.names))),))])

@@ -39,6 +39,20 @@ class Incremental(Generic[Plan]):
     warehouse: Warehouse
     queries: SmallQueries
 
+    def by_keys(self, plan: KeysPlan) -> Incremental[KeysPlan]:
+        """The same view, to update by its plan for KEYS."""
+        return Incremental(
+            self.view,
+            self.spec,
+            self.base,
+            plan,
+            self.text,
+            self.inputs,
+            self.versions,
+            self.warehouse,
+            self.queries,
+        )
+
     def of(self, leaf: Leaf) -> InputVersions:
         """The versions of the input that a leaf reads."""
         return self.versions[leaf.source]

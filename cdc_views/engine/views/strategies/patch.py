@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -41,7 +40,7 @@ Values: TypeAlias = tuple[object, ...]
 
 def patch(work: Incremental[PatchPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
-    by_keys = replace(work, plan=work.plan.keys)
+    by_keys = work.by_keys(work.plan.keys)
     boxes = affected(by_keys)
     if not boxes:
         return None
