@@ -71,20 +71,11 @@ def without_old_rows(changed_rows: Function) -> Function:
 
 
 def half_of_keys(values_of: Function) -> Function:
-    """Half of the affected keys, rounded up, are lost."""
+    """Half of the affected keys, or of the rows to merge, rounded up, are lost."""
 
     def broken(*arguments: Any, **options: Any) -> pa.Table:
         found = values_of(*arguments, **options)
         return found.slice((found.num_rows + 1) // 2)
-
-    return broken
-
-
-def never_doubtful(doubtful: Function) -> Function:
-    """Partitions that lost a row are never computed again."""
-
-    def broken(*arguments: Any) -> pa.Table:
-        return doubtful(*arguments).slice(0, 0)
 
     return broken
 
@@ -110,7 +101,7 @@ CONTROLS: Final = {
     "rows that appear": Broken(KEYS, "difference", half_of_upserts, "group_min_max"),
     "old rows of a change": Broken(WAREHOUSE, "Warehouse.changed_rows", without_old_rows, "group_min_max"),
     "affected keys": Broken(KEYS, "values_of", half_of_keys, "inner_join"),
-    "PATCH: groups that lost a row": Broken(PATCH, "_doubtful", never_doubtful, "top_k_per_group"),
+    "PATCH: rows to merge": Broken(PATCH, "_united", half_of_keys, "top_k_per_group"),
     "ADD: rows that a change removes": Broken(ADD_GROUPS, "_terms", without_removed_rows, "group_sum_count"),
 }
 
