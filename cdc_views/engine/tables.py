@@ -14,7 +14,15 @@ from cdc_views.capture.types import arrow_schema
 from cdc_views.log.kafka.record import Offsets, offsets_by_partition
 from cdc_views.metrics import UpkeepDone
 from cdc_views.source.catalog import SourceTable
-from cdc_views.store.control import MIRROR_FOLDER, PUBLISHING, VIEW_FOLDER, ControlRecord, PublishedDetail, TableVersion
+from cdc_views.store.control import (
+    INTERNAL_VIEW_FOLDER,
+    MIRROR_FOLDER,
+    PUBLISHING,
+    VIEW_FOLDER,
+    ControlRecord,
+    PublishedDetail,
+    TableVersion,
+)
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 SHADOW_SEPARATOR: Final = "-"
@@ -43,7 +51,7 @@ def as_published(published: ControlRecord | None, suffix_of_views: str = "") -> 
         table = published.tables.get(name) if published is not None else None
         if table is not None and _is_of_definition(table.path, path):
             return table.path
-        return f"{path}{suffix_of_views}" if path.startswith(VIEW_FOLDER) else path
+        return f"{path}{suffix_of_views}" if path.startswith((VIEW_FOLDER, INTERNAL_VIEW_FOLDER)) else path
 
     return find_path
 

@@ -15,8 +15,8 @@ from cdc_views.plan.incremental.maintenance import Maintenance
 class Explanation:
     """How a view is maintained.
 
-    `key` is None if rows are told apart by their content; `sql` names the inputs as the manifest does; `lookups` says
-    what is looked up when an input changes.
+    `key` is None if rows are told apart by their content; `sql` names the inputs as the manifest does; `internal` has
+    the SELECT of each internal view by its name; `lookups` says what is looked up when an input changes.
     """
 
     view: str
@@ -26,6 +26,7 @@ class Explanation:
     key_reason: str
     inputs: tuple[str, ...]
     sql: str
+    internal: tuple[tuple[str, str], ...] = ()
     lookups: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
 
@@ -39,6 +40,8 @@ class Explanation:
             f"strategy: {self.strategy}: {self.reason}",
             f"key: {key}: {self.key_reason}",
             f"inputs: {', '.join(self.inputs) or 'none'}",
+            *(["internal views:"] if self.internal else []),
+            *(f"  {name}: {sql}" for name, sql in self.internal),
             *(["lookups:"] if self.lookups else []),
             *(f"  {line}" for line in self.lookups),
             "sql:",
@@ -61,6 +64,7 @@ def explain(compiled: CompiledView, maintained: Maintenance, notes: tuple[Note, 
         key_reason=compiled.key_reason,
         inputs=compiled.inputs,
         sql=compiled.query({source: source for source in compiled.inputs}),
+        internal=tuple((each.name, each.sql) for each in maintained.stored),
         lookups=tuple(_lookups(maintained)),
         notes=notes,
     )

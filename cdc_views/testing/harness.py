@@ -11,7 +11,7 @@ import math
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.analysis import Shapes, TextColumns
 from cdc_views.engine.views.declare import declare_view, mirrored_text_columns
+from cdc_views.engine.views.internal_views import InternalTable, internal_tables
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
@@ -44,6 +45,7 @@ from cdc_views.engine.views.view_tables import own_columns
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
 from cdc_views.errors.log_offset import LogOffset
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
+from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.explain import Explanation, explain
 from cdc_views.store.control import ControlLog, ControlRecord, TableVersion
@@ -82,7 +84,7 @@ class Cost:
     its inputs are found, too, and all rows of a table that is read as a whole. `rows_recomputed` are the rows that its
     query returned, if the driver collected them. Rows and files read are those that were decoded and opened for it,
     counted each time. An input that several views share counts for each of them. `rows_written` are the rows in its
-    new data files, `commits` its new versions, `jobs` the jobs of Spark.
+    new data files, `commits` its new versions, `jobs` the jobs of Spark. Its internal views count as parts of it.
     """
 
     keys_looked_up: int = 0
@@ -97,10 +99,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Step:
-    """The version of a view before the last epoch (None: it did not exist), and the cost of that epoch."""
+    """The version of a view before the last epoch (None: it did not exist), and what that epoch did for it."""
 
     before: TableVersion | None
-    work: ViewWork | None
+    work: Sequence[ViewWork]
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class _View:
     spec: TableSpec
     level: int
     text_columns: TextColumns
+    internal: Sequence[InternalTable]
 
 
 class ViewHarness:
@@ -184,9 +187,14 @@ class ViewHarness:
             definition, graph, [table.source for table in self._declared], _compiled(parents.values())
         )
         declare_view(self._shapes, self._tables, self._text_columns, compiled)
+        self._forget_internal_views(definition.name)
+        inputs = (self._shapes, self._tables.specs, self._text_columns)
+        internal = internal_tables(*inputs, compiled) if self._allow_direct else []
+        for each in internal:
+            self._tables.add(each.spec)
         level = max((parents[name].level + 1 for name in compiled.inputs if name in parents), default=0)
         self._views[definition.name] = _View(
-            compiled, self._tables.specs[definition.name], level, self._text_columns[definition.name]
+            compiled, self._tables.specs[definition.name], level, self._text_columns[definition.name], internal
         )
         self._writer.views = ViewRunner(self._spark, self._levels())
         return explain(compiled, plan_of(compiled, self._tables.specs))
@@ -197,9 +205,14 @@ class ViewHarness:
         readers = [other for other, view in self._views.items() if name in view.compiled.inputs]
         if readers:
             raise BadView(f'view "{name}" is read by view "{readers[0]}"', hint="drop that one first")
+        self._forget_internal_views(name)
         del self._views[name]
         self._tables.remove(name)
         self._writer.views = ViewRunner(self._spark, self._levels())
+
+    def _forget_internal_views(self, name: str) -> None:
+        for each in self._views[name].internal if name in self._views else ():
+            self._tables.remove(each.spec.name)
 
     @property
     def views(self) -> list[str]:
@@ -311,19 +324,20 @@ class ViewHarness:
     def cost(self, name: str) -> Cost:
         """The cost of a view in the last `apply`, or of building it, if it was built since."""
         self._build()
-        work = self._steps[self._view(name).spec.name].work
-        if work is None:
-            return Cost()
-        spark, driver = spark_work(self._spark, work.job_group), work.driver
+        driver, rows_read, files_read, jobs = Work(), 0, 0, 0
+        for work in self._steps[self._view(name).spec.name].work:
+            spark = spark_work(self._spark, work.job_group)
+            driver.add(work.driver)
+            rows_read, files_read, jobs = rows_read + spark.rows_read, files_read + spark.files_read, jobs + spark.jobs
         return Cost(
             keys_looked_up=driver.keys_looked_up,
             rows_found=driver.rows_found,
             rows_recomputed=driver.rows_recomputed,
-            rows_read=driver.rows_read + spark.rows_read,
-            files_read=driver.files_read + spark.files_read,
+            rows_read=driver.rows_read + rows_read,
+            files_read=driver.files_read + files_read,
             rows_written=driver.rows_written,
             commits=driver.commits,
-            jobs=spark.jobs,
+            jobs=jobs,
         )
 
     @property
@@ -379,7 +393,8 @@ class ViewHarness:
         quarantine = Quarantine(self._tables, parks=self.on_bad_event == "park")
         self._text_columns = mirrored_text_columns(self._tables)
         for view in self._views.values():
-            self._tables.add(view.spec)
+            for spec in (view.spec, *(each.spec for each in view.internal)):
+                self._tables.add(spec)
             self._text_columns[view.spec.name] = view.text_columns
         self._shapes = Shapes(self._spark)
         self._scratch = Relations(self._spark, self._tables.warehouse)
@@ -416,20 +431,28 @@ class ViewHarness:
 
     def _levels(self) -> list[list[CompiledView]]:
         depth = max((view.level + 1 for view in self._views.values()), default=0)
-        return [[view.compiled for view in self._views.values() if view.level == level] for level in range(depth)]
+        internal = [each.view for view in self._views.values() for each in view.internal]
+        levels = [[view.compiled for view in self._views.values() if view.level == level] for level in range(depth)]
+        return [internal, *levels]
 
     def _build(self) -> None:
         """Run an epoch for the views declared since the last one."""
         self._require_running()
         built = self._tables.published.tables if self._tables.published is not None else None
-        new = [name for name in self._views if built is None or not self._tables.is_published(name)]
+        wanted = {name: [view.spec, *(each.spec for each in view.internal)] for name, view in self._views.items()}
+        new = [
+            name
+            for name, specs in wanted.items()
+            if built is None or not all(self._tables.is_published(spec.name) for spec in specs)
+        ]
         if built is None or new:
             self.run_epoch()
             self._steps |= {name: self._step(name, None) for name in new}
 
     def _step(self, name: str, before: ControlRecord | None) -> _Step:
         earlier = None if before is None else before.tables.get(name)
-        return _Step(earlier, self._writer.views.work.get(name))
+        names = [name, *(each.spec.name for each in self._views[name].internal)]
+        return _Step(earlier, [work for each in names if (work := self._writer.views.work.get(each)) is not None])
 
     def _parsed(self, sql: str) -> ViewDefinition:
         found = _NAME.search(sql)

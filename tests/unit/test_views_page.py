@@ -27,6 +27,7 @@ TABLES: Final = (
     Table("products", {"id": "bigint", "name": "text", "category_id": "bigint", "price": "decimal"}, ("id",)),
 )
 # For each row of the table of FULL: a view, and the same written as the page says (the last view counts).
+USERS_AND_ORDERS: Final = "users u JOIN orders o ON o.user_id = u.id"
 COUNTRIES: Final = "SELECT country, count(*) AS n FROM users GROUP BY country"
 FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     "an aggregate over all rows that cannot be added up": [
@@ -34,12 +35,19 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "GROUP BY over computed values only": [
         (
-            "SELECT lower(name) AS low, count(*) AS n FROM users GROUP BY lower(name)",
-            {"low": "SELECT id, lower(name) AS low FROM users", "v": "SELECT low, count(*) AS n FROM low GROUP BY low"},
+            f"SELECT u.name || o.status AS x, count(*) AS n FROM {USERS_AND_ORDERS} GROUP BY u.name || o.status",
+            {
+                "stored": f"SELECT o.id, u.name || o.status AS x FROM {USERS_AND_ORDERS}",
+                "v": "SELECT x, count(*) AS n FROM stored GROUP BY x",
+            },
         ),
         (
-            "SELECT lower(name) AS low, count(*) AS n FROM users GROUP BY lower(name)",
-            {"v": "SELECT country, lower(name) AS low, count(*) AS n FROM users GROUP BY country, lower(name)"},
+            "SELECT lower(o.status) AS low, count(*) AS n FROM users u LEFT JOIN orders o ON o.user_id = u.id"
+            " GROUP BY lower(o.status)",
+            {
+                "v": "SELECT u.country, lower(o.status) AS low, count(*) AS n FROM users u LEFT JOIN orders o"
+                " ON o.user_id = u.id GROUP BY u.country, lower(o.status)"
+            },
         ),
         ("SELECT country, count(*) AS n FROM users GROUP BY ROLLUP (country)", {"v": COUNTRIES}),
         (
@@ -83,7 +91,8 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "no equality of columns": [
         (
-            "SELECT a.id, b.id AS other FROM users a JOIN users b ON lower(a.name) = lower(b.name)",
+            "SELECT a.id, b.id AS other FROM users a JOIN (SELECT id, name FROM users) b"
+            " ON lower(a.name) = lower(b.name)",
             {
                 "low": "SELECT id, lower(name) AS low FROM users",
                 "v": "SELECT a.id, b.id AS other FROM low a JOIN low b ON a.low = b.low",
@@ -166,7 +175,18 @@ KEYS: Final = {
         " SELECT a.user_id, b.n FROM c a JOIN c b ON a.user_id = b.user_id",
         "SELECT q.id FROM (SELECT id, country FROM users) q",
     ],
+    "date_trunc": [
+        "SELECT lower(name) AS low, count(*) AS n FROM users GROUP BY lower(name)",
+        "SELECT DISTINCT lower(name) AS low FROM users",
+        "SELECT id, lower(name) AS low, rank() OVER (PARTITION BY lower(name) ORDER BY id) AS place FROM users",
+        "SELECT a.id, b.id AS other FROM users a JOIN users b ON lower(a.name) = lower(b.name)",
+    ],
 }
+
+
+BY_DAY: Final = """CREATE MATERIALIZED VIEW orders_by_day AS
+SELECT date_trunc('day', ordered_at) AS day, count(*) AS orders FROM orders
+GROUP BY date_trunc('day', ordered_at)"""
 
 
 def explained(views: Mapping[str, str]) -> Explanation:
@@ -235,6 +255,8 @@ def test_every_row_of_the_table_of_keys_has_an_example() -> None:
 def test_explanations_in_the_pages_are_those_of_the_planner() -> None:
     [first, *_] = re.findall(r"```sql\n(.*?)```", page("views.md"), re.DOTALL)
     assert example("views.md", "cdc-views explain order_totals").splitlines() == explained_as_written(first).lines()
+    grouped = explained_as_written(BY_DAY)
+    assert example("views.md", "cdc-views explain orders_by_day").splitlines() == grouped.lines()
     assert example("cli.md", "cdc-views explain balances").splitlines() == explained_as_written(VIEW).lines()
 
 
@@ -247,6 +269,6 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     assert len(found) == section.count("```sql")
     memory.declare(dict(found))
     strategies = {name: view.plan.strategy for name, view in memory.views.items()}
-    assert strategies.pop("orders_by_day") == "ADD"
+    assert strategies.pop("items_by_amount") == "ADD"
     assert strategies.pop("stock") == "FULL"
-    assert strategies == dict.fromkeys(("paid_orders", "order_days", "stock_by_category"), "KEYS")
+    assert strategies == dict.fromkeys(("paid_orders", "priced_items", "stock_by_category"), "KEYS")

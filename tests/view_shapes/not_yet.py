@@ -12,8 +12,6 @@ from typing import Final
 NOT_YET: Final[Mapping[str, str]] = {
     "float_join": "FULL",
     "not_in": "FULL",
-    "orders_by_day": "FULL",
-    "users_by_lower_name": "FULL",
     "null_group": "FULL",
     "nan_group": "FULL",
     "rank_ties": "FULL",
@@ -22,6 +20,4 @@ NOT_YET: Final[Mapping[str, str]] = {
     "join_on_aggregate": "FULL",
     "rollup": "FULL",
     "global_max": "FULL",
-    "tumbling": "FULL",
-    "hopping": "FULL",
 }

@@ -17,7 +17,7 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.engine.tables import SHADOW_SEPARATOR, Tables
 from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
 from cdc_views.metrics import UpkeepStep
-from cdc_views.store.control import MIRROR_FOLDER, VIEW_FOLDER, ControlLog, Needed, needed
+from cdc_views.store.control import INTERNAL_VIEW_FOLDER, MIRROR_FOLDER, VIEW_FOLDER, ControlLog, Needed, needed
 from cdc_views.store.delta_log import LOG_FOLDER, Stamp
 from cdc_views.store.storage import touching
 from cdc_views.store.upkeep import ControlUpkeep, TableUpkeep, remove_tables
@@ -156,7 +156,8 @@ class Maintenance:
         forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
         rebuilds = tuple(f"{SHADOW_SEPARATOR}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
         used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
-        found = [*self._root.glob(f"{MIRROR_FOLDER}*/*/*"), *self._root.glob(f"{VIEW_FOLDER}*/*")]
+        folders = (f"{MIRROR_FOLDER}*/*/*", f"{VIEW_FOLDER}*/*", f"{INTERNAL_VIEW_FOLDER}*/*")
+        found = [table for folder in folders for table in self._root.glob(folder)]
         paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]
         # Earlier versions did not quote a slash in a name, so such a mirror is below a folder that looks like a table.
         above = {str(folder) for path in used for folder in PurePosixPath(path).parents}

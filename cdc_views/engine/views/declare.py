@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import Shapes, TextColumns, analyse_view, text_columns
+from cdc_views.engine.views.internal_views import internal_tables, plan_with_internal_views
+from cdc_views.engine.views.small_queries import are_possible
 from cdc_views.engine.views.view_tables import BAG_KEY, HASH
 from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
@@ -33,7 +35,7 @@ def declare_views(
     those of them that this version refuses. A running view fails and keeps its table if it is refused, or if Spark no
     longer understands it: a table that it reads has other columns, or Spark was upgraded. For a view that is not
     running, raises BadView where Spark does not understand the query, and UnsupportedView for a column that cannot be
-    published.
+    published, and StrictViewIsFull.
     """
     shapes, failures = Shapes(spark), dict[str, str]()
     texts = mirrored_text_columns(tables)
@@ -53,6 +55,25 @@ def declare_views(
     return failures
 
 
+def declare_internal_views(
+    spark: SparkSession, tables: Tables, views: Iterable[CompiledView], failures: Collection[str]
+) -> list[CompiledView]:
+    """Declare the internal views of the views that are declared and have not failed; returns them.
+
+    They read mirrors only, and come before all other views. There are none where the driver looks nothing up.
+    """
+    if not (tables.warehouse.allows_direct and are_possible(spark)):
+        return []
+    shapes, texts = Shapes(spark), mirrored_text_columns(tables)
+    declared = []
+    for view in (view for view in views if view.definition.name not in failures):
+        for each in internal_tables(shapes, tables.specs, texts, view):
+            tables.add(each.spec)
+            declared.append(each.view)
+    shapes.forget()
+    return declared
+
+
 def mirrored_text_columns(tables: Tables) -> dict[str, TextColumns]:
     """The text columns of every mirror, by table."""
     return {name: text_columns(source, tables.specs[name].schema) for name, source in tables.sources.items()}
@@ -64,6 +85,8 @@ def declare_view(shapes: Shapes, tables: Tables, texts: dict[str, TextColumns], 
     `shapes` may serve many views. Raises as `declare_views` does for a view that is not running.
     """
     analysed = analyse_view(shapes, tables.specs, texts, view)
+    if view.definition.is_strict:
+        plan_with_internal_views(shapes, {**tables.specs, analysed.spec.name: analysed.spec}, texts, view)
     try:
         tables.add(analysed.spec)
     except UnsupportedType as error:

@@ -272,12 +272,15 @@ class _EpochOfViews:
         return self._recomputed(view, base)
 
     def _incremental(self, view: CompiledView, base: int) -> Iterator[tuple[str, Callable[[], Changes | None]]]:
-        """The strategies to try before FULL; none if the view's table is not as of the last epoch."""
+        """The strategies to try before FULL; none if its table or an internal view is not as of the last epoch."""
         tables, name = self._tables, view.definition.name
         plan = self._plan(view, tables)
         if plan.text is None or not tables.is_live(name) or not self._can_look_up():
             return
-        versions = {source: self._inputs.versions(source) for source in view.inputs}
+        internal = plan.keys.internal_views if plan.keys is not None else frozenset()
+        if any(self._has_failed(each) or not tables.is_live(each) for each in internal):
+            return
+        versions = {source: self._inputs.versions(source) for source in (*view.inputs, *internal)}
         known = {source: found for source, found in versions.items() if found is not None}
         if len(known) < len(versions):
             return

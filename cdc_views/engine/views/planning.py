@@ -5,21 +5,51 @@ A view that is declared strict is refused here, because the types of its inputs 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cdc_views.engine.views.view_tables import column_types, own_columns
 from cdc_views.errors import StrictViewIsFull
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.incremental.expressions.internal_view import InternalView, internal_views
+from cdc_views.plan.incremental.expressions.known import StoredValues
 from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
+from cdc_views.store.control import MIRROR_FOLDER
 from cdc_views.store.warehouse import TableSpec
 
 
 def plan_of(view: CompiledView, specs: Mapping[str, TableSpec]) -> Maintenance:
-    """Choose the strategy of a view; `specs` describe its table and its inputs."""
-    types = {source: column_types(specs[source]) for source in view.inputs}
+    """Choose the strategy of a view; `specs` describe its table, its inputs, and its internal views."""
+    plan, internal = _plan_without(view, specs)
+    stored = [each.stored(column_types(specs[each.name])) for each in internal if each.name in specs]
+    return _maintenance(view, specs, stored) if stored else plan
+
+
+def possible_internal_views(view: CompiledView, specs: Mapping[str, TableSpec]) -> list[InternalView]:
+    """The internal views with which a view that is FULL may be KEYS; `specs` describe its table and its inputs."""
+    return _plan_without(view, specs)[1]
+
+
+def _plan_without(view: CompiledView, specs: Mapping[str, TableSpec]) -> tuple[Maintenance, list[InternalView]]:
+    """The plan of a view without internal views, and those that it lacks."""
+    plan = _maintenance(view, specs)
+    keys = {source: specs[source].key for source in view.inputs if specs[source].path.startswith(MIRROR_FOLDER)}
+    return plan, list(internal_views(view, plan.wanted, _types(view, specs), keys))
+
+
+def _types(view: CompiledView, specs: Mapping[str, TableSpec]) -> dict[str, dict[str, str]]:
+    return {source: column_types(specs[source]) for source in view.inputs}
+
+
+def _columns(view: CompiledView, specs: Mapping[str, TableSpec]) -> dict[str, str]:
     spec = specs[view.definition.name]
-    columns = {name: str(spec.schema.field(name).type) for name in own_columns(view, spec)}
-    return maintenance(view, types, columns, {source: specs[source].key for source in view.inputs})
+    return {name: str(spec.schema.field(name).type) for name in own_columns(view, spec)}
+
+
+def _maintenance(
+    view: CompiledView, specs: Mapping[str, TableSpec], stored: Sequence[StoredValues] = ()
+) -> Maintenance:
+    row_keys = {source: specs[source].key for source in view.inputs}
+    return maintenance(view, _types(view, specs), _columns(view, specs), row_keys, stored)
 
 
 def require_strict(view: CompiledView, maintained: Maintenance) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.tables import mirror_spec
 from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, analyse_view, text_columns
+from cdc_views.engine.views.internal_views import plan_with_internal_views
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.source.catalog import SourceTable
@@ -35,9 +36,10 @@ def analyse_views(
             continue
         try:
             analysed = analyse_view(shapes, specs, texts, view, with_notes=True)
+            maintenance = plan_with_internal_views(shapes, {**specs, analysed.spec.name: analysed.spec}, texts, view)
         except BadView as error:
             yield view, error
             continue
         specs[analysed.spec.name], texts[analysed.spec.name] = analysed.spec, analysed.text_columns
-        yield view, analysed
+        yield view, replace(analysed, maintenance=maintenance)
     shapes.forget()

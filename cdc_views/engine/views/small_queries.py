@@ -46,6 +46,11 @@ _KEEPS_NOTHING: Final = frozenset(
 )
 
 
+def are_possible(spark: SparkSession) -> bool:
+    """Whether the tasks run on this machine, where the files with the rows are."""
+    return str(spark.sparkContext.master).startswith("local")
+
+
 class SmallQueries:
     """A session for small queries; for several threads, one per view."""
 
@@ -53,8 +58,7 @@ class SmallQueries:
         self._session = spark.newSession()
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
-        # The tasks read the files, so they must run on this machine.
-        self.is_possible = str(spark.sparkContext.master).startswith("local")
+        self.is_possible = are_possible(spark)
         self._folder = Path(tempfile.mkdtemp(prefix="cdc-views-rows-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._leaves: dict[tuple[str, str, int, str], tuple[Path, str]] = {}

@@ -42,6 +42,7 @@ from sqlglot import exp
 from cdc_views.plan.incremental.build import build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
+from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.linear import (
     all_columns,
     require_handle,
@@ -149,7 +150,7 @@ def add_plan(
 
     try:
         require_linear(select)
-        operator, scope = build_from(select, leaf_of)
+        operator, scope = build_from(select, leaf_of, Expressions(query))
         totals = _totals(select, scope, columns)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
@@ -167,7 +168,7 @@ def group_plan(query: ParsedQuery, columns: Mapping[str, str], keys: KeysPlan) -
     require_only(select, _OF_GROUPED)
     if any(nested_queries(select)) or any(map(makes_rows, select.expressions)):
         raise NotIncremental("a subquery in an expression, or a function that returns several rows")
-    operator, scope = build_from(select, lambda table, path: leaves[path])
+    operator, scope = build_from(select, lambda table, path: leaves[path], Expressions(query))
     require_multilinear(operator)
     group: exp.Group = select.args["group"]
     require_only(group, _OF_GROUP)

@@ -6,13 +6,14 @@ is built again for each place that names it, so that each place can be reduced b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
 
 from cdc_views.plan.incremental.columns import Column, Leaf, Origin, Path, are_comparable
+from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import (
     Constant,
     Dependent,
@@ -37,10 +38,11 @@ _NOTHING: Final = Constant()
 
 @dataclass(frozen=True)
 class Built:
-    """An operator and the columns of its output, in order; None if they are not all known."""
+    """An operator and the columns of its output, in order; None if they are not all known. `leaf`: it is that table."""
 
     operator: Operator
     columns: Sequence[Column] | None
+    leaf: Leaf | None = None
 
 
 @dataclass(frozen=True)
@@ -55,22 +57,26 @@ class _Context:
     """Where a query stands: the CTEs that it may name, the CTE references that lead to it, the FROM around it."""
 
     leaf_of: LeafOf
+    expressions: Expressions
     ctes: Mapping[str, _Cte] = field(default_factory=dict)
     path: Path = ()
     outer: Scope | None = None
 
 
-def build(tree: exp.Query, leaf_of: LeafOf) -> Built:
-    """Build the operators of a query. Raises NotIncremental for a construct that has none."""
-    return _query(tree, _Context(leaf_of))
+def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions) -> Built:
+    """Build the operators of a query. Raises NotIncremental for a construct that has none.
+
+    `expressions` knows the stored values, and is told of those that would be needed.
+    """
+    return _query(tree, _Context(leaf_of, expressions))
 
 
-def build_from(select: exp.Select, leaf_of: LeafOf) -> tuple[Operator, Scope]:
+def build_from(select: exp.Select, leaf_of: LeafOf, expressions: Expressions) -> tuple[Operator, Scope]:
     """Build the FROM and WHERE of a query that is one SELECT; returns also what names stand for in it.
 
     Raises NotIncremental for a construct that has no operator.
     """
-    frame = _From(_with_ctes(select, _Context(leaf_of)))
+    frame = _From(_with_ctes(select, _Context(leaf_of, expressions)))
     return frame.build(select), frame.scope
 
 
@@ -131,13 +137,16 @@ def _select(select: exp.Select, context: _Context) -> Built:
     for query in nested_queries(select):
         if not any(query is each for each in frame.laterals):
             operator = _dependent(operator, query, replace(context, outer=scope))
-    operator = _grouped(select, operator, scope)
-    operator = _windowed(select, operator, scope)
-    columns = _outputs(select, scope)
+    values = _Values(select, scope, context.expressions)
+    operator = _grouped(select, operator, values)
+    operator = _windowed(select, operator, values)
+    columns = _outputs(select, values)
     if distinct := select.args.get("distinct"):
         if distinct.args.get("on"):
             raise NotIncremental("DISTINCT ON")
         equal = frozenset(column.origin for column in columns or () if column.origin)
+        if not equal:
+            values.want([item.unalias() for item in select.expressions])
         operator = Grouping(operator, equal, "DISTINCT", passes_rows=False)
     return Built(_limited(select, operator), columns)
 
@@ -148,7 +157,33 @@ def _limited(query: exp.Expr, operator: Operator) -> Operator:
     return Grouping(operator, frozenset(), "LIMIT over all rows", passes_rows=True)
 
 
-def _grouped(select: exp.Select, operator: Operator, scope: Scope) -> Operator:
+@dataclass(frozen=True)
+class _Values:
+    """What the expressions of a SELECT pass on: a column of its FROM, or a stored value."""
+
+    select: exp.Select
+    scope: Scope
+    expressions: Expressions
+
+    def resolve(self, node: exp.Expr) -> Column | None:
+        found = self.scope.resolve(node) or self.expressions.column(node, self.scope)
+        return found or self.expressions.window_start(node, self._groups, self.scope)
+
+    def origins(self, nodes: Iterable[exp.Expr]) -> frozenset[Origin]:
+        """The origins of those expressions that have one."""
+        return frozenset(column.origin for column in map(self.resolve, nodes) if column is not None and column.origin)
+
+    def want(self, nodes: Iterable[exp.Expr]) -> None:
+        """Without the values of these expressions, no row of the SELECT can be looked up."""
+        self.expressions.want(nodes, self.scope, self._groups)
+
+    @property
+    def _groups(self) -> Sequence[exp.Expr]:
+        group = self.select.args.get("group")
+        return group.expressions if group is not None else ()
+
+
+def _grouped(select: exp.Select, operator: Operator, values: _Values) -> Operator:
     group = select.args.get("group")
     if group is None:
         if not is_aggregated(select):
@@ -156,8 +191,10 @@ def _grouped(select: exp.Select, operator: Operator, scope: Scope) -> Operator:
         return Grouping(operator, frozenset(), "an aggregate over all rows", passes_rows=False)
     if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets")):
         return Grouping(operator, frozenset(), "grouping sets with a total over all rows", passes_rows=False)
-    found = (_group_column(each, select, scope) for each in _group_expressions(group, select))
-    equal = frozenset(column.origin for column in found if column is not None and column.origin)
+    items = [_group_item(each, values) for each in _group_expressions(group, select)]
+    equal = values.origins(items)
+    if not equal:
+        values.want(items)
     return Grouping(operator, equal, "GROUP BY over computed values only", passes_rows=False)
 
 
@@ -167,35 +204,34 @@ def _group_expressions(group: exp.Group, select: exp.Select) -> Iterator[exp.Exp
     yield from group.expressions
 
 
-def _group_column(expression: exp.Expr, select: exp.Select, scope: Scope) -> Column | None:
-    """The column by which an item of GROUP BY groups: named by itself, by its number, or by its alias."""
+def _group_item(expression: exp.Expr, values: _Values) -> exp.Expr:
+    """What an item of GROUP BY stands for: itself, or the selected expression whose number or alias it is."""
+    items = values.select.expressions
     if isinstance(expression, exp.Literal) and not expression.is_string and expression.name.isdigit():
         place = int(expression.name) - 1
-        return scope.resolve(select.expressions[place].unalias()) if place < len(select.expressions) else None
-    column = scope.resolve(expression)
-    if column is not None or not isinstance(expression, exp.Column) or expression.table:
-        return column
-    named = [item for item in select.expressions if item.alias.lower() == expression.name.lower()]
-    return scope.resolve(named[0].unalias()) if len(named) == 1 else None
+        return items[place].unalias() if place < len(items) else expression
+    if values.resolve(expression) is not None or not isinstance(expression, exp.Column) or expression.table:
+        return expression
+    named = [item for item in items if item.alias.lower() == expression.name.lower()]
+    return named[0].unalias() if len(named) == 1 else expression
 
 
-def _windowed(select: exp.Select, operator: Operator, scope: Scope) -> Operator:
-    shared: frozenset[Origin] | None = None
-    for _, _, parts in windows(select):
-        columns = (scope.resolve(each) for each in parts)
-        partition = frozenset(column.origin for column in columns if column is not None and column.origin)
-        shared = partition if shared is None else shared & partition
-    if shared is None:
+def _windowed(select: exp.Select, operator: Operator, values: _Values) -> Operator:
+    partitions = [parts for _, _, parts in windows(select)]
+    if not partitions:
         return operator
+    shared = frozenset.intersection(*map(values.origins, partitions))
+    if not shared:
+        values.want(part for parts in partitions for part in parts)
     return Grouping(operator, shared, "a window over all rows, or partitioned by computed values", passes_rows=True)
 
 
-def _outputs(select: exp.Select, scope: Scope) -> list[Column] | None:
+def _outputs(select: exp.Select, values: _Values) -> list[Column] | None:
     found: list[Column] = []
     for item in select.expressions:
         value = item.unalias()
         if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
-            star = scope.star(value)
+            star = values.scope.star(value)
             if star is None:
                 return None
             found += star
@@ -204,7 +240,7 @@ def _outputs(select: exp.Select, scope: Scope) -> list[Column] | None:
         elif makes_rows(item) and not item.alias:
             return None  # Spark decides how many columns there are, and their names
         else:
-            column = scope.resolve(value)
+            column = values.resolve(value)
             found.append(Column(item.alias_or_name, column.origin if column else frozenset()))
     return found
 
@@ -309,8 +345,7 @@ class _From:
         equalities: list[Equality] = []
         for join in joins:
             if isinstance(join.this, exp.Lateral):
-                equalities += self._equalities(conditions)
-                operators = [self._lateral(_joined(operators, equalities), join.this)]
+                operators = [self._lateral(self._inner(operators, equalities, conditions), join.this)]
                 conditions, equalities = [], []
             elif _is_inner(join):
                 operators.append(self._source(join.this))
@@ -318,17 +353,17 @@ class _From:
                 conditions.append(join.args.get("on"))
             else:
                 # The conditions of WHERE hold only after the outer join.
-                equalities += self._equalities(conditions)
-                operators = [self._outer(_joined(operators, equalities), join)]
+                operators = [self._outer(self._inner(operators, equalities, conditions), join)]
                 conditions, equalities = [], []
         where = select.args.get("where")
-        equalities += self._equalities(conditions)
+        filters = [where.this if where else None]
+        operator = self._inner(operators, equalities, conditions, filters)
         for lateral in select.args.get("laterals") or ():
             names = [column.name for column in lateral.args["alias"].columns]
             self.scope.sources.append(
                 Source(lateral.alias.lower(), [Column(name) for name in names], has_more=not names)
             )
-        return _with_equalities(_joined(operators, equalities), self._equalities([where.this if where else None]))
+        return _with_equalities(operator, self._equalities(filters))
 
     def _source(self, node: exp.Expr) -> Operator:
         """Build an item of FROM and add it to the scope."""
@@ -339,7 +374,8 @@ class _From:
         name = node.alias_or_name.lower()
         if any(each.alias == name for each in self.scope.sources):
             raise NotIncremental(f'"{name}" stands for two tables')
-        self.scope.sources.append(Source(name, list(built.columns or ()), has_more=built.columns is None))
+        leaf = built.leaf
+        self.scope.sources.append(Source(name, list(built.columns or ()), has_more=built.columns is None, leaf=leaf))
         return built.operator
 
     def _item(self, node: exp.Expr) -> Built:
@@ -360,8 +396,8 @@ class _From:
         cte = context.ctes.get(node.name.lower()) if not node.args.get("db") else None
         if cte is not None:
             return _renamed(_query(cte.query, replace(cte.context, path=path, outer=None)), cte.names)
-        scan = Scan(context.leaf_of(node, path))
-        return Built(scan, scan.columns)
+        leaf = context.leaf_of(node, path)
+        return Built(context.expressions.scanned(leaf), Scan(leaf).columns, leaf)
 
     def _lateral(self, operator: Operator, lateral: exp.Lateral) -> Operator:
         query = lateral.this
@@ -380,6 +416,10 @@ class _From:
         right = self._source(join.this)
         merged = self._using(join)
         found = [*merged, *self._equalities([join.args.get("on")])]
+        if not found:
+            self._want([join.args.get("on")])
+        if join.kind not in ("SEMI", "ANTI"):
+            self.scope.make_optional(join.side, before)
         if join.args.get("on") is not None and any(join.args["on"].find_all(exp.Query)):
             raise NotIncremental("a subquery in the condition of an outer join")
         equalities = tuple(
@@ -430,12 +470,37 @@ class _From:
         for condition in conjuncts(conditions):
             if not isinstance(condition, exp.EQ):
                 continue
-            left, right = self.scope.resolve(condition.left), self.scope.resolve(condition.right)
+            left, right = self._resolve(condition.left), self._resolve(condition.right)
             if left is None or right is None or not left.origin or not right.origin:
                 continue
             if are_comparable(left.origin, right.origin):
                 found.append((left.origin, right.origin))
         return found
+
+    def _resolve(self, node: exp.Expr) -> Column | None:
+        return self.scope.resolve(node) or self._context.expressions.column(node, self.scope)
+
+    def _inner(
+        self,
+        operators: Sequence[Operator],
+        merged: Sequence[Equality],
+        conditions: Sequence[exp.Expr | None],
+        filters: Sequence[exp.Expr | None] = (),
+    ) -> Operator:
+        """Join the inputs by the equalities of USING and of ON; those of the filters hold above this join, too.
+
+        Where these leave inputs apart, the values of equal expressions are wanted.
+        """
+        equalities = [*merged, *self._equalities(conditions)]
+        if not _are_connected(operators, [*equalities, *self._equalities(filters)]):
+            self._want([*conditions, *filters])
+        return _joined(operators, equalities)
+
+    def _want(self, conditions: Sequence[exp.Expr | None]) -> None:
+        for condition in conjuncts(conditions):
+            sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
+            if all(side.find(exp.Column) for side in sides):
+                self._context.expressions.want(sides, self.scope)
 
 
 def _is_inner(join: exp.Join) -> bool:
@@ -444,6 +509,16 @@ def _is_inner(join: exp.Join) -> bool:
 
 def _is_below(origin: Origin, operator: Operator) -> bool:
     return all(column.leaf in operator.leaves for column in origin)
+
+
+def _are_connected(operators: Sequence[Operator], equalities: Sequence[Equality]) -> bool:
+    """Whether equalities lead from each input to all others."""
+    groups = [{number} for number, operator in enumerate(operators) if operator.leaves]
+    for pair in _between(operators, equalities):
+        both = {number for number, each in enumerate(operators) if any(_is_below(origin, each) for origin in pair)}
+        joined = [group for group in groups if group & both]
+        groups = [*(group for group in groups if group not in joined), set[int]().union(*joined)]
+    return len(groups) <= 1
 
 
 def _joined(operators: Sequence[Operator], equalities: Sequence[Equality]) -> Operator:

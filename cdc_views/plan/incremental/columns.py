@@ -18,12 +18,14 @@ class Leaf:
     """One occurrence of a table or view in a query, after each CTE is written out where it is used.
 
     `source` is its name in the manifest. `types` maps its columns, as they are spelled in the table, to the names of
-    their Arrow types. Two occurrences of one table are two leaves.
+    their Arrow types. Two occurrences of one table are two leaves. `is_internal`: it is a view of ours, which the query
+    does not name (expressions/known.py).
     """
 
     path: Path
     source: str
     types: Mapping[str, str]
+    is_internal: bool = False
 
     def __hash__(self) -> int:
         return hash(self.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, Literal
 
 from sqlglot import exp
@@ -12,6 +13,7 @@ from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
 from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
@@ -26,6 +28,7 @@ _MOST_LOOKUPS: Final = 200
 
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
+NO_KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 PLAN_FAILED: Final = "an error in the planner, please report it"
 
 StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
@@ -52,7 +55,8 @@ class Maintenance:
     """The strategy of a view and the reason for it.
 
     KEYS has `keys`, PATCH `patch` beside it. ADD has `adds`, or for groups `group_adds` beside `keys`. All of these
-    have `text`.
+    have `text`. KEYS has the internal views that it uses in `stored`. FULL has the expressions that are `wanted`:
+    internal views that store them may make it KEYS.
     """
 
     strategy: StrategyName
@@ -62,19 +66,44 @@ class Maintenance:
     group_adds: GroupPlan | None = None
     patch: PatchPlan | None = None
     text: LeafText | None = None
+    stored: tuple[StoredValues, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
 
 
-def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str], row_keys: RowKeys) -> Maintenance:
+def maintenance(
+    view: CompiledView,
+    types: Types,
+    columns: Mapping[str, str],
+    row_keys: RowKeys,
+    stored: Sequence[StoredValues] = (),
+) -> Maintenance:
     """Choose the strategy of a view. `types` and `row_keys` describe its inputs, `columns` are those of its SELECT with
     their types.
 
-    Raises UnsupportedView for a query that is nested too deeply.
+    `stored` are its internal views. If it is FULL for want of one, its `wanted` says which expressions that would
+    store. Raises UnsupportedView for a query that is nested too deeply.
     """
     if view.parsed is None:
         return Maintenance("FULL", view.key_reason)
+    expressions = Expressions(view.parsed, stored)
+    found = _chosen(view, view.parsed, types, columns, row_keys, expressions)
+    if found.strategy == "FULL":
+        return replace(found, wanted=tuple(expressions.wanted.values()))
+    used = found.keys.internal_views if found.keys is not None else frozenset()
+    return replace(found, stored=tuple(each for each in stored if each.name in used))
+
+
+def _chosen(
+    view: CompiledView,
+    parsed: ParsedQuery,
+    types: Types,
+    columns: Mapping[str, str],
+    row_keys: RowKeys,
+    expressions: Expressions,
+) -> Maintenance:
     with naming_deep_nesting(view.definition):
         try:
-            return _incremental(view, view.parsed, types, columns, row_keys)
+            return _incremental(view, parsed, types, columns, row_keys, expressions)
         except NotIncremental as reason:
             return Maintenance("FULL", f"{_WHOLE}: {reason}")
         except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -83,13 +112,18 @@ def maintenance(view: CompiledView, types: Types, columns: Mapping[str, str], ro
 
 
 def _incremental(
-    view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], row_keys: RowKeys
+    view: CompiledView,
+    parsed: ParsedQuery,
+    types: Types,
+    columns: Mapping[str, str],
+    row_keys: RowKeys,
+    expressions: Expressions,
 ) -> Maintenance:
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
         return Maintenance("ADD", _ADDED, adds=adds, text=_text(view, parsed, types, adds.leaves))
-    keys = keys_plan(parsed, view.sources.__getitem__, types, list(columns), view.key)
-    lookups = sum(len(each) for handle in keys.handles for each in [handle.recompute, *handle.find.values()])
+    keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, expressions)
+    lookups = len(keys.lookups)
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
     names = ", ".join(dict.fromkeys(name for handle in keys.handles for part in handle.parts for name in part.names))
@@ -97,13 +131,15 @@ def _incremental(
         "KEYS",
         f"the rows of affected ({names}) are looked up, computed again, and compared",
         keys=keys,
-        text=_text(view, parsed, types, keys.leaves),
+        text=_text(view, parsed, types, keys.leaves, _keys_of(keys)),
     )
-    return _patched(plan, view, parsed, list(columns), row_keys) or _added(plan, view, parsed, columns) or plan
+    if keys.internal_views:
+        return plan
+    return _patched(plan, view, parsed, columns, row_keys) or _added(plan, view, parsed, columns) or plan
 
 
 def _patched(
-    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Sequence[str], row_keys: RowKeys
+    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
 ) -> Maintenance | None:
     assert plan.keys is not None
     assert plan.text is not None
@@ -130,13 +166,34 @@ def _added(
     return replace(plan, strategy="ADD", reason=f"for each ({names}), {_ADDED}", group_adds=groups)
 
 
-def _text(view: CompiledView, parsed: ParsedQuery, types: Types, leaves: Collection[Leaf]) -> LeafText:
-    """The text of a view with these leaves. Raises NotIncremental if it names a table at another place."""
+def _keys_of(plan: KeysPlan) -> dict[str, frozenset[str]]:
+    """The columns of each table by which its rows are looked up in internal views."""
+    found: dict[str, frozenset[str]] = {}
+    for lookup in plan.lookups:
+        if lookup.leaf.is_internal:
+            for columns in lookup.values.columns:
+                for column in columns:
+                    found[column.leaf.source] = found.get(column.leaf.source, frozenset()) | {column.name}
+    return found
+
+
+def _text(
+    view: CompiledView,
+    parsed: ParsedQuery,
+    types: Types,
+    leaves: Collection[Leaf],
+    keys: Mapping[str, frozenset[str]] = NO_KEYS,
+) -> LeafText:
+    """The text of a view with these leaves. Raises NotIncremental if it names a table at another place.
+
+    `keys` are columns that the text may not name, and that lookups need.
+    """
     edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
     pieces = inlined(parsed, edits)
     if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")
-    return LeafText(pieces, _used(view, parsed, edits, types))
+    used = _used(view, parsed, edits, types)
+    return LeafText(pieces, {source: names | keys.get(source, frozenset()) for source, names in used.items()})
 
 
 def _used(view: CompiledView, parsed: ParsedQuery, edits: Sequence[Edit], types: Types) -> dict[str, frozenset[str]]:

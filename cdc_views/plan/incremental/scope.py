@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import Column
+from cdc_views.plan.incremental.columns import Column, Leaf
 
 
 @dataclass
 class Source:
-    """A relation of a FROM. `has_more`: it has columns besides those that are known."""
+    """A relation of a FROM. `has_more`: it has columns besides those that are known.
+
+    `leaf` is the table whose rows it has. It is None for other relations, and where an outer join has rows without one
+    of the table: an expression over NULL in place of a row is computed from no row.
+    """
 
     alias: str
     columns: list[Column]
     has_more: bool = False
     is_hidden: bool = False
+    leaf: Leaf | None = None
 
 
 @dataclass
@@ -56,6 +61,23 @@ class Scope:
             if alias == each.alias or each.has_more or any(c.name.lower() == (alias or name) for c in each.columns):
                 return None
         return self.outer.resolve(node)
+
+    def has(self, name: str) -> bool:
+        """Whether a name, in lower case, may be that of a relation or a column of this FROM."""
+        return any(
+            each.has_more or each.alias == name or any(column.name.lower() == name for column in each.columns)
+            for each in self.sources
+        )
+
+    def alias_of(self, leaf: Leaf) -> str | None:
+        """What this FROM calls a table whose rows it has; None if it is not one of its relations."""
+        return next((each.alias for each in self.sources if each.leaf == leaf), None)
+
+    def make_optional(self, side: str, number: int) -> None:
+        """From an outer join with the relation of this number on, rows may be without one of the optional relations."""
+        for place, source in enumerate(self.sources):
+            if side != ("RIGHT" if place == number else "LEFT"):
+                source.leaf = None
 
     def star(self, node: exp.Expr) -> list[Column] | None:
         """The columns that `*` or `t.*` stands for, in Spark's order; None if they are not all known.

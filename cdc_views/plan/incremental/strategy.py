@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from cdc_views.plan.incremental.build import Built, build
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path
+from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.views.references import ParsedQuery
@@ -36,8 +37,8 @@ class Part:
 class Handle:
     """One way to find groups of the view's rows.
 
-    `find` has, for each leaf, the lookups from its changed rows to the rows of the leaves in `parts`; they use the
-    columns in `sought`. `recompute` has the lookups from the values of the parts to the reduced leaves.
+    `find` has, for each leaf, the lookups from its changed rows to the rows of the leaves in `parts`. `recompute` has
+    the lookups from the values of the parts to the reduced leaves. Both use the columns in `sought`.
     """
 
     parts: tuple[Part, ...]
@@ -50,25 +51,38 @@ class Handle:
 class KeysPlan:
     """How a view is maintained by lookups. With several handles, each changed row is looked for by each of them.
 
-    Then, where all columns of a part are NULL, a row of the view may have no row of their leaf at all: a full join
+    `leaves` are those that the view's text names; lookups may lead through those of internal views, too. With several
+    handles, where all columns of a part are NULL, a row of the view may have no row of their leaf at all: a full join
     gives such rows, and lookups by NULL do not find them.
     """
 
     leaves: tuple[Leaf, ...]
     handles: tuple[Handle, ...]
 
+    @property
+    def lookups(self) -> list[Lookup]:
+        """All lookups, of all handles."""
+        return [each for handle in self.handles for many in [handle.recompute, *handle.find.values()] for each in many]
+
+    @property
+    def internal_views(self) -> frozenset[str]:
+        """The internal views that the lookups lead through."""
+        return frozenset(lookup.leaf.source for lookup in self.lookups if lookup.leaf.is_internal)
+
 
 def keys_plan(
     query: ParsedQuery,
     source_of: Callable[[int], str],
     types: Mapping[str, Mapping[str, str]],
-    columns: Sequence[str],
+    columns: Mapping[str, str],
     key: Sequence[str] | None,
+    expressions: Expressions,
 ) -> KeysPlan:
     """Plan a view. Raises NotIncremental with the reason why it must be computed in full.
 
     `source_of` returns the manifest's name of the table that the text names at an offset; `types` has the Arrow types
-    of the columns of each; `columns` are the columns of the view's table, `key` those that identify a row.
+    of the columns of each; `columns` are the columns of the view's table with their types, `key` those that identify a
+    row; `expressions` knows the stored values.
     """
     leaves: dict[Path, Leaf] = {}
 
@@ -76,7 +90,7 @@ def keys_plan(
         source = source_of(path[-1])
         return leaves.setdefault(path, Leaf(path, source, types[source]))
 
-    built = build(query.tree, leaf_of)
+    built = build(query.tree, leaf_of, expressions)
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     alternatives = []
     for passable in built.operator.passable():
@@ -86,18 +100,26 @@ def keys_plan(
         if chosen not in alternatives:
             alternatives.append(chosen)
     handles = [_handle(built.operator, chosen) for chosen in alternatives]
-    found = sorted(built.operator.leaves, key=lambda leaf: leaf.path)
-    return KeysPlan(tuple(found), tuple(handles))
+    return KeysPlan(tuple(_named(built.operator)), tuple(handles))
 
 
-def outputs_of(built: Built, columns: Sequence[str], *, are_renamed: bool) -> list[Column]:
-    """The columns of a view's table. Raises NotIncremental if they are not certain."""
+def _named(operator: Operator) -> list[Leaf]:
+    return sorted((leaf for leaf in operator.leaves if not leaf.is_internal), key=lambda leaf: leaf.path)
+
+
+def outputs_of(built: Built, columns: Mapping[str, str], *, are_renamed: bool) -> list[Column]:
+    """The columns of a view's table, of these names and types. Raises NotIncremental if they are not certain."""
     if built.columns is None or len(built.columns) != len(columns):
         raise NotIncremental("the columns of its result are not all known")
-    both = zip(columns, built.columns, strict=True)
+    both = list(zip(columns, built.columns, strict=True))
     if not are_renamed and any(column.origin and column.name.lower() != name.lower() for name, column in both):
         raise NotIncremental("the columns of its result are in another order than is known")
-    return [Column(name, column.origin) for name, column in zip(columns, built.columns, strict=True)]
+    return [Column(name, column.origin if _has_type(column, columns[name]) else frozenset()) for name, column in both]
+
+
+def _has_type(column: Column, type_: str) -> bool:
+    """Whether a stored value has the type of the one that the view's own query computes."""
+    return all(each.type == type_ for each in column.origin if each.leaf.is_internal)
 
 
 def _chosen(outputs: Sequence[Column], passable: frozenset[Origin], key: Sequence[str] | None) -> list[Column]:
@@ -160,14 +182,27 @@ def _handle(operator: Operator, columns: Sequence[Column]) -> Handle:
         )
         for part in parts
     ]
-    recompute = tuple(operator.restrict(restrictions))
-    find = {leaf.path: tuple(operator.find(leaf, needed)) for leaf in operator.leaves}
-    return Handle(parts, find, _sought(parts, find), recompute)
+    recompute = _without_unused(operator.restrict(restrictions), ())
+    found = [column.leaf for part in parts for columns in part.origins for column in columns]
+    find = {leaf.path: _without_unused(operator.find(leaf, needed), found) for leaf in _named(operator)}
+    return Handle(parts, find, _sought(parts, find, recompute), recompute)
 
 
-def _sought(parts: Sequence[Part], find: Mapping[Path, Sequence[Lookup]]) -> dict[Leaf, frozenset[str]]:
+def _without_unused(lookups: Sequence[Lookup], used: Iterable[Leaf]) -> tuple[Lookup, ...]:
+    """The lookups without those in internal views that lead to no other lookup, and to no leaf in `used`."""
+    leaves, kept = set(used), list[Lookup]()
+    for lookup in reversed(lookups):
+        if not lookup.leaf.is_internal or lookup.leaf in leaves:
+            kept.insert(0, lookup)
+            leaves |= {column.leaf for columns in lookup.values.columns for column in columns}
+    return tuple(kept)
+
+
+def _sought(
+    parts: Sequence[Part], find: Mapping[Path, Sequence[Lookup]], recompute: Sequence[Lookup]
+) -> dict[Leaf, frozenset[str]]:
     found: dict[Leaf, frozenset[str]] = {}
-    values = [lookup.values.columns for lookups in find.values() for lookup in lookups]
+    values = [lookup.values.columns for lookups in [recompute, *find.values()] for lookup in lookups]
     for column in (column for each in [*values, *(part.origins for part in parts)] for many in each for column in many):
         found[column.leaf] = found.get(column.leaf, frozenset()) | {column.name}
     return found

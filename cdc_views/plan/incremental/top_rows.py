@@ -33,6 +33,7 @@ from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path, is_exact
+from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.linear import all_columns, require_handle, require_multilinear, require_only
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
@@ -88,7 +89,7 @@ class _Numbered:
 
 def patch_plan(
     query: ParsedQuery,
-    columns: Sequence[str],
+    columns: Mapping[str, str],
     key: Sequence[str] | None,
     keys: KeysPlan,
     row_keys: Mapping[str, Collection[str]],
@@ -105,10 +106,11 @@ def patch_plan(
         return leaves[path]
 
     numbered = _numbered(query.tree)
-    operator, scope = build_from(numbered.select, leaf_of)
+    operator, scope = build_from(numbered.select, leaf_of, Expressions(query))
     require_multilinear(operator)
     require_handle(numbered.partition, scope, keys)
-    outputs = outputs_of(build(query.tree, leaf_of), columns, are_renamed=query.definition.columns is not None)
+    built = build(query.tree, leaf_of, Expressions(query))
+    outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     if any(
         not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in keys.leaves
     ):
@@ -125,7 +127,7 @@ def patch_plan(
     return PatchPlan(
         keys,
         numbered.most,
-        columns[numbered.places[0]] if has_key and numbered.places else None,
+        list(columns)[numbered.places[0]] if has_key and numbered.places else None,
         plain,
         stored,
         kept,

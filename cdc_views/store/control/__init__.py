@@ -22,6 +22,7 @@ from cdc_views.store.control.details import (
     request_of,
 )
 from cdc_views.store.control.records import (
+    INTERNAL_VIEW_FOLDER,
     MIRROR_FOLDER,
     PUBLISHING,
     VIEW_FOLDER,
@@ -32,6 +33,7 @@ from cdc_views.store.control.retention import Needed, needed
 
 __all__ = [
     "FOLDER",
+    "INTERNAL_VIEW_FOLDER",
     "MIRROR_FOLDER",
     "PUBLISHING",
     "VIEW_FOLDER",

@@ -18,6 +18,7 @@ TableKind = Literal["mirror", "view", "internal"]
 
 MIRROR_FOLDER: Final = "mirrors/"
 VIEW_FOLDER: Final = "views/"
+INTERNAL_VIEW_FOLDER: Final = "internal_views/"
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PUBLISHING: Final[frozenset[str]] = frozenset({"publish", "swap", "rollback"})
@@ -56,7 +57,7 @@ class TableVersion:
 
     @property
     def kind(self) -> TableKind:
-        """What the table is. Tables of ours that are neither mirror nor view, such as the quarantine, are internal."""
+        """What the table is. Tables of ours that are neither mirror nor view of the user are internal."""
         if self.path.startswith(MIRROR_FOLDER):
             return "mirror"
         return "view" if self.path.startswith(VIEW_FOLDER) else "internal"

@@ -26,12 +26,12 @@ SELECT o.id, i.line, p.sku FROM orders o, order_items i, products p WHERE i.orde
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT o.id, u.id AS other FROM orders o JOIN users u ON u.id > o.user_id;
--- strategy: FULL: the whole query is run and compared with the stored rows: no equality of columns joins "public.orders"
+-- strategy: FULL: the whole query is run and compared with the stored rows: no equality of columns joins "public.users"
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT i.order_id, i.line, p.id FROM order_items i JOIN products p ON p.id = i.sku;
--- strategy: FULL: the whole query is run and compared with the stored rows: no equality of columns joins "public.order_items"
+-- strategy: FULL: the whole query is run and compared with the stored rows: no equality of columns joins "public.products"
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -22,6 +22,8 @@ from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, a
 from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, column_types, own_columns, view_path
 from cdc_views.metrics import Ways
 from cdc_views.plan.compiled import CompiledView, compile_view
+from cdc_views.plan.incremental.expressions.internal_view import internal_views
+from cdc_views.plan.incremental.expressions.known import StoredValues
 from cdc_views.plan.incremental.maintenance import PLAN_FAILED, Maintenance, maintenance
 from cdc_views.store.index.changed_rows import RowsChanged
 from cdc_views.store.warehouse import Changes, TableSpec
@@ -141,6 +143,22 @@ class Memory:
         table_keys = {f"public.{each.name}": each.key for each in self.tables if each.key}
         view_keys = {name: view.compiled.key for name, view in self.views.items() if view.compiled.key is not None}
         compiled = compile_view(definition, graph, schemas, {**table_keys, **view_keys})
+        view = self._planned(compiled, ())
+        types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
+        internal = list(internal_views(compiled, view.plan.wanted, types, table_keys))
+        if internal:
+            built = [self._planned(each.compiled, ()) for each in internal]
+            stored = [one.stored(column_types(other.stored.spec)) for one, other in zip(internal, built, strict=True)]
+            with_internal = self._planned(compiled, stored)
+            used = with_internal.plan.keys.internal_views if with_internal.plan.keys is not None else ()
+            view = with_internal if used else view
+            for each in (each for each in built if each.name in used):
+                self.stored[each.name], self.views[each.name] = each.stored, each
+        self.stored[view.name], self.views[view.name] = view.stored, view
+
+    def _planned(self, compiled: CompiledView, internal: Sequence[StoredValues]) -> View:
+        """A view with its rows over the tables so far."""
+        definition = compiled.definition
         latest = {source: len(self.stored[source].versions) - 1 for source in compiled.inputs}
         rows = self.run_full(compiled, None, latest)
         assert compiled.parsed is not None
@@ -156,11 +174,9 @@ class Memory:
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
         own = {column: str(schema.field(column).type) for column in own_columns(compiled, spec)}
         row_keys = {source: self.stored[source].spec.key for source in compiled.inputs}
-        plan = maintenance(compiled, types, own, row_keys)
+        plan = maintenance(compiled, types, own, row_keys, internal)
         assert PLAN_FAILED not in plan.reason, plan.reason
-        stored = Stored(spec, [self.identified(rows, compiled)])
-        self.stored[definition.name] = stored
-        self.views[definition.name] = View(compiled, plan, stored)
+        return View(compiled, plan, Stored(spec, [self.identified(rows, compiled)]))
 
     # ---- an epoch
 
@@ -249,9 +265,10 @@ class Memory:
 
     def _work(self, view: View, old: Mapping[str, int], plan: Plan) -> Incremental[Plan]:
         assert view.plan.text is not None
+        internal = view.plan.keys.internal_views if view.plan.keys is not None else ()
         versions = {
-            source: InputVersions(self.stored[source].spec, old[source], latest)
-            for source, latest in self._latest(view).items()
+            source: InputVersions(self.stored[source].spec, old[source], len(self.stored[source].versions) - 1)
+            for source in (*view.compiled.inputs, *internal)
         }
         fake: Any = self
         base = len(view.stored.versions) - 1

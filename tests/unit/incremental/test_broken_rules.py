@@ -14,8 +14,10 @@ import pytest
 
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.search import values_of
+from cdc_views.plan.incremental.expressions import known
 from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, SetOperation
 from cdc_views.plan.incremental.restrictions import Lookup, Restriction, Values, within
+from cdc_views.plan.incremental.scope import Scope
 from cdc_views.store.index.changed_rows import RowsChanged
 from tests.unit.incremental.memory import Stored, UnequalView
 from tests.unit.incremental.zoo import VIEWS, maintained_at_random
@@ -126,3 +128,16 @@ def test_rows_from_outside_their_box_are_noticed(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(strategy, "inside", anywhere)
     check_fails("SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.k = u.k AND t.g <> u.g")
+
+
+def test_expressions_over_rows_that_an_outer_join_lacks_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scope, "make_optional", lambda self, side, number: None)
+    check_fails(
+        "SELECT coalesce(t.s, 'a') AS x, coalesce(u.s, 'a') AS y, count(*) AS c FROM t FULL JOIN u ON t.k = u.k "
+        "GROUP BY 1, 2"
+    )
+
+
+def test_expressions_over_renamed_columns_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "_mean_the_same_alone", lambda parts, columns: True)
+    check_fails("SELECT k + 1 AS x, count(*) AS c FROM t AS a(id, g, k, s) GROUP BY k + 1")

@@ -169,6 +169,50 @@ VIEWS: Final = {
     "joins in a scalar subquery": (
         "SELECT t.id, (SELECT count(*) FROM u, w WHERE u.k = w.k AND u.g = t.g AND w.id = t.id) AS m FROM t"
     ),
+    "group by an expression": "SELECT upper(s) AS x, count(*) AS c, max(g) AS m FROM t GROUP BY upper(s)",
+    "group by an expression that NULL has": "SELECT coalesce(s, 'a') AS x, sum(g) AS m FROM t GROUP BY 1",
+    "group by two expressions": (
+        "SELECT k + g AS x, coalesce(t.s, '') AS y, count(*) AS c FROM t GROUP BY x, coalesce(s, '') HAVING max(id) > 1"
+    ),
+    "group by an expression over a join": (
+        "SELECT upper(u.s) AS x, count(*) AS c, max(w.d) AS m FROM t, u, w WHERE u.k = t.k AND w.k = t.k "
+        "GROUP BY upper(u.s)"
+    ),
+    "group by an expression of each of two tables": (
+        "SELECT upper(u.s) AS x, t.g + 1 AS y, count(*) AS c FROM t JOIN u ON u.k = t.k GROUP BY upper(u.s), y"
+    ),
+    "group by an expression of the kept side": (
+        "SELECT coalesce(t.s, 'a') AS x, count(u.id) AS c FROM t LEFT JOIN u ON u.k = t.k GROUP BY 1"
+    ),
+    "groups by an expression, joined": (
+        "SELECT w.id, q.c, q.x FROM w LEFT JOIN (SELECT k + g AS x, count(*) AS c FROM t GROUP BY k + g) q ON q.x = w.k"
+    ),
+    "distinct expressions": "SELECT DISTINCT k + g AS x FROM t WHERE s IS NOT NULL",
+    "window over an expression": (
+        "SELECT id, upper(s) AS x, row_number() OVER (PARTITION BY upper(s) ORDER BY id) AS n FROM t"
+    ),
+    "expression in two branches": (
+        "SELECT x, c FROM (SELECT upper(s) AS x, count(*) AS c FROM t GROUP BY upper(s)) q UNION SELECT upper(s), "
+        "max(id) FROM u GROUP BY upper(s)"
+    ),
+    "expression in a CTE that is named twice": (
+        "WITH q AS (SELECT k + g AS x, count(*) AS c FROM t GROUP BY k + g) SELECT a.x, a.c, b.c AS d FROM q a JOIN "
+        "q b ON b.x = a.x"
+    ),
+    "join by expressions": "SELECT t.id, u.id AS o, u.k FROM t JOIN u ON upper(t.s) = upper(u.s) AND t.g <> u.g",
+    "join by an expression and a column": (
+        "SELECT t.id, w.id AS o, w.k, q.id AS p FROM t, w, u q WHERE t.k + 1 = w.g AND q.id = w.g"
+    ),
+    "left join by expressions": "SELECT t.id, u.id AS o, u.s FROM t LEFT JOIN u ON coalesce(t.k, 0) = coalesce(u.k, 1)",
+    "full join by expressions": "SELECT t.id, u.id AS o FROM t FULL JOIN u ON coalesce(t.s, 'a') = coalesce(u.s, 'b')",
+    "anti join by an expression": "SELECT t.id, t.s FROM t ANTI JOIN u ON upper(u.s) = upper(t.s) AND u.g > t.g",
+    "self join by an expression": (
+        "SELECT a.id, b.id AS o, count(*) AS c FROM t a JOIN t b ON upper(a.s) = b.s GROUP BY a.id, b.id"
+    ),
+    "joins by expressions on both sides of a left join": (
+        "SELECT a.id, b.id AS o, w.id AS p, w.k FROM t a JOIN u b ON a.k + 1 = b.g LEFT JOIN w ON w.g = a.k + b.id "
+        "AND w.k = a.g"
+    ),
     "group by number": "SELECT count(*) AS c, k FROM t GROUP BY 2",
     "group by alias": "SELECT g AS x, count(*) AS c FROM t GROUP BY x",
     "qualify": "SELECT k FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) = 1",

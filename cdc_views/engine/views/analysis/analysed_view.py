@@ -16,7 +16,7 @@ from cdc_views.engine.views.analysis.result_columns import check_columns
 from cdc_views.engine.views.analysis.shapes import Shapes
 from cdc_views.engine.views.analysis.texts import TextColumns, check_text_columns
 from cdc_views.engine.views.failures import failure_of, first_line
-from cdc_views.engine.views.planning import plan_of, require_strict
+from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.view_tables import view_spec
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView
@@ -50,8 +50,7 @@ def analyse_view(
     """Analyse a view; `specs` and `text_columns` describe its inputs.
 
     Raises BadView where Spark does not understand the query, UnsupportedView for a column that cannot be published,
-    for a result that is not a function of the inputs, and for a text column that is used as another type;
-    StrictViewIsFull.
+    for a result that is not a function of the inputs, and for a text column that is used as another type.
     """
     relations = {source: shapes.of(specs[source]) for source in view.inputs}
     try:
@@ -76,9 +75,7 @@ def analyse_view(
     named = {schema.names[number]: tag for number, tag in texts.items()}
     found = notes(view, plan, relations) if with_notes else ()
     spec = view_spec(view, schema)
-    maintained = plan_of(view, {**specs, spec.name: spec})
-    require_strict(view, maintained)
-    return AnalysedView(spec, named, maintained, tuple(found))
+    return AnalysedView(spec, named, plan_of(view, {**specs, spec.name: spec}), tuple(found))
 
 
 def _place(view: CompiledView, error: AnalysisException | ParseException, relations: Mapping[str, str]) -> str:

@@ -31,6 +31,8 @@ _LARGE_SHARE: Final = 0.3
 # Of one query. Each has a file, and each box another copy of the view's text.
 _MOST_RELATIONS: Final = 100
 
+_SAME_HASH: Final = "two different rows have the same hash"
+
 
 @dataclass(frozen=True)
 class Box:
@@ -54,7 +56,9 @@ def compared(work: Incremental[KeysPlan], rows: pa.Table, stored: pa.Table) -> C
 
     Raises TooMany, KeyNotUnique.
     """
-    if work.view.key is not None and not is_unique(rows, work.spec.key):
+    if not is_unique(rows, work.spec.key):
+        if work.view.key is None:
+            raise TooMany(_SAME_HASH)
         raise key_not_unique(work.spec.key)
     deleted, upserts = difference(rows, stored, work.spec.key)
     if work.view.key is None:
@@ -127,7 +131,7 @@ def recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
 def _reduced(work: Incremental[KeysPlan], box: Box) -> dict[Leaf, pa.Table]:
     """The rows of each leaf at the new version that decide the rows of the box."""
     plan = work.plan
-    used = {leaf: work.used(leaf) for leaf in plan.leaves}
+    used = {**box.handle.sought, **{leaf: work.used(leaf) for leaf in plan.leaves}}
 
     def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
         of = work.of(leaf)
@@ -155,7 +159,7 @@ def _required(found: pa.Table | None, spec: TableSpec) -> pa.Table:
 
 def require_few(work: Incremental[Any], rows: int) -> None:
     """Raise TooMany if so many rows of the inputs are affected that the whole query is cheaper."""
-    counts = [work.inputs.row_count(of) for of in work.versions.values()]
+    counts = [work.inputs.row_count(work.versions[source]) for source in work.view.inputs]
     if rows <= work.warehouse.task_rows or None in counts:
         return
     all_rows = sum(count for count in counts if count is not None)
@@ -202,4 +206,4 @@ def _require_own_numbers(work: Incremental[KeysPlan], upserts: pa.Table, stored:
     key = list(work.spec.key)
     taken = _required(work.warehouse.find(work.spec, work.base, upserts.select(key), key), work.spec)
     if not set(tuples(taken.select(key))) <= set(tuples(stored.select(key))):
-        raise TooMany("two different rows have the same hash")
+        raise TooMany(_SAME_HASH)

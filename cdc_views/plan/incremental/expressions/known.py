@@ -1,0 +1,151 @@
+"""Computed values that an internal view stores: while a plan is made, each is a column of a leaf of its own.
+
+The leaf of a table with stored values is planned as an inner join with the leaf of the internal view, by the primary
+key of the table. All rules of the operators then hold as they are: a demand for some values is a lookup in the internal
+view, then one in the table by the keys found. The text that runs names the table alone.
+
+That join changes nothing: the internal view has, for each row of the table, one row with the values of that row (for a
+time window, one row for each window that the row is in, as `GROUP BY window(...)` has it). So it gives the rows of the
+table, each with its values. Whatever changes a value changes the row that it is computed from, in a column that the
+view names: changes of the internal view itself need not be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn
+from cdc_views.plan.incremental.expressions.written import Identity, Written, offset, written
+from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
+from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.keys import makes_rows
+from cdc_views.views.references import ParsedQuery
+
+_STORED: Final = -1  # in the path of the leaf of an internal view, after the path of its table's leaf
+_TIME_WINDOW: Final = "window"
+# Spark makes rows of these, or refuses them beside another such function.
+_NOT_INSIDE: Final = frozenset({_TIME_WINDOW, "session_window", "window_time"})
+_START: Final = (("word", "."), ("word", "start"))
+
+
+@dataclass(frozen=True)
+class StoredValues:
+    """An internal view: for each row of a table, its key and the values of some expressions.
+
+    `start` is the offset at which the outer view names the table. `key` are columns of both, `values` the column of
+    each expression, `types` the Arrow types of all columns. `sql` is its SELECT.
+    """
+
+    name: str
+    sql: str
+    start: int
+    key: tuple[str, ...]
+    values: Mapping[Identity, str]
+    types: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Expressions over one table whose values no internal view stores yet; `alias` stands for the table in them."""
+
+    source: str
+    alias: str
+    start: int
+    expressions: dict[Identity, Written] = field(default_factory=dict)
+
+
+class Expressions:
+    """The computed values of one view: those that are stored, and after the plan is made those that it `wanted`."""
+
+    def __init__(self, query: ParsedQuery, stored: Iterable[StoredValues] = ()) -> None:
+        self._query = query
+        self._stored = {each.start: each for each in stored}
+        self._columns: dict[tuple[Leaf, Identity], Column] = {}
+        self.wanted: dict[int, Wanted] = {}
+
+    def scanned(self, leaf: Leaf) -> Operator:
+        """The operator that reads a leaf, together with its stored values."""
+        stored = self._stored.get(leaf.path[-1])
+        if stored is None:
+            return Scan(leaf)
+        values = Leaf((*leaf.path, _STORED), stored.name, stored.types, is_internal=True)
+        for identity, name in stored.values.items():
+            self._columns[leaf, identity] = Column(name, frozenset({LeafColumn(values, name)}))
+        key = tuple((frozenset({LeafColumn(leaf, each)}), frozenset({LeafColumn(values, each)})) for each in stored.key)
+        return InnerJoin((Scan(leaf), Scan(values)), key)
+
+    def column(self, node: exp.Expr, scope: Scope) -> Column | None:
+        """The column with the values of an expression over a FROM, if they are stored."""
+        return None if _is_time_window(node) else self._column(node, scope)
+
+    def window_start(self, node: exp.Expr, groups: Sequence[exp.Expr], scope: Scope) -> Column | None:
+        """The column of the only `window(...)` in GROUP BY, or of `window.start`, which Spark makes of it."""
+        windows = [each for each in groups if _is_time_window(each)]
+        is_start = isinstance(node, exp.Column) and (node.table.lower(), node.name.lower()) == (_TIME_WINDOW, "start")
+        if len(windows) != 1 or not (node is windows[0] or is_start) or scope.has(_TIME_WINDOW):
+            return None
+        return self._column(windows[0], scope)
+
+    def want(self, nodes: Iterable[exp.Expr], scope: Scope, groups: Sequence[exp.Expr] = ()) -> None:
+        """Remember expressions without which a group, or a join, has no column by which it is looked up.
+
+        A time window is one only as one of the `groups` of GROUP BY.
+        """
+        possible = (node for node in nodes if not _is_time_window(node) or any(node is each for each in groups))
+        for leaf, found in filter(None, (self._found(node, scope) for node in possible)):
+            start = leaf.path[-1]
+            wanted = self.wanted.setdefault(start, Wanted(leaf.source, scope.alias_of(leaf) or "", start))
+            wanted.expressions[found.identity] = found
+
+    def _column(self, node: exp.Expr, scope: Scope) -> Column | None:
+        found = self._found(node, scope) if self._columns else None
+        return None if found is None else self._columns.get((found[0], found[1].identity))
+
+    def _found(self, node: exp.Expr, scope: Scope) -> tuple[Leaf, Written] | None:
+        """The leaf that an expression is computed from, row by row, and its text; None for any other expression."""
+        parts = list(_columns(node))
+        columns = [scope.resolve(each) for each in parts]
+        origins = {each for column in columns if column is not None for each in column.origin}
+        leaves = {each.leaf for each in origins}
+        if isinstance(node, exp.Column) or len(leaves) != 1 or not _is_of_one_row(node):
+            return None
+        leaf = leaves.pop()
+        if scope.alias_of(leaf) is None or not _mean_the_same_alone(parts, columns):
+            return None
+        names = {
+            offset(part): each.name
+            for part, column in zip(parts, columns, strict=True)
+            for each in (column.origin if column is not None else ())
+        }
+        found = written(self._query, node, names)
+        if found is None:
+            return None
+        words = [word.strip("`") for _, word in found.identity]
+        if _is_time_window(node):
+            found = Written(f"{found.text}.start", (*found.identity, *_START), is_time_window=True)
+            words = words[1:]
+        return None if _NOT_INSIDE & set(words) else (leaf, found)
+
+
+def _columns(node: exp.Expr) -> Iterator[exp.Column]:
+    return node.find_all(exp.Column)
+
+
+def _mean_the_same_alone(parts: Sequence[exp.Column], columns: Sequence[Column | None]) -> bool:
+    """Whether the names are those of the columns in their table: a subquery, or an alias, may have renamed one."""
+    return all(
+        column is not None and [each.name.lower() for each in column.origin] == [part.name.lower()]
+        for part, column in zip(parts, columns, strict=True)
+    )
+
+
+def _is_time_window(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == _TIME_WINDOW
+
+
+def _is_of_one_row(node: exp.Expr) -> bool:
+    return not makes_rows(node) and not any(node.find_all(exp.Query, exp.AggFunc, exp.Window))

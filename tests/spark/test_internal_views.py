@@ -1,0 +1,99 @@
+"""Views that group by an expression: the internal view that stores it is kept, hidden, and never needed to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.engine.views.declare import declare_internal_views
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.store.control import PublishedDetail
+from cdc_views.testing import Delete, Insert, Update, ViewHarness
+
+TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
+BY_NUMBER = "CAST(s AS INT) AS number, count(*) AS n FROM t WHERE s RLIKE '^[0-9]+$' GROUP BY CAST(s AS INT)"
+BY_UPPER = "SELECT upper(s) AS s, count(*) AS n, sum(v) AS total FROM t GROUP BY upper(s)"
+INTERNAL = "_cv_grouped_1"
+
+
+@pytest.fixture
+def h(spark: SparkSession) -> Iterator[ViewHarness]:
+    with ViewHarness(TABLE, spark, partitions=1) as harness:
+        harness.apply([Insert("t", {"id": 1, "v": 1, "s": "1"}), Insert("t", {"id": 2, "v": 2, "s": "b"})])
+        yield harness
+
+
+def created(h: ViewHarness, select: str) -> str:
+    """The strategy of the view."""
+    return h.create_view(f"CREATE MATERIALIZED VIEW grouped AS {select}").strategy
+
+
+def ways(h: ViewHarness) -> dict[str, str]:
+    return dict(PublishedDetail.read(h.records[-1]).ways["view"])
+
+
+def test_expression_that_fails_where_the_table_stands_alone_makes_the_view_full(h: ViewHarness) -> None:
+    assert created(h, f"SELECT {BY_NUMBER}") == "KEYS"
+    h.verify()  # "b" is no number
+    assert h.records[-1].tables[INTERNAL].status == "failed"
+    h.apply([Insert("t", {"id": 3, "v": 3, "s": "1"})])
+    h.verify()
+    assert ways(h)["grouped"] == "full"
+    h.apply([Delete("t", {"id": 2})])
+    h.verify()
+    assert h.records[-1].tables[INTERNAL].status == "live"
+    h.apply([Update("t", {"id": 3}, {"s": "4"})])
+    h.verify()
+    assert ways(h) == {INTERNAL: "keys", "grouped": "keys"}
+
+
+def test_crash_between_the_internal_view_and_its_view_is_repeated_once(h: ViewHarness) -> None:
+    created(h, BY_UPPER)
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Update("t", {"id": 2}, {"s": "c"}), Insert("t", {"id": 3, "v": 3, "s": None})])
+    h.restart()
+    h.verify()
+    h.apply([Update("t", {"id": 3}, {"s": "C"})])
+    h.verify()
+    assert ways(h) == {INTERNAL: "keys", "grouped": "keys"}
+
+
+def test_readers_see_no_internal_view(h: ViewHarness) -> None:
+    created(h, BY_UPPER)
+    h.rows("grouped")
+    assert INTERNAL in h.records[-1].tables
+    assert set(PublishedEpoch.latest(h.warehouse).tables) == {"public.t", "grouped"}
+    h.drop_view("grouped")
+    h.apply([Insert("t", {"id": 3, "v": 3, "s": "c"})])
+    assert INTERNAL not in h.records[-1].tables
+
+
+def test_edited_expression_has_another_internal_table(h: ViewHarness) -> None:
+    created(h, BY_UPPER)
+    h.rows("grouped")
+    before = h.records[-1].tables[INTERNAL].path
+    h.drop_view("grouped")
+    assert created(h, BY_UPPER.replace("upper(s)", "reverse(s)")) == "KEYS"
+    h.verify()
+    assert h.records[-1].tables[INTERNAL].path != before
+    h.apply([Update("t", {"id": 2}, {"s": "cd"})])
+    h.verify()
+
+
+@pytest.mark.parametrize("value", ["v / 2", "CAST(v AS DOUBLE)", "array(v)"])
+def test_expression_whose_type_cannot_be_looked_up_has_no_internal_view(h: ViewHarness, value: str) -> None:
+    assert created(h, f"SELECT {value} AS half, count(*) AS n FROM t GROUP BY {value}") == "FULL"
+    h.verify()
+    assert INTERNAL not in h.records[-1].tables
+
+
+def test_engine_declares_internal_views_of_views_that_have_not_failed(spark: SparkSession, h: ViewHarness) -> None:
+    created(h, BY_UPPER)
+    view = h._views["grouped"].compiled
+    h._tables.remove(INTERNAL)
+    assert declare_internal_views(spark, h._tables, [view], {"grouped": "it fails"}) == []
+    [internal] = declare_internal_views(spark, h._tables, [view], {})
+    assert internal.definition.name == INTERNAL
+    assert h._tables.specs[INTERNAL].key == ("id",)
