@@ -29,6 +29,7 @@ from pydantic import (
     SecretStr,
     TypeAdapter,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -194,6 +195,13 @@ queries fill 48 MB in half an hour, and then the JVM fails with a `VirtualMachin
 """
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """The same for a driver with few rows: generating and compiling Java for a query takes longer than interpreting it."""
+# Settings of Spark SQL that say how a query is run, not what it means. Others, such as the time zone, ANSI mode and the
+# legacy ones, are the same in every project: a stored view would be wrong after a change of them.
+_TUNING: Final = (
+    *("adaptive.", "autoBroadcastJoinThreshold", "broadcastTimeout", "codegen.", "debug.maxToStringFields"),
+    *("execution.arrow.maxRecordsPerBatch", "files.maxPartition", "files.minPartition", "files.openCostInBytes"),
+    *("inMemoryColumnarStorage.", "join.", "maxPlanStringLength", "objectHashAggregate.", "shuffle.", "ui."),
+)
 
 
 class EngineSettings(_Section):
@@ -201,7 +209,10 @@ class EngineSettings(_Section):
 
     spark_master: str = Field("local[2]", description="Spark master URL")
     driver_memory: str = Field("2g", description="heap of the driver's JVM")
-    spark_conf: dict[str, str] = Field(default_factory=dict, description="additional Spark settings")
+    spark_conf: dict[str, str] = Field(
+        default_factory=dict,
+        description="additional Spark settings; of those of Spark SQL only such as cannot change a result",
+    )
     parallel_commits: int = Field(
         2,
         ge=1,
@@ -217,6 +228,18 @@ class EngineSettings(_Section):
         ge=0,
         description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
+
+
+    @field_validator("spark_conf")
+    @classmethod
+    def _require_tuning(cls, value: dict[str, str]) -> dict[str, str]:
+        prefix = "spark.sql."
+        for name in value:
+            if name.startswith(prefix) and not name.removeprefix(prefix).startswith(_TUNING):
+                raise ValueError(
+                    f'"{name}" may change the result of a view; wanted settings that only say how a query is run'
+                )
+        return value
 
 
 class StoreSettings(_Section):

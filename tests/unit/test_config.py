@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from cdc_views.base.names import TableName
-from cdc_views.config import FILE_NAME, Settings, load_settings, load_warehouse
+from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, Settings, load_settings, load_warehouse
 from cdc_views.errors import BadConfig, NotRunning
 
 LOG = {"bootstrap_servers": "broker:9092", "connect_url": "http://connect:8083"}
@@ -157,6 +158,23 @@ def test_decimal_columns_are_read_with_their_digits(project: Path, given: object
 def test_decimal_columns_that_make_no_sense_are_refused(project: Path, given: str, problem: str) -> None:
     with pytest.raises(BadConfig, match=problem):
         load_settings(project, {"source.decimal_columns": given, "source.text_columns": "orders.at"})
+
+
+def with_spark_conf(project: Path, given: dict[str, str]) -> Settings:
+    (project / FILE_NAME).write_text(f"{MINIMAL}\nengine: {{spark_conf: {json.dumps(given)}}}\n")
+    return load_settings(project)
+
+
+@pytest.mark.parametrize("name", ["session.timeZone", "ansi.enabled", "legacy.sizeOfNull", "files.ignoreCorruptFiles"])
+def test_setting_of_spark_that_may_change_a_result_is_refused(project: Path, name: str) -> None:
+    with pytest.raises(BadConfig, match=f'"spark.sql.{name}" may change the result of a view'):
+        with_spark_conf(project, {f"spark.sql.{name}": "x"})
+
+
+def test_settings_of_spark_that_only_say_how_a_query_is_run_are_taken(project: Path) -> None:
+    tuning = {"spark.sql.shuffle.partitions": "8", "spark.sql.files.maxPartitionBytes": "64m", **INTERPRETED}
+    given = {**tuning, **SHORT_LIVED, "spark.executor.memory": "4g"}
+    assert with_spark_conf(project, given).engine.spark_conf == given
 
 
 def test_docs_describe_every_setting() -> None:
