@@ -229,7 +229,6 @@ class EngineSettings(_Section):
         description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
 
-
     @field_validator("spark_conf")
     @classmethod
     def _require_tuning(cls, value: dict[str, str]) -> dict[str, str]:

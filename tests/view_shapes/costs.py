@@ -6,9 +6,6 @@ from typing import Final
 
 from cdc_views.testing import Cost
 
-# Views with KEYS whose cost grows, and why. A test compares both ways: a view that improves must leave this table.
-NOT_FLAT: Final = {"diamond": "no key is known, so its rows are looked up by their count, too, which many rows share"}
-
 # The most that each counter may grow by while the tables grow by the factor LARGER.
 LARGER: Final = 16
 MOST: Final = {

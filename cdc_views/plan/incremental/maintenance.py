@@ -122,7 +122,7 @@ def _incremental(
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
         return Maintenance("ADD", _ADDED, adds=adds, text=_text(view, parsed, types, adds.leaves))
-    keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, expressions)
+    keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
     lookups = len(keys.lookups)
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")

@@ -76,13 +76,14 @@ def keys_plan(
     types: Mapping[str, Mapping[str, str]],
     columns: Mapping[str, str],
     key: Sequence[str] | None,
+    row_keys: Mapping[str, Sequence[str]],
     expressions: Expressions,
 ) -> KeysPlan:
     """Plan a view. Raises NotIncremental with the reason why it must be computed in full.
 
     `source_of` returns the manifest's name of the table that the text names at an offset; `types` has the Arrow types
     of the columns of each; `columns` are the columns of the view's table with their types, `key` those that identify a
-    row; `expressions` knows the stored values.
+    row; `row_keys` has those of its inputs; `expressions` knows the stored values.
     """
     leaves: dict[Path, Leaf] = {}
 
@@ -94,7 +95,7 @@ def keys_plan(
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     alternatives = []
     for passable in built.operator.passable():
-        chosen = _gathered(_chosen(outputs, passable, key), passable, built.operator)
+        chosen = _gathered(_chosen(outputs, passable, key, row_keys), passable, built.operator)
         if not chosen:
             raise NotIncremental(_why_no_handle(built.operator, passable))
         if chosen not in alternatives:
@@ -122,14 +123,45 @@ def _has_type(column: Column, type_: str) -> bool:
     return all(each.type == type_ for each in column.origin if each.leaf.is_internal)
 
 
-def _chosen(outputs: Sequence[Column], passable: frozenset[Origin], key: Sequence[str] | None) -> list[Column]:
-    """The columns of the handle: those of the key if there are any, else all that can be looked up."""
+def _chosen(
+    outputs: Sequence[Column],
+    passable: frozenset[Origin],
+    key: Sequence[str] | None,
+    row_keys: Mapping[str, Sequence[str]],
+) -> list[Column]:
+    """The columns of the handle: those of the view's key if there are any, else those of the key of an input.
+
+    Without either, all that can be looked up.
+    """
     usable: dict[Origin, Column] = {}
     for column in outputs:
         if column.origin in passable:
             usable.setdefault(column.origin, column)
     of_key = [column for column in usable.values() if key is not None and column.name in key]
-    return of_key or list(usable.values())
+    return of_key or _of_a_row(list(usable.values()), row_keys) or list(usable.values())
+
+
+def _of_a_row(columns: Sequence[Column], row_keys: Mapping[str, Sequence[str]]) -> list[Column]:
+    """The columns that are the whole key of each leaf that they come from.
+
+    By others, such as a count, many more rows would be found.
+    """
+    for leaf in dict.fromkeys(each.leaf for column in columns for each in sorted(column.origin, key=_place)):
+        key = row_keys.get(leaf.source, ())
+        found = [column for column in columns if any(each.leaf == leaf and each.name in key for each in column.origin)]
+        leaves = {each.leaf for column in found for each in column.origin}
+        if found and all(_has_key(found, each, row_keys.get(each.source, ())) for each in leaves):
+            return found
+    return []
+
+
+def _has_key(columns: Sequence[Column], leaf: Leaf, key: Sequence[str]) -> bool:
+    names = {each.name for column in columns for each in column.origin if each.leaf == leaf}
+    return bool(key) and set(key) <= names
+
+
+def _place(column: LeafColumn) -> Path:
+    return column.leaf.path
 
 
 def _gathered(columns: Sequence[Column], passable: frozenset[Origin], operator: Operator) -> list[Column]:

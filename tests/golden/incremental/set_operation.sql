@@ -1,12 +1,12 @@
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, note FROM orders UNION ALL SELECT id, body FROM posts;
--- strategy: KEYS: the rows of affected (id, note) are looked up, computed again, and compared
---   a change of public.orders affects (id, note)
---   a change of public.posts affects (id, note)
---   the rows of affected (id, note) are computed again from
---     public.orders by (id, note) from (affected keys 1.id, affected keys 1.note)
---     public.posts by (id, body) from (affected keys 1.id, affected keys 1.note)
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.orders affects (id)
+--   a change of public.posts affects (id)
+--   the rows of affected (id) are computed again from
+--     public.orders by (id) from (affected keys 1.id)
+--     public.posts by (id) from (affected keys 1.id)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
