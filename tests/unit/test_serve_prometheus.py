@@ -17,7 +17,12 @@ from cdc_views.store.control.control_log import ControlRecord, TableVersion
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EPOCH = ControlRecord(
     seq=3, term=1, writer="w", kind="publish", epoch=7, attempt=9, committed_at=NOON, published_at=NOON,
-    tables={name: TableVersion(name, 1, "failed" if name == "v" else "live") for name in ("public.t", "v", "w")},
+    tables={
+        "public.t": TableVersion("mirrors/public/t/1", 1, "live"),
+        "v": TableVersion("views/v/1", 1, "failed"),
+        "w": TableVersion("views/w/1", 1, "live"),
+        "_cv_w_1": TableVersion("internal_views/_cv_w_1/1", 1, "failed"),
+    },
     detail={"changes": {"public.t": 5}, "stage_ms": {"cut": 250}, "upkeep": {"ms": 500, "compaction": 2}},
 )  # fmt: skip
 
@@ -26,7 +31,9 @@ def test_published_epochs_are_counted_and_the_last_one_is_shown() -> None:
     port = free_port(())
     serve_metrics(port)
     observe(EPOCH)
-    live = {name: replace(table, status="live") for name, table in EPOCH.tables.items()}
+    live = {
+        name: replace(table, status="live" if name != "_cv_w_1" else "failed") for name, table in EPOCH.tables.items()
+    }
     observe(replace(EPOCH, epoch=8, tables=live))
     lines = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text.splitlines()
     found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("cdc_views_") and "_created" not in line)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, analyse_view
 from cdc_views.engine.views.planning import plan_of, possible_internal_views, require_strict
-from cdc_views.errors import BadView
+from cdc_views.errors import BadView, UnsupportedType
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.incremental.columns import is_exact
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.warehouse import TableSpec
@@ -36,7 +37,9 @@ def internal_tables(
     for internal in possible_internal_views(view, specs):
         try:
             analysed = analyse_view(shapes, specs, texts, internal.compiled)
-        except BadView:  # Spark cannot compute the value where the table stands alone, or the type cannot be stored
+        except (BadView, UnsupportedType):  # Spark cannot compute the value where the table stands alone, or store it
+            continue
+        if not all(is_exact(str(analysed.spec.schema.field(name).type)) for name in internal.values.values()):
             continue
         found.append(InternalTable(internal.compiled, _spec(internal.compiled, analysed)))
     plan = plan_of(view, {**specs, **{each.spec.name: each.spec for each in found}})

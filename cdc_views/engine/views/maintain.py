@@ -46,6 +46,7 @@ from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.commits import naming_disk_errors
+from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Changes
 
@@ -219,7 +220,8 @@ class _EpochOfViews:
             if self._has_failed(source):
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
         result = self._try(view, base, is_incremental=True)
-        if result.status == "failed":
+        # An internal view fails where an expression does, and nobody waits for it.
+        if result.status == "failed" and not self._is_internal(view):
             first, result = result, self._try(view, base, is_incremental=False)
             if result.status == "live":
                 self._tables.warehouse.ways.took("view", name, "failed")
@@ -227,6 +229,9 @@ class _EpochOfViews:
         if result.status == "live":
             faults.point("views.after_first_commit")
         return result
+
+    def _is_internal(self, view: CompiledView) -> bool:
+        return self._tables.specs[view.definition.name].path.startswith(INTERNAL_VIEW_FOLDER)
 
     def _has_failed(self, name: str) -> bool:
         return name in self.results and self.results[name].status == "failed"
@@ -240,7 +245,8 @@ class _EpochOfViews:
         spec, session = self._tables.specs[view.definition.name], self._relations.session
         folder = Path(spec.path)
         with job_group(session, f"view {spec.name}") as group:
-            work, began = Work(), time.monotonic()
+            earlier = self.work.get(spec.name)
+            work, began = earlier.driver if earlier is not None else Work(), time.monotonic()
             self.work[spec.name] = ViewWork(work, group)
             try:
                 with metrics.counting(work), naming_disk_errors(folder), touching(folder):
@@ -255,9 +261,9 @@ class _EpochOfViews:
                 require_space(error, folder)
                 if self._tables.warehouse.latest_version(spec.path) != base:
                     raise  # the commit is in the table's log: recovery continues from there
-                return ViewResult(base, "failed", failure_of(error, view))
+                return ViewResult(base, "failed", failure_of(error, view), work)
             finally:
-                work.milliseconds = round((time.monotonic() - began) * 1000)
+                work.milliseconds += round((time.monotonic() - began) * 1000)
 
     def _changes(self, view: CompiledView, base: int, *, is_incremental: bool) -> Changes | None:
         name, ways = view.definition.name, self._tables.warehouse.ways

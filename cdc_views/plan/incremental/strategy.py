@@ -113,7 +113,9 @@ def outputs_of(built: Built, columns: Mapping[str, str], *, are_renamed: bool) -
     if built.columns is None or len(built.columns) != len(columns):
         raise NotIncremental("the columns of its result are not all known")
     both = list(zip(columns, built.columns, strict=True))
-    if not are_renamed and any(column.origin and column.name.lower() != name.lower() for name, column in both):
+    if not are_renamed and any(
+        column.origin and column.name.lower() not in ("", name.lower()) for name, column in both
+    ):
         raise NotIncremental("the columns of its result are in another order than is known")
     return [Column(name, column.origin if _has_type(column, columns[name]) else frozenset()) for name, column in both]
 

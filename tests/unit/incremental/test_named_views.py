@@ -144,3 +144,8 @@ def test_rows_of_a_bag_with_the_same_hash_are_computed_in_full() -> None:
         memory.epoch({"t": [(n, n, n, None) for n in range(count)], "u": [], "w": []})
     assert memory.in_full > 0
     assert memory.by_keys > 0
+
+
+def test_join_of_texts_that_a_collation_makes_equal_is_computed_in_full() -> None:
+    sql = "SELECT t.id, u.id AS o FROM t JOIN u ON t.s COLLATE NOCASE = u.s COLLATE NOCASE"
+    assert "no equality of columns" in plan_of(sql)

@@ -27,8 +27,9 @@ from cdc_views.views.references import ParsedQuery
 
 _STORED: Final = -1  # in the path of the leaf of an internal view, after the path of its table's leaf
 _TIME_WINDOW: Final = "window"
-# Spark makes rows of these, or refuses them beside another such function.
-_NOT_INSIDE: Final = frozenset({_TIME_WINDOW, "session_window", "window_time"})
+# Spark makes rows of the first three, or refuses them beside another such function. With a collation, different texts
+# are equal.
+_NOT_INSIDE: Final = frozenset({_TIME_WINDOW, "session_window", "window_time", "collate"})
 _START: Final = (("word", "."), ("word", "start"))
 
 
@@ -124,7 +125,7 @@ class Expressions:
         found = written(self._query, node, names)
         if found is None:
             return None
-        words = [word.strip("`") for _, word in found.identity]
+        words = [word.strip("`").lower() for _, word in found.identity]
         if _is_time_window(node):
             found = Written(f"{found.text}.start", (*found.identity, *_START), is_time_window=True)
             words = words[1:]
@@ -148,4 +149,7 @@ def _is_time_window(node: exp.Expr) -> bool:
 
 
 def _is_of_one_row(node: exp.Expr) -> bool:
-    return not makes_rows(node) and not any(node.find_all(exp.Query, exp.AggFunc, exp.Window))
+    if makes_rows(node) or any(node.find_all(exp.Query, exp.AggFunc, exp.Window, exp.Star)):
+        return False
+    # `a = b < c` is `(a = b) < c` for Spark, but not for sqlglot. In parentheses there is no doubt.
+    return not isinstance(node, exp.Predicate | exp.Connector | exp.Not)

@@ -20,7 +20,7 @@ from cdc_views.views.references import ParsedQuery
 Identity = tuple[tuple[str, str], ...]
 """The words of an expression, with the columns of its table in place of their names in the view."""
 
-_MOST_TOKENS: Final = 200
+_MOST_TOKENS: Final = 60  # on each side of the columns of an expression
 _QUOTES: Final = frozenset("'\"`")
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -36,7 +36,9 @@ _AFTER: Final = frozenset(
         *(TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET),
         *(TokenType.QUALIFY, TokenType.WINDOW, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT),
         *(TokenType.ROWS, TokenType.RANGE, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY),
-        *(TokenType.JOIN, TokenType.LEFT, TokenType.AND, TokenType.WHERE, TokenType.EQ),
+        *(TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.CROSS),
+        *(TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI, TokenType.LATERAL),
+        *(TokenType.AND, TokenType.WHERE, TokenType.EQ),
     }
 )
 
@@ -79,7 +81,7 @@ def _span(query: ParsedQuery, node: exp.Expr) -> tuple[int, int] | None:
         return None
     for first in _outwards(query.tokens, min(names), -1):
         for last in _outwards(query.tokens, max(names), 1):
-            if _is_balanced(query.tokens[first : last + 1]) and _is_parsed_as(query, first, last, node):
+            if _may_be_one(query.tokens[first : last + 1]) and _is_parsed_as(query, first, last, node):
                 return first, last
     return None
 
@@ -96,11 +98,12 @@ def _outwards(tokens: Sequence[Token], number: int, step: int) -> Iterator[int]:
         number = beyond
 
 
-def _is_balanced(tokens: Sequence[Token]) -> bool:
+def _may_be_one(tokens: Sequence[Token]) -> bool:
+    """Whether the parentheses are balanced, and no comma is outside of them."""
     depth = 0
     for token in tokens:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if depth < 0:
+        if depth < 0 or (depth == 0 and token.token_type is TokenType.COMMA):
             return False
     return depth == 0
 
@@ -109,7 +112,7 @@ def _is_parsed_as(query: ParsedQuery, first: int, last: int, node: exp.Expr) -> 
     text = query.definition.sql[query.tokens[first].start : query.tokens[last].end + 1]
     try:
         tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return False
     return isinstance(tree, exp.Select) and tree.expressions == [node]
 
