@@ -297,11 +297,11 @@ class _EpochOfViews:
 
         if plan.adds is not None:
             yield "add", partial(add, work(plan.adds))
-        elif plan.patch is not None:
+        if plan.patch is not None:
             yield "patch", partial(patch, work(plan.patch))
-        elif plan.keys is not None:
-            if plan.group_adds is not None:
-                yield "add", partial(add_groups, work(plan.group_adds))
+        if plan.group_adds is not None:
+            yield "add", partial(add_groups, work(plan.group_adds))
+        if plan.keys is not None:
             yield "keys", partial(keys, work(plan.keys))
 
     def _can_look_up(self) -> bool:

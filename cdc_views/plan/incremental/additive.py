@@ -254,6 +254,25 @@ def _own_type(name: str, aggregate: _Aggregate, column: str, scope: Scope) -> Ex
 def _with_counts(total: Total, aggregate: _Aggregate, all_: Mapping[str, _Aggregate]) -> Total:
     """A sum with the columns that count what it adds."""
     counts = {name: each for name, each in all_.items() if not each.is_sum and each.filter == aggregate.filter}
-    values = (name for name, each in counts.items() if each.argument == aggregate.argument)
-    rows = (name for name, each in counts.items() if each.counts_rows)
-    return replace(total, values=next(values, None), rows=next(rows, None))
+    values = next((name for name, each in counts.items() if each.argument == aggregate.argument), None)
+    rows = next((name for name, each in counts.items() if each.counts_rows), None)
+    if values is None and _is_never_null(aggregate.argument):
+        values = rows
+    return replace(total, values=values, rows=rows)
+
+
+def _is_never_null(value: exp.Expr | None) -> bool:
+    """Whether an expression has a value for each row, as `CASE WHEN ... THEN 1 ELSE 0 END`."""
+    match value:
+        case exp.Literal():
+            return True
+        case exp.Paren():
+            return _is_never_null(value.this)
+        case exp.Case():
+            branches = [branch.args["true"] for branch in value.args["ifs"]]
+            return all(map(_is_never_null, [*branches, value.args.get("default")]))
+        case exp.If():
+            return _is_never_null(value.args["true"]) and _is_never_null(value.args.get("false"))
+        case exp.Coalesce():
+            return any(map(_is_never_null, [value.this, *value.expressions]))
+    return False

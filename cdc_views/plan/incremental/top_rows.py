@@ -117,7 +117,7 @@ def patch_plan(
         raise NotIncremental("a table whose key is not in the query")
     carried = _carried(outputs, operator)
     stored = Leaf((-1,), _STORED, {name: each.type for name, each in _exact(outputs)})
-    kept = tuple(operator.restrict(list(_restrictions(carried, stored, keys, row_keys)), finding=True))
+    kept = _kept(operator, carried, stored, keys, row_keys)
     partition = {name for handle in keys.handles for part in handle.parts for name in part.names}
     sought = {column for lookup in kept for each in lookup.values.columns for column in each if column.leaf == stored}
     if {column.name for column in sought} <= partition:
@@ -228,6 +228,20 @@ def _carried(outputs: Sequence[Column], operator: Operator) -> _Carried:
                 (each,) = origin
                 found.setdefault(each.leaf, {}).setdefault(each.name, name)
     return found
+
+
+def _kept(
+    operator: Operator, carried: _Carried, stored: Leaf, keys: KeysPlan, row_keys: Mapping[str, Collection[str]]
+) -> tuple[Lookup, ...]:
+    """The lookups from the stored rows to their leaf rows: by keys, and from there by joins if this reaches them all.
+
+    A column that is no key, such as that of PARTITION BY, may be that of many rows that are not stored.
+    """
+    with_keys = {leaf: columns for leaf, columns in carried.items() if columns.keys() >= set(row_keys[leaf.source])}
+    try:
+        return tuple(operator.restrict(list(_restrictions(with_keys, stored, keys, row_keys)), finding=True))
+    except NotIncremental:
+        return tuple(operator.restrict(list(_restrictions(carried, stored, keys, row_keys)), finding=True))
 
 
 def _restrictions(

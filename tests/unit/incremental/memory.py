@@ -250,7 +250,10 @@ class Memory:
         if view.plan.adds is not None:
             return add(self._work(view, old, view.plan.adds))
         if view.plan.patch is not None:
-            return patch(self._work(view, old, view.plan.patch))
+            try:
+                return patch(self._work(view, old, view.plan.patch))
+            except TooMany:
+                self.ways.took("view", view.name, "keys")
         if view.plan.group_adds is not None:
             try:
                 return add_groups(self._work(view, old, view.plan.group_adds))

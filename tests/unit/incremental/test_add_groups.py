@@ -192,3 +192,29 @@ def test_total_beyond_its_type_is_left_to_keys() -> None:
     with pytest.raises(duckdb.ConversionException):
         memory.changes(memory.views["v"], old)
     assert memory.ways.taken() == {"view": {"v": "keys"}}
+
+
+CONDITIONAL = (
+    "SELECT k, count(*) AS n, CAST(sum(CASE WHEN h > 1 THEN 1 WHEN h = 1 THEN (2) ELSE 0 END) AS BIGINT) AS s"
+    " FROM i GROUP BY k"
+)
+
+
+def test_sum_of_what_is_never_null_is_zero_without_a_count_of_it() -> None:
+    before = [(1, 7, 1, None), (2, 7, 0, None)]
+    memory = maintained(CONDITIONAL, {"i": before}, {"i": [(1, 7, 0, None), (2, 7, 0, None)]})
+    assert (rows(memory), memory.ways.taken()) == ([(7, 2, 0)], {})
+
+
+def test_only_groups_whose_sum_is_not_certain_are_computed_again() -> None:
+    sql = "SELECT k, count(*) AS n, CAST(sum(h) AS BIGINT) AS s FROM i GROUP BY k"
+    before = [(1, 7, 5, None), (2, 7, None, None), (3, 8, 1, None)]
+    memory = maintained(sql, {"i": before}, {"i": [(1, 7, None, None), (2, 7, None, None), (3, 8, 2, None)]})
+    assert (set(rows(memory)), memory.ways.taken()) == ({(7, 2, None), (8, 1, 2)}, {"view": {"v": "keys"}})
+
+
+def test_join_of_so_many_tables_that_its_terms_are_too_long_is_left_to_keys() -> None:
+    tables = "i x0" + "".join(f" JOIN i x{number} ON x{number}.id = x{number - 1}.id" for number in range(1, 8))
+    sql = f"SELECT x0.k, count(*) AS n FROM {tables} GROUP BY x0.k"
+    memory = maintained(sql, {"i": [(1, 7, 5, None)]}, {"i": [(1, 8, 5, None)]})
+    assert (rows(memory), memory.ways.taken()) == ([(8, 1)], {"view": {"v": "keys"}})

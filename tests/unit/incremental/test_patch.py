@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
+from cdc_views.engine.views.strategies import TooMany
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
 from tests.unit.incremental.random_views import Draws, histories
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
@@ -200,3 +201,30 @@ def test_row_that_keeps_a_place_before_the_last_needs_no_other() -> None:
     memory = maintained(VIEWS["ranked"], feed(FOUR))
     memory.epoch({"u": (), "b": (), **feed([*FOUR[:3], edited])})
     assert ways(memory) == "keys", "the view has no column with the place"
+
+
+def test_joined_rows_are_looked_up_from_the_stored_rows_and_not_by_the_partition() -> None:
+    sql = "SELECT s, id, g FROM (SELECT u.s, p.id, p.g, row_number() OVER (PARTITION BY u.s ORDER BY p.g, p.id) AS n " \
+        "FROM u JOIN p ON p.a = u.id) q WHERE n <= 2"  # fmt: skip
+    plan = maintained(sql, feed([])).views["v"].plan.patch
+    assert plan is not None
+    assert [(str(lookup.leaf), lookup.columns) for lookup in plan.kept] == [
+        ("public.p", ("id",)),
+        ("public.u", ("id",)),
+    ]
+
+
+def test_more_stored_rows_than_can_be_looked_up_are_left_to_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_many(*_: Any) -> None:
+        raise TooMany("stored rows")
+
+    monkeypatch.setattr(strategy, "_merged", too_many)
+    memory = maintained(VIEWS["ranked"], feed([post(1)]), feed([post(1), post(2)]))
+    assert memory.ways.taken() == {"view": {"v": "keys"}}
+
+
+def test_number_of_rows_that_a_partition_may_have_costs_nothing() -> None:
+    sql = VIEWS["one table"].replace("n <= 2", f"n <= {2**31 - 1}")
+    before = [(number, 1, 1, None) for number in range(3)]
+    memory = maintained(sql, {"p": before}, {"p": before[1:]})
+    assert (len(tuples(memory.views["v"].stored.versions[-1])), memory.ways.taken()) == (2, {})

@@ -6,13 +6,14 @@ of the others the rows that these join; no other row of an input is read, howeve
 be wrong: the stored rows must be those of the old versions of the inputs, as they are for a live view.
 
 A sum over no values is NULL. A new sum has values if no term removed one and there was one before or now, or if it is
-not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the epoch.
+not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Final
@@ -23,7 +24,15 @@ from cdc_views.engine.views.search import distinct, search
 from cdc_views.engine.views.strategies.add import DIGITS, column_of
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
-from cdc_views.engine.views.strategies.keys import Box, compared, look_up, require_few, stored_rows
+from cdc_views.engine.views.strategies.keys import (
+    MOST_RELATIONS,
+    Box,
+    compared,
+    look_up,
+    recomputed,
+    require_few,
+    stored_rows,
+)
 from cdc_views.engine.views.view_tables import BOX
 from cdc_views.plan.incremental import GroupPlan, Leaf, Path, Total
 from cdc_views.store.warehouse import Changes, TableSpec
@@ -57,6 +66,8 @@ def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
     terms = list(_terms(work))
     if not terms:
         return None
+    if len(terms) * len(work.plan.leaves) > MOST_RELATIONS:
+        raise TooMany(f"{len(terms)} terms, each with {len(work.plan.leaves)} tables")
     require_few(work, sum(rows.num_rows for term in terms for rows in term.rows.values()))
     found = work.run([term.rows for term in terms])
     by_keys = work.by_keys(work.plan.keys)
@@ -65,7 +76,11 @@ def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
     stored = stored_rows(by_keys, [Box(handle, (distinct(found.select(list(part.names))),))])
     with localcontext() as context:
         context.prec = DIGITS
-        rows = _new_rows(work, stored, found, _changes(work.plan, terms, found))
+        rows, doubtful = _new_rows(work, stored, found, _changes(work.plan, terms, found))
+    if doubtful.num_rows:
+        again = Box(handle, (doubtful.select(list(part.names)),))
+        work.warehouse.ways.took("view", work.spec.name, "keys")
+        rows = pa.concat_tables([rows, recomputed(by_keys, [again])])
     return compared(by_keys, rows, stored)
 
 
@@ -105,16 +120,23 @@ def _changes(plan: GroupPlan, terms: list[_Term], found: pa.Table) -> dict[Group
 
 def _new_rows(
     work: Incremental[GroupPlan], stored: pa.Table, found: pa.Table, changes: Mapping[Group, _Change]
-) -> pa.Table:
+) -> tuple[pa.Table, pa.Table]:
+    """The new rows of the groups; and the groups whose totals do not follow from the changed rows."""
     plan, spec = work.plan, work.spec
     before = dict(zip(_groups(plan, stored), _totals(plan, stored), strict=True))
     groups = pa.concat_tables([each.select(list(plan.groups)) for each in (stored, found)])
     places = {group: place for place, group in enumerate(_groups(plan, groups)) if group in changes}
-    after = {group: _sum(plan, before.get(group, {}), changes[group]) for group in places}
-    kept = [group for group in places if after[group][plan.rows]]
-    values = groups.take(pa.array([places[group] for group in kept], pa.int64()))
-    return pa.table([_column(spec, name, values, [after[group] for group in kept]) for name in spec.schema.names],
-                    schema=spec.schema)  # fmt: skip
+    after: dict[Group, dict[str, Decimal | None]] = {}
+    for group in places:
+        with suppress(TooMany):
+            after[group] = _sum(plan, before.get(group, {}), changes[group])
+    kept = [group for group, row in after.items() if row[plan.rows]]
+    values, doubtful = (
+        groups.take(pa.array([places[group] for group in chosen], pa.int64()))
+        for chosen in (kept, places.keys() - after.keys())
+    )
+    columns = [_column(spec, name, values, [after[group] for group in kept]) for name in spec.schema.names]
+    return pa.table(columns, schema=spec.schema), doubtful
 
 
 def _sum(plan: GroupPlan, stored: Totals, change: _Change) -> dict[str, Decimal | None]:

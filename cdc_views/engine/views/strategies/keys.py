@@ -29,7 +29,7 @@ from cdc_views.store.warehouse import Changes, TableSpec
 # Of the rows of all inputs. A whole recompute reads them faster than lookups find them.
 _LARGE_SHARE: Final = 0.3
 # Of one query. Each has a file, and each box another copy of the view's text.
-_MOST_RELATIONS: Final = 100
+MOST_RELATIONS: Final = 100
 
 _SAME_HASH: Final = "two different rows have the same hash"
 
@@ -115,7 +115,7 @@ def _united(values: Sequence[pa.Table]) -> pa.Table:
 
 def recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
     """The new rows of the view that are in one of the boxes, with the view's columns and types. Raises TooMany."""
-    if len(boxes) * len(work.plan.leaves) > _MOST_RELATIONS:
+    if len(boxes) * len(work.plan.leaves) > MOST_RELATIONS:
         raise TooMany(f"{len(boxes)} sets of keys are affected, each with {len(work.plan.leaves)} tables to reduce")
     reduced = [{leaf.path: rows for leaf, rows in _reduced(work, box).items()} for box in boxes]
     require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))

@@ -93,7 +93,8 @@ def _doubtful(work: Incremental[PatchPlan], box: Box, stored: pa.Table, rows: pa
     last = _by_partition(work, _at(work, rows, most), names)
 
     def is_certain(partition: Values) -> bool:
-        if before[partition].total() in (staying[partition].total(), *range(most)):
+        total = before[partition].total()
+        if total < most or total == staying[partition].total():
             return True
         # Of the stored rows that stay, one comes after all rows that are found, or is the last of them.
         is_passed = staying[partition] - after[partition] or staying[partition] & last[partition]
