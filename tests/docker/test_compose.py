@@ -79,7 +79,9 @@ def test_warehouse_mounted_read_only_is_read_by_another_user(system: System, cli
     assert shown.decode() == f'{{"rows": {system.execute("SELECT count(*) FROM users")[0][0]}}}\n'
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize(
+    "service", [pytest.param(name, marks=[] if name == "engine" else pytest.mark.nightly) for name in SERVICES]
+)
 def test_killed_container_loses_nothing_and_repeats_nothing(system: System, service: str) -> None:
     system.work(seed=10 + SERVICES.index(service))
     assert system.is_behind()
@@ -91,6 +93,7 @@ def test_killed_container_loses_nothing_and_repeats_nothing(system: System, serv
     system.assert_equal_to_postgres()
 
 
+@pytest.mark.nightly
 def test_every_table_can_be_rebuilt_from_the_log(system: System) -> None:
     command = ["cdc-views", "rebuild", "--all", "--from", "earliest", "--json"]
     status, (shown, errors) = system.container("engine").exec_run(command, demux=True)
@@ -100,6 +103,7 @@ def test_every_table_can_be_rebuilt_from_the_log(system: System) -> None:
     assert len(report["tables"]) == 13
 
 
+@pytest.mark.nightly
 def test_down_and_up_goes_on_where_it_was(system: System) -> None:
     system.work(seed=30)
     epochs = len(system.published())

@@ -113,6 +113,7 @@ def of_either_worker(
     seen="no error; readers keep the last epoch",
     do="start the engine again; it finishes the same epoch",
 )
+@pytest.mark.nightly
 def test_run_that_was_killed_in_an_epoch_is_finished_by_the_next(ready: Project) -> None:
     ready.catch_up()
     ready.assert_equal_to_postgres()
@@ -255,6 +256,7 @@ def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     seen="`PreflightFailed` for a standby; `LogDiscontinuity` (another timeline) after a promotion",
     do="use the DSN of the primary; after a promotion run `cdc-views reset`",
 )
+@pytest.mark.nightly
 def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
 ) -> None:
@@ -319,6 +321,7 @@ def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: 
     seen="a line `DriverLost: ...; trying again`",
     do="nothing, if another JVM can start within `engine.retry_s`; see `engine.driver_memory`",
 )
+@pytest.mark.nightly
 def test_run_goes_on_when_services_are_back_and_with_another_jvm(ready: Project, stack: LocalStack) -> None:
     engine = ready.start("run")
     wait_for(ready.has_published, LIMIT_S)
