@@ -262,6 +262,7 @@ def test_published_view_that_a_later_version_refuses_has_failed_and_ends_no_star
         world.assert_exact()
 
 
+@pytest.mark.nightly
 def test_epoch_that_stops_a_table_is_finished_after_a_crash_and_the_last_table_ends_the_engine(world: World) -> None:
     for table, point in zip(TABLES, POINTS, strict=False):
         world.change()
