@@ -50,5 +50,5 @@ def observe(record: ControlRecord) -> None:
     for step, count in upkeep.items():
         _UPKEEP_STEPS.labels(step).inc(count)
     _TABLES.clear()
-    for status, number in Counts(table.status for table in record.tables.values() if table.kind != "internal").items():
+    for status, number in Counts(table.status for table in record.mirrors_and_views.values()).items():
         _TABLES.labels(status).set(number)

@@ -72,7 +72,7 @@ class PublishedEpoch:
     @property
     def tables(self) -> dict[str, TableVersion]:
         """The mirrors and views, without internal tables of the engine."""
-        return {name: table for name, table in self.record.tables.items() if table.kind != "internal"}
+        return self.record.mirrors_and_views
 
     def table(self, name: str) -> TableVersion:
         """Path and Delta version of a mirror (`schema.table`) or a view.

@@ -42,6 +42,8 @@ def internal_tables(
         if not all(is_exact(str(analysed.spec.schema.field(name).type)) for name in internal.values.values()):
             continue
         found.append(InternalTable(internal.compiled, _spec(internal.compiled, analysed)))
+    if not found:
+        return []
     plan = plan_of(view, {**specs, **{each.spec.name: each.spec for each in found}})
     used = plan.keys.internal_views if plan.keys is not None else ()
     return [each for each in found if each.spec.name in used]

@@ -66,7 +66,7 @@ class _Context:
 def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions) -> Built:
     """Build the operators of a query. Raises NotIncremental for a construct that has none.
 
-    `expressions` knows the stored values, and is told of those that would be needed.
+    `expressions` knows the stored values, and collects those that would be needed.
     """
     return _query(tree, _Context(leaf_of, expressions))
 

@@ -86,29 +86,18 @@ def maintenance(
     if view.parsed is None:
         return Maintenance("FULL", view.key_reason)
     expressions = Expressions(view.parsed, stored)
-    found = _chosen(view, view.parsed, types, columns, row_keys, expressions)
+    with naming_deep_nesting(view.definition):
+        try:
+            found = _incremental(view, view.parsed, types, columns, row_keys, expressions)
+        except NotIncremental as reason:
+            found = Maintenance("FULL", f"{_WHOLE}: {reason}")
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # A fault of ours must not keep the engine from starting: the view can be run as a whole.
+            found = Maintenance("FULL", f"{_WHOLE}: {PLAN_FAILED}: {described(error)}")
     if found.strategy == "FULL":
         return replace(found, wanted=tuple(expressions.wanted.values()))
     used = found.keys.internal_views if found.keys is not None else frozenset()
     return replace(found, stored=tuple(each for each in stored if each.name in used))
-
-
-def _chosen(
-    view: CompiledView,
-    parsed: ParsedQuery,
-    types: Types,
-    columns: Mapping[str, str],
-    row_keys: RowKeys,
-    expressions: Expressions,
-) -> Maintenance:
-    with naming_deep_nesting(view.definition):
-        try:
-            return _incremental(view, parsed, types, columns, row_keys, expressions)
-        except NotIncremental as reason:
-            return Maintenance("FULL", f"{_WHOLE}: {reason}")
-        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # A fault of ours must not keep the engine from starting: the view can be run as a whole.
-            return Maintenance("FULL", f"{_WHOLE}: {PLAN_FAILED}: {described(error)}")
 
 
 def _incremental(

@@ -87,6 +87,11 @@ class ControlRecord:
         """Whether this only moves the position: the tables are those of the epoch before it."""
         return self.kind == "publish" and "changes" not in self.detail
 
+    @property
+    def mirrors_and_views(self) -> dict[str, TableVersion]:
+        """The tables of the user, without internal ones of the engine."""
+        return {name: table for name, table in self.tables.items() if table.kind != "internal"}
+
     def holds(self, position: Lsn) -> bool:
         """Whether the record covers everything committed before `position`."""
         return self.complete_to is not None and self.complete_to >= position

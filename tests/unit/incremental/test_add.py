@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 import pytest
@@ -14,7 +13,7 @@ from cdc_views.engine.views.strategies import Incremental, TooMany
 from cdc_views.plan.explain import explain
 from cdc_views.store.warehouse import RowsChanged
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
-from tests.unit.incremental.random_views import Draws, histories
+from tests.unit.incremental.played import declared, played, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 TABLES: Final = (
@@ -55,12 +54,6 @@ VIEWS: Final = {
 }
 
 
-def declared(sql: str) -> Memory:
-    memory = Memory(TABLES)
-    memory.declare({"v": sql})
-    return memory
-
-
 def state(*rows: tuple[Any, ...], **tables: Sequence[tuple[Any, ...]]) -> State:
     """The rows of `a` as (id, d), and those of other tables."""
     return {"a": [(*row, 1, None) for row in rows], "b": [], "f": [], **tables}
@@ -68,11 +61,9 @@ def state(*rows: tuple[Any, ...], **tables: Sequence[tuple[Any, ...]]) -> State:
 
 def maintained(sql: str, *states: State) -> Memory:
     """A view that is maintained by ADD through these states of the tables."""
-    memory = declared(sql)
+    memory = declared(TABLES, sql)
     assert memory.views["v"].plan.strategy == "ADD", memory.views["v"].plan.reason
-    for each in states:
-        memory.epoch(each)
-    return memory
+    return played(memory, states)
 
 
 def row(memory: Memory) -> tuple[Any, ...]:
@@ -88,9 +79,7 @@ def money(value: str) -> Decimal:
 
 
 def maintained_at_random(sql: str) -> Memory:
-    random = Random(SEED)
-    states = [each for _ in range(6) for each in histories(Draws(random.randrange), TABLES)]
-    return maintained(sql, *states)
+    return maintained(sql, *random_states(TABLES, SEED, count=6))
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -196,7 +185,7 @@ def test_total_of_38_digits_is_exact() -> None:
 
 
 def test_change_of_too_many_rows_is_left_to_full() -> None:
-    memory = declared(VIEWS["one table"])
+    memory = declared(TABLES, VIEWS["one table"])
     memory.delta_rows = 1
     memory.epoch(state((1, money("1.00")), (2, money("1.00"))))
     memory.epoch(state((1, money("1.00"))))
@@ -204,7 +193,7 @@ def test_change_of_too_many_rows_is_left_to_full() -> None:
 
 
 def test_view_without_a_stored_row_is_left_to_full() -> None:
-    memory = declared(VIEWS["one table"])
+    memory = declared(TABLES, VIEWS["one table"])
     view = memory.views["v"]
     view.stored.versions.append(view.stored.versions[-1].slice(0, 0))
     with pytest.raises(TooMany, match="0 rows of totals, wanted 1"):
@@ -262,7 +251,7 @@ REFUSED: Final = {
 
 @pytest.mark.parametrize("sql", REFUSED)
 def test_other_view_is_maintained_in_full_with_the_reason(sql: str) -> None:
-    plan = declared(sql).views["v"].plan
+    plan = declared(TABLES, sql).views["v"].plan
     start = "the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be "
     "added up: "
     assert (plan.strategy, plan.reason[: len(start)]) == ("FULL", start)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from importlib import import_module
-from random import Random
 from typing import Any, Final
 
 import duckdb
@@ -13,8 +12,8 @@ import pytest
 
 from cdc_views.engine.views.strategies import Incremental
 from cdc_views.store.warehouse import RowsChanged
-from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
-from tests.unit.incremental.random_views import Draws, histories
+from tests.unit.incremental.memory import Memory, State, Table, tuples
+from tests.unit.incremental.played import check_fails, declared, played, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.add_groups")
@@ -64,28 +63,17 @@ OTHERS: Final = {
 
 def maintained(sql: str, *states: State) -> Memory:
     """A view that is maintained by ADD through these states of the tables."""
-    memory = Memory(TABLES)
-    memory.declare({"v": sql})
+    memory = declared(TABLES, sql)
     assert memory.views["v"].plan.strategy == "ADD", memory.views["v"].plan.reason
-    for state in states:
-        memory.epoch({table.name: state.get(table.name, ()) for table in TABLES})
-    return memory
+    return played(memory, states)
 
 
 def maintained_at_random(sql: str, seed: str) -> Memory:
-    random = Random(seed)
-    return maintained(sql, *(each for _ in range(6) for each in histories(Draws(random.randrange), TABLES)))
+    return maintained(sql, *random_states(TABLES, seed, count=6))
 
 
-def check_fails(sql: str) -> None:
-    """The check must fail in one of the histories."""
-
-    def check() -> None:
-        for seed in range(60):
-            maintained_at_random(sql, str(seed))
-
-    with pytest.raises(UnequalView):
-        check()
+def is_noticed(sql: str) -> None:
+    check_fails(lambda seed: maintained_at_random(sql, str(seed)), 60)
 
 
 # ---- random histories
@@ -102,7 +90,7 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
 def test_other_leaves_at_one_version_are_noticed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     look_up = strategy.look_up
     monkeypatch.setattr(strategy, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
-    check_fails(VIEWS["join"])
+    is_noticed(VIEWS["join"])
 
 
 def test_removed_rows_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +101,7 @@ def test_removed_rows_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyP
         return RowsChanged(found.old.slice(0, 0), found.new)
 
     monkeypatch.setattr(Incremental, "delta", forgetful)
-    check_fails(VIEWS["one table"])
+    is_noticed(VIEWS["one table"])
 
 
 def test_sums_that_are_never_null_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,14 +109,12 @@ def test_sums_that_are_never_null_are_noticed(monkeypatch: pytest.MonkeyPatch) -
         stored.get(total.name, Decimal()) + change.added.get(total.name, Decimal())
         - change.removed.get(total.name, Decimal())
     ))  # fmt: skip
-    check_fails(VIEWS["join"])
+    is_noticed(VIEWS["join"])
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_view_has_another_strategy(name: str) -> None:
-    memory = Memory(TABLES)
-    memory.declare({"v": OTHERS[name]})
-    assert memory.views["v"].plan.strategy in ("KEYS", "FULL")
+    assert declared(TABLES, OTHERS[name]).views["v"].plan.strategy in ("KEYS", "FULL")
 
 
 # ---- single epochs

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import TooMany
-from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
-from tests.unit.incremental.random_views import Draws, histories
+from tests.unit.incremental.memory import Memory, State, Table, tuples
+from tests.unit.incremental.played import check_fails, declared, played, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name
@@ -73,29 +72,17 @@ OTHERS: Final = {
 
 def maintained(sql: str, *states: State) -> Memory:
     """A view that is maintained by PATCH through these states of the tables."""
-    memory = Memory(TABLES)
-    memory.declare({"v": sql})
+    memory = declared(TABLES, sql)
     assert memory.views["v"].plan.strategy == "PATCH", memory.views["v"].plan.reason
-    for state in states:
-        memory.repeats = state is states[-1]
-        memory.epoch({table.name: state.get(table.name, ()) for table in TABLES})
-    return memory
+    return played(memory, states)
 
 
 def maintained_at_random(sql: str, seed: str) -> Memory:
-    random = Random(seed)
-    return maintained(sql, *(each for _ in range(6) for each in histories(Draws(random.randrange), TABLES)))
+    return maintained(sql, *random_states(TABLES, seed, count=6))
 
 
-def check_fails(sql: str) -> None:
-    """The check must fail in one of the histories."""
-
-    def check() -> None:
-        for seed in range(60):
-            maintained_at_random(sql, str(seed))
-
-    with pytest.raises(UnequalView):
-        check()
+def is_noticed(sql: str) -> None:
+    check_fails(lambda seed: maintained_at_random(sql, str(seed)), 60)
 
 
 # ---- random histories
@@ -111,7 +98,7 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
 @pytest.mark.parametrize("name", ["ranked", "place is a column", "unranked", "qualified, without a key"])
 def test_partition_that_is_not_refilled_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(strategy, "_doubtful", lambda work, box, stored, rows: stored.slice(0, 0))
-    check_fails(VIEWS[name])
+    is_noticed(VIEWS[name])
 
 
 @pytest.mark.parametrize("name", ["one table", "ranked"])
@@ -122,19 +109,17 @@ def test_rows_that_are_not_merged_are_noticed(monkeypatch: pytest.MonkeyPatch, n
         return {} if work.plan.stored in known else look_up_all(work, lookups, known)
 
     monkeypatch.setattr(strategy, "_look_up_all", without_kept)
-    check_fails(VIEWS[name])
+    is_noticed(VIEWS[name])
 
 
 def test_row_that_is_taken_to_stay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategy, "_staying", lambda work, stored: stored)
-    check_fails(VIEWS["ranked"])
+    is_noticed(VIEWS["ranked"])
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_view_has_another_strategy(name: str) -> None:
-    memory = Memory(TABLES)
-    memory.declare({"v": OTHERS[name]})
-    assert memory.views["v"].plan.strategy in ("KEYS", "FULL")
+    assert declared(TABLES, OTHERS[name]).views["v"].plan.strategy in ("KEYS", "FULL")
 
 
 # ---- what is read

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Final
 
 from tests.unit.incremental.memory import Memory, State, Table
-from tests.unit.incremental.random_views import Draws, histories
+from tests.unit.incremental.played import declared, played, random_states
 
 TABLES: Final = (
     Table("t", {"id": "bigint", "k": "int", "g": "int", "s": "text"}, ("id",)),
@@ -267,16 +266,11 @@ VIEWS: Final = {
 
 def maintained(sql: str, *states: State) -> Memory:
     """A view that is maintained by keys through these states of the tables."""
-    memory = Memory(TABLES)
-    memory.declare({"v": sql})
+    memory = declared(TABLES, sql)
     assert memory.views["v"].plan.keys is not None, memory.views["v"].plan.reason
-    for state in states:
-        memory.repeats = state is states[-1]
-        memory.epoch({table.name: state.get(table.name, ()) for table in TABLES})
-    return memory
+    return played(memory, states)
 
 
 def maintained_at_random(sql: str, seed: int) -> Memory:
     """A view that is maintained by keys through a random history."""
-    random = Random(seed)
-    return maintained(sql, *histories(Draws(random.randrange), TABLES))
+    return maintained(sql, *random_states(TABLES, seed))

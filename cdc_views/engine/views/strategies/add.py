@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,7 +75,7 @@ def _sum(plan: AddPlan, stored: Row, added: Row, removed: Row) -> Row:
 
 
 def _value(
-    total: Total, stored: Decimal | None, added: Decimal | None, removed: Decimal | None, counts: Mapping[str, Any]
+    total: Total, stored: Decimal | None, added: Decimal | None, removed: Decimal | None, counts: Row
 ) -> Decimal | None:
     """The new value of a total; `counts` are the new values of the counts."""
     if removed is None and (added is None or stored is None):
@@ -83,10 +83,13 @@ def _value(
     if stored is None:
         raise TooMany(f'column "{total.name}" is NULL, but has values to remove')
     value = stored + (added or Decimal()) - (removed or Decimal())
-    if added is not None or value:
-        return value
+    return value if added is not None or value else zero_or_null(total, counts)
+
+
+def zero_or_null(total: Total, counts: Mapping[str, Decimal | None]) -> Decimal | None:
+    """A sum that is 0, or NULL over no values, by the new counts of the view. Raises TooMany if these cannot tell."""
     if total.values is not None:
-        return value if counts[total.values] else None
+        return Decimal() if counts[total.values] else None
     if total.rows is not None and not counts[total.rows]:
         return None
     raise TooMany(f'whether column "{total.name}" is 0 or NULL does not follow from the changed rows')

@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from cdc_views.engine.views.search import distinct, search
-from cdc_views.engine.views.strategies.add import DIGITS, column_of
+from cdc_views.engine.views.strategies.add import DIGITS, column_of, zero_or_null
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import (
@@ -162,11 +162,7 @@ def _value(total: Total, stored: Totals, change: _Change, counts: Mapping[str, D
         return value
     if removed is None:
         return value if name in stored or name in change.added else None
-    if total.values is not None:
-        return value if counts[total.values] else None
-    if total.rows is not None and not counts[total.rows]:
-        return None
-    raise TooMany(f'whether column "{name}" is 0 or NULL does not follow from the changed rows')
+    return zero_or_null(total, counts)
 
 
 def _add(totals: Totals, others: Totals) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
 
 import pyarrow as pa
 
@@ -41,17 +41,8 @@ class Incremental(Generic[Plan]):
 
     def by_keys(self, plan: KeysPlan) -> Incremental[KeysPlan]:
         """The same view, to update by its plan for KEYS."""
-        return Incremental(
-            self.view,
-            self.spec,
-            self.base,
-            plan,
-            self.text,
-            self.inputs,
-            self.versions,
-            self.warehouse,
-            self.queries,
-        )
+        this = cast("Incremental[Any]", self)
+        return replace(this, plan=plan)
 
     def of(self, leaf: Leaf) -> InputVersions:
         """The versions of the input that a leaf reads."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.engine.views.inputs import InputVersions
-from cdc_views.engine.views.search import Rows, cast_keys, distinct, search, values_of
+from cdc_views.engine.views.search import FindRows, Rows, cast_keys, distinct, search, values_of
 from cdc_views.engine.views.strategies.difference import difference, is_unique, tuples
 from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
@@ -132,14 +132,19 @@ def _reduced(work: Incremental[KeysPlan], box: Box) -> dict[Leaf, pa.Table]:
     """The rows of each leaf at the new version that decide the rows of the box."""
     plan = work.plan
     used = {**box.handle.sought, **{leaf: work.used(leaf) for leaf in plan.leaves}}
+    parts = {part.keys: values for part, values in zip(box.handle.parts, box.values, strict=True)}
+    found: Rows = search(box.handle.recompute, parts, used, at_new_version(work))
+    return {leaf: found[leaf] for leaf in plan.leaves}
+
+
+def at_new_version(work: Incremental[Any]) -> FindRows:
+    """Finds rows of the leaves as the epoch leaves their inputs. Raises TooMany."""
 
     def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
         of = work.of(leaf)
         return look_up(work, of, of.new, wanted, names)
 
-    parts = {part.keys: values for part, values in zip(box.handle.parts, box.values, strict=True)}
-    found: Rows = search(box.handle.recompute, parts, used, find)
-    return {leaf: found[leaf] for leaf in plan.leaves}
+    return find
 
 
 def look_up(

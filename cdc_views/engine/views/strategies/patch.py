@@ -11,7 +11,7 @@ The lookups of the stored rows' own leaf rows are at the new version, so rows th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -23,9 +23,9 @@ from cdc_views.engine.views.strategies.incremental import Incremental
 from cdc_views.engine.views.strategies.keys import (
     Box,
     affected,
+    at_new_version,
     compared,
     inside,
-    look_up,
     one_per_key,
     recomputed,
     require_few,
@@ -69,12 +69,7 @@ def _merged(work: Incremental[PatchPlan], box: Box, stored: pa.Table) -> pa.Tabl
 
 def _look_up_all(work: Incremental[PatchPlan], lookups: Iterable[Lookup], known: Rows) -> Rows:
     """The rows of the leaves at the new version that the lookups find, with all columns that matter."""
-
-    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
-        of = work.of(leaf)
-        return look_up(work, of, of.new, wanted, names)
-
-    return search(lookups, known, {leaf: work.used(leaf) for leaf in work.plan.leaves}, find)
+    return search(lookups, known, {leaf: work.used(leaf) for leaf in work.plan.leaves}, at_new_version(work))
 
 
 def _united(work: Incremental[PatchPlan], leaf: Leaf, found: Iterable[pa.Table]) -> pa.Table:

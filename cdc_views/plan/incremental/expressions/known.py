@@ -5,7 +5,7 @@ key of the table. All rules of the operators then hold as they are: a demand for
 view, then one in the table by the keys found. The text that runs names the table alone.
 
 That join changes nothing: the internal view has, for each row of the table, one row with the values of that row (for a
-time window, one row for each window that the row is in, as `GROUP BY window(...)` has it). So it gives the rows of the
+time window, one row for each window that the row is in, like `GROUP BY window(...)`). So it gives the rows of the
 table, each with its values. Whatever changes a value changes the row that it is computed from, in a column that the
 view names: changes of the internal view itself need not be looked at.
 """

@@ -1,8 +1,8 @@
-"""The text of an expression as a view has it, and what it says whichever names its tables have.
+"""The text of an expression in a view, and its words without the names that the view gives its tables.
 
 sqlglot's trees do not say where an expression begins and ends, and one tree may stand for two texts of which Spark
 makes different values (`CAST` and `TRY_CAST`). So the text is searched for around the columns of the expression, and
-two expressions are taken for equal only if their tokens are.
+two expressions count as equal only if their tokens are.
 """
 
 from __future__ import annotations

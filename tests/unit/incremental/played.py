@@ -1,0 +1,43 @@
+"""Views that are maintained through states of their tables, and the negative controls of such histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+
+from tests.unit.incremental.memory import Memory, State, Table, UnequalView
+from tests.unit.incremental.random_views import Draws, histories
+
+
+def declared(tables: Sequence[Table], sql: str) -> Memory:
+    """The view `v` over empty tables."""
+    memory = Memory(tables)
+    memory.declare({"v": sql})
+    return memory
+
+
+def played(memory: Memory, states: Sequence[State]) -> Memory:
+    """The same after these states of its tables; a table that a state does not name is empty. The last one repeats."""
+    for state in states:
+        memory.repeats = state is states[-1]
+        memory.epoch({table.name: state.get(table.name, ()) for table in memory.tables})
+    return memory
+
+
+def random_states(tables: Sequence[Table], seed: int | str, count: int = 1) -> list[State]:
+    """The states of some random histories, one after the other."""
+    random = Random(seed)
+    return [state for _ in range(count) for state in histories(Draws(random.randrange), tables)]
+
+
+def check_fails(check: Callable[[int], object], seeds: int) -> None:
+    """The check must notice an unequal view with one of the seeds."""
+
+    def check_all() -> None:
+        for seed in range(seeds):
+            check(seed)
+
+    with pytest.raises(UnequalView):
+        check_all()
