@@ -253,6 +253,9 @@ class StoreSettings(_Section):
     index_memory_mb: int = Field(
         1024, ge=0, description="memory for indexes from key to row, which take 12 to 24 bytes per row of a table"
     )
+    index_disk_mb: int = Field(
+        16384, ge=0, description="disk below the warehouse for indexes that this memory has no room for"
+    )
     scanned_rows: int = Field(
         2_000_000,
         ge=0,

@@ -66,7 +66,8 @@ class Warehouse:
         self._allow_direct = allow_direct
         self.history = History(root)
         self.ways = Ways()
-        self.tables = DriverTables(root, Indexes(settings.index_memory_mb << 20))
+        indexes = Indexes(settings.index_memory_mb << 20, folder=root / _ROWS, disk_bytes=settings.index_disk_mb << 20)
+        self.tables = DriverTables(root, indexes)
         row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
         self._lookups = Lookups(settings, row_groups, self.tables.table)
         self._changed_rows = ChangedRows(settings, row_groups, self.tables.table)

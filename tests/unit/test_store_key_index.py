@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import random
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdc_views.store.index import key_index
+from cdc_views.store.index import key_index, parts
 from cdc_views.store.index.hashing import Fingerprints, fingerprints, has_fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_ROW, KeyIndex
 
@@ -115,16 +117,26 @@ SCHEMAS = [
 ]
 
 
+@pytest.mark.parametrize(("on_disk", "is_long"), [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("shape", range(len(KEYS)))
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=6, deadline=None)
-def test_index_finds_what_a_dictionary_finds(shape: int, seed: int) -> None:
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_index_finds_what_a_dictionary_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: int, on_disk: bool, is_long: bool, seed: int
+) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_ON_DISK", 5)
+    if is_long:
+        monkeypatch.setattr(key_index, "_LEAST_SHARDED", 50)
     chance, index, files, schema = random.Random(seed), KeyIndex(), dict[str, list[tuple[Any, ...]]](), SCHEMAS[shape]
+    disk = 0
 
     def table(rows: list[tuple[Any, ...]]) -> pa.Table:
         return pa.table([[row[i] for row in rows] for i in range(len(schema))], schema=schema)
 
     for step in range(40):
+        if on_disk and step == 5:
+            index.move_to_disk(tmp_path)
+        disk = max(disk, index.disk_bytes)
         if files and chance.random() < 0.4:
             for path in chance.sample(sorted(files), chance.randint(1, len(files))):
                 del files[path]
@@ -146,8 +158,9 @@ def test_index_finds_what_a_dictionary_finds(shape: int, seed: int) -> None:
             for number, asked in enumerate(wanted)
             if key == asked
         )
+    assert (disk > 0) == on_disk
     index.drop_others({})
-    assert index.memory_bytes == 0
+    assert index.memory_bytes == index.disk_bytes == 0
 
 
 def test_index_of_many_small_files_has_few_parts_and_does_not_grow_when_they_go() -> None:
@@ -155,16 +168,21 @@ def test_index_of_many_small_files_has_few_parts_and_does_not_grow_when_they_go(
     for number in range(1000):
         index.add(str(number), fingerprints(pa.table({"n": [number, -number]})))
     full = index.memory_bytes
-    assert len(index._parts) < 12
+    assert len(list(index._parts())) < 12
     index.drop_others({str(number): None for number in range(0, 1000, 4)})
     assert index.memory_bytes < full / 2
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
 def test_index_of_a_table_whose_files_come_and_go_numbers_only_those_that_it_has(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disk: bool
 ) -> None:
     monkeypatch.setattr(key_index, "_SPARE_FILES", 8)
+    monkeypatch.setattr(key_index, "_LEAST_ON_DISK", 3)
+    monkeypatch.setattr(key_index, "_LEAST_SHARDED", 6)
     index, files = KeyIndex(), dict[str, None]()
+    if on_disk:
+        index.move_to_disk(tmp_path)
     for number in range(500):
         # One that stays, several of which some rows are still in a part, and the newest.
         files = dict.fromkeys([*files][:1] + [*files][-3:]) | {str(number): None}
@@ -172,6 +190,19 @@ def test_index_of_a_table_whose_files_come_and_go_numbers_only_those_that_it_has
         index.add(str(number), fingerprints(pa.table({"n": [-1, number % 7]})))
         assert sorted(path for path, _ in index.find(fingerprints(pa.table({"n": [-1]})))) == sorted(files)
     assert len(index._paths) <= len(index._is_live) < 64
+
+
+def test_index_on_a_full_disk_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(key_index, "_LEAST_ON_DISK", 1)
+    monkeypatch.setattr(parts, "mapped", is_full)
+    index = KeyIndex()
+    index.add("f", fingerprints(pa.table({"n": [3, 1, 2]})))
+    index.move_to_disk(tmp_path)
+    assert [each.rows.tolist() for _, each in index.find(fingerprints(pa.table({"n": [1]})))] == [[1]]
+    assert (index.disk_bytes, index.memory_bytes) == (0, 3 * 12)
 
 
 def test_trimmed_index_has_no_row_of_a_file_that_has_gone() -> None:

@@ -19,7 +19,7 @@ from cdc_views.store.commits.vectors import VectorCommitter
 from cdc_views.store.delta_log.deletion_vectors import file_of
 from cdc_views.store.delta_log.entries import VersionTaken, entry_file, put_entry, read_entry
 from cdc_views.store.delta_log.state import TableState
-from cdc_views.store.index import fetching
+from cdc_views.store.index import fetching, key_index
 from cdc_views.store.index.driver_table import Indexes
 from cdc_views.store.index.hashing import Fingerprints, fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, KeyIndex
@@ -30,22 +30,27 @@ from cdc_views.testing import HandClock
 from tests.unit.stored_rows import KEY, SCHEMA, SPEC, Model, as_rows, table_of, warehouse_in
 
 
-@pytest.mark.parametrize(("seed", "memory_mb", "way"), [(1, 1, "direct"), (2, 1, "direct"), (3, 0, "direct-scan")])
+@pytest.mark.parametrize(
+    ("seed", "memory_mb", "disk_mb", "way"),
+    [(1, 1, 0, "direct"), (2, 1, 0, "direct"), (3, 0, 0, "direct-scan"), (4, 0, 1, "direct")],
+)
 def test_random_history_is_the_same_with_an_index_and_without(
-    tmp_path: Path, seed: int, memory_mb: int, way: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, memory_mb: int, disk_mb: int, way: str
 ) -> None:
-    model, warehouse = Model(seed), warehouse_in(tmp_path, index_memory_mb=memory_mb)
+    monkeypatch.setattr(key_index, "_LEAST_ON_DISK", 8)
+    sizes = {"index_memory_mb": memory_mb, "index_disk_mb": disk_mb}
+    model, warehouse = Model(seed), warehouse_in(tmp_path, **sizes)
     version, ways, foreign = warehouse.create(SPEC), set(), set()
     for attempt in range(1, 20):
         version = warehouse.commit(SPEC, version, model.change(), Stamp(1, attempt, "0/1"))
         ways.update(warehouse.ways.taken().get("commit", {}).values())
         assert as_rows(read_table(tmp_path, "t", version)) == model.rows()
-        if memory_mb:
+        if memory_mb or disk_mb:
             assert_lookups(warehouse, version, model)
         event = attempt % 7
         if event == 2:
             foreign.add("lost")
-            warehouse = warehouse_in(tmp_path, index_memory_mb=memory_mb)
+            warehouse = warehouse_in(tmp_path, **sizes)
         elif event == 4:
             foreign.add("rewritten")
             DeltaTable(tmp_path / "t").optimize.compact()
@@ -55,7 +60,7 @@ def test_random_history_is_the_same_with_an_index_and_without(
             DeltaTable(tmp_path / "t").create_checkpoint()
             for old in range(version):
                 entry_file(tmp_path / "t", old).unlink(missing_ok=True)
-            warehouse = warehouse_in(tmp_path, index_memory_mb=memory_mb)
+            warehouse = warehouse_in(tmp_path, **sizes)
     assert way in ways
     assert ways <= {way, "direct"}  # nothing to look for is always direct
     assert foreign == {"lost", "rewritten", "cleaned"}
@@ -209,7 +214,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
     version = warehouse.commit(SPEC, version, Changes(None, rows, all_new=True), Stamp(1, 1, "0/1"))
     key = rows.select(["a", "b"]).slice(7, 1)
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
-    (part,) = warehouse.tables.table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts
+    (part,) = warehouse.tables.table("t").indexes._known[tmp_path / "t", ("a", "b")].index._parts()
     part.rows[:] = part.rows[::-1].copy()
     asked = []
     monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))
@@ -220,7 +225,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_index_in_use_is_not_pushed_out_by_another(tmp_path: Path) -> None:
     specs = [TableSpec(name, name, SCHEMA, ("a",)) for name in ("first", "second")]
-    warehouse = warehouse_in(tmp_path, index_memory_mb=1)
+    warehouse = warehouse_in(tmp_path, index_memory_mb=1, index_disk_mb=0)
     rows = table_of([(n, "b", "x", n) for n in range(40_000)])
     for attempt, ways in ((1, "direct"), (2, "direct-scan")):
         for spec, way in zip(specs, ("direct", ways), strict=True):
@@ -239,6 +244,30 @@ def test_index_that_nobody_asked_for_a_while_makes_room() -> None:
     clock.advance(601)
     assert indexes.index(second, ("a",), 40_000) is not None
     assert indexes.index(first, ("a",), 40_000) is None
+
+
+def test_index_without_room_in_memory_goes_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_ON_DISK", 1000)
+    indexes = Indexes(1 << 20, folder=tmp_path, disk_bytes=2 << 20)
+
+    def index(name: str, rows: int) -> KeyIndex | None:
+        return indexes.index(Path(name), ("a",), rows)
+
+    first, second = index("first", 30_000), index("second", 30_000)
+    assert first is not None
+    assert second is not None
+    assert (first.is_on_disk, second.is_on_disk) == (False, True)
+    first.add("f", texts(30_000))
+    second.add("f", texts(30_000))
+    assert (second.memory_bytes, second.disk_bytes) == (0, 30_000 * 20)
+    # One that outgrows the memory follows, one that outgrows the disk is lost.
+    first.add("g", texts(20_000))
+    assert index("first", 50_000) is first
+    assert (first.is_on_disk, indexes.memory_bytes) == (True, 0)
+    second.add("g", texts(30_000))
+    assert index("second", 60_000) is None
+    assert index("third", 30_000) is not None
+    assert [path for path, _ in first.find(texts(25_000))] == ["f", "g"]
 
 
 def texts(rows: int) -> Fingerprints:

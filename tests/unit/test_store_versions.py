@@ -197,7 +197,7 @@ def test_index_without_room_lets_files_of_older_versions_go_first() -> None:
 
 
 def test_lookup_at_an_older_version_without_room_for_its_files_is_left_to_spark(tmp_path: Path) -> None:
-    history = History(tmp_path, index_memory_mb=1)
+    history = History(tmp_path, index_memory_mb=1, index_disk_mb=0)
     old = history.insert([(n, "b", "x", n) for n in range(30_000)])
     history.compact()
     newest = history.insert([(1, "b", "y", 0)])

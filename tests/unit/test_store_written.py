@@ -45,7 +45,7 @@ def written(new: Model, gone: Model, *, all_new: bool = False) -> WrittenRows:
 @pytest.mark.parametrize("layout", ["vectors", "plain"])
 def test_written_rows_take_the_place_of_stored_ones(tmp_path: Path, layout: Layout, index_memory_mb: int) -> None:
     chance, spec = Random(index_memory_mb), TableSpec("t", "t", SCHEMA, KEY, layout)
-    settings = StoreSettings(index_memory_mb=index_memory_mb)
+    settings = StoreSettings(index_memory_mb=index_memory_mb, index_disk_mb=0)
     warehouse = Warehouse(tmp_path, cast(SparkSession, None), settings)
     model: Model = {(a, b): 0 for a in range(20) for b in "xy"}
     version = warehouse.commit(spec, warehouse.create(spec), written(model, {}, all_new=True), Stamp(1, 1, "0/1"))

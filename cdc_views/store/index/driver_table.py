@@ -1,8 +1,9 @@
 """What the driver holds of each table: its state, and indexes of its keys.
 
-The indexes of all tables share a memory budget. An index that needs room evicts indexes that were idle for a while.
-Indexes in use stay, since tables that evict each other would be read again at every commit. For the same reason an
-index that has outgrown the budget is rebuilt only when it would have some room to grow.
+The indexes of all tables share a memory budget. An index that needs room evicts indexes that were idle for a while;
+without room it goes to disk, within a budget of the disk. Indexes in use stay, since tables that evict each other would
+be read again at every commit. For the same reason an index that has outgrown both budgets is rebuilt only when it would
+have some room to grow.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.recent_states import RecentStates
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, are_whole
-from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, Found, KeyIndex
+from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, KeyIndex
+from cdc_views.store.index.parts import Found
 from cdc_views.store.index.stored_keys import add_files, live_rows
 
 _IDLE_S: Final = 600
@@ -39,15 +41,27 @@ class _Known:
 
     @property
     def memory_bytes(self) -> int:
-        return max(self.reserved_bytes, self.index.memory_bytes)
+        # In memory, an index on disk has no more than a few small parts.
+        return 0 if self.index.is_on_disk else max(self.reserved_bytes, self.index.memory_bytes)
+
+    @property
+    def disk_bytes(self) -> int:
+        return max(self.reserved_bytes, self.index.disk_bytes) if self.index.is_on_disk else 0
 
 
 class Indexes:
-    """The indexes of all tables, within `memory_bytes`; for several threads."""
+    """The indexes of all tables, within `memory_bytes`; for several threads.
 
-    def __init__(self, memory_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+    Those for which there is no room go to `folder`, within `disk_bytes`.
+    """
+
+    def __init__(
+        self, memory_bytes: int, clock: Clock = SYSTEM_CLOCK, *, folder: Path | None = None, disk_bytes: int = 0
+    ) -> None:
         self._memory_bytes = memory_bytes
         self._clock = clock
+        self._folder = folder
+        self._disk_bytes = disk_bytes
         self._known: dict[_Name, _Known] = {}
         self._outgrown: dict[_Name, float] = {}  # bytes per row to reserve next time
         self._lock = threading.Lock()
@@ -76,7 +90,8 @@ class Indexes:
             known.used_at_s = self._clock.monotonic()
             if not self._make_room(known, needed):
                 if not is_new:
-                    self._outgrown[name] = _SPARE * min(BYTES_PER_ROW, known.index.memory_bytes / max(rows, 1))
+                    took = known.index.memory_bytes + known.index.disk_bytes
+                    self._outgrown[name] = _SPARE * min(BYTES_PER_ROW, took / max(rows, 1))
                 return None
             self._outgrown.pop(name, None)
             # The dict is ordered by last use.
@@ -90,7 +105,11 @@ class Indexes:
 
     def has_room(self, further_bytes: int) -> bool:
         """Whether the indexes may grow by this much without evicting one."""
-        return self.memory_bytes + further_bytes <= self._memory_bytes
+        with self._lock:
+            return (
+                self._used() + further_bytes <= self._memory_bytes
+                or self._used_on_disk() + further_bytes <= self._disk_bytes
+            )
 
     @property
     def memory_bytes(self) -> int:
@@ -101,17 +120,35 @@ class Indexes:
     def _used(self) -> int:
         return sum(known.memory_bytes for known in self._known.values())
 
+    def _used_on_disk(self) -> int:
+        return sum(known.disk_bytes for known in self._known.values())
+
     def _make_room(self, wanted: _Known, needed: Mapping[str, object] | None) -> bool:
-        if self._used() + wanted.memory_bytes > self._memory_bytes:
+        """Whether there is room, in memory or else on disk. `wanted` is not among the known ones."""
+        if not self._has_room_for(wanted):
             if needed is not None:
                 wanted.index.drop_others(needed)
             wanted.index.trim()
-        while self._used() + wanted.memory_bytes > self._memory_bytes:
+        while not self._has_room_for(wanted):
             name, oldest = next(iter(self._known.items()), (None, None))
             if name is None or oldest is None or wanted.used_at_s - oldest.used_at_s < _IDLE_S:
-                return False
+                return self._moves_to_disk(wanted)
             del self._known[name]
         return True
+
+    def _has_room_for(self, wanted: _Known) -> bool:
+        return (
+            self._used() + wanted.memory_bytes <= self._memory_bytes
+            and self._used_on_disk() + wanted.disk_bytes <= self._disk_bytes
+        )
+
+    def _moves_to_disk(self, wanted: _Known) -> bool:
+        # Only the index that is asked for: others may be in use by other threads.
+        if self._folder is None or self._used_on_disk() + wanted.memory_bytes > self._disk_bytes:
+            return False
+        if not wanted.index.is_on_disk:
+            wanted.index.move_to_disk(self._folder)
+        return self._has_room_for(wanted)
 
 
 @dataclass

@@ -8,7 +8,6 @@ stale.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from cdc_views import metrics
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import data_file
+from cdc_views.store.index.mapped import mapped
 from cdc_views.store.index.stored_keys import conformed
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -136,7 +136,7 @@ class RowGroups:
         if rows.nbytes > self._disk_bytes:
             return
         try:
-            kept = rows if rows.nbytes < _PAGE_BYTES else self._mapped(rows)
+            kept = rows if rows.nbytes < _PAGE_BYTES else mapped(rows, self._folder)
         except OSError:
             return  # the cache is only for speed; a full disk shows at the next commit
         with self._lock:
@@ -146,16 +146,6 @@ class RowGroups:
             while self._used_bytes > self._disk_bytes or len(self._decoded) > _MOST_GROUPS:
                 _, gone = self._decoded.popitem(last=False)
                 self._used_bytes -= gone.nbytes
-
-    def _mapped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows in a memory-mapped file without a name."""
-        self._folder.mkdir(exist_ok=True)
-        # On Linux it never has a name where the file system supports O_TMPFILE.
-        with tempfile.TemporaryFile(dir=self._folder) as file:
-            with pa.ipc.new_file(file, rows.schema) as writer:
-                writer.write_batch(rows)
-            file.flush()
-            return pa.ipc.open_file(pa.memory_map(f"/dev/fd/{file.fileno()}")).get_batch(0)
 
 
 _NOTHING: Final = pa.record_batch([], schema=pa.schema([]))

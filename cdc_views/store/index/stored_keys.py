@@ -18,7 +18,8 @@ from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, fingerprints, joined
-from cdc_views.store.index.key_index import Found, KeyIndex
+from cdc_views.store.index.key_index import KeyIndex
+from cdc_views.store.index.parts import Found
 
 _BATCH_ROWS: Final = 1 << 18
 
