@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_views.engine.views import maintain
+from cdc_views.engine.views import choice
 from cdc_views.engine.views.strategies import TooMany
 
 
@@ -15,4 +15,4 @@ def recompute_in_full(patched: pytest.MonkeyPatch) -> None:
         raise TooMany("in this test every change is")
 
     for name in ("keys", "add", "add_groups", "patch"):
-        patched.setattr(maintain, name, too_many)
+        patched.setattr(choice, name, too_many)

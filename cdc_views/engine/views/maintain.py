@@ -1,23 +1,22 @@
 """Step 5: updates every view whose inputs changed in the epoch; parents before children.
 
 An error in a view's query, in the comparison with its stored rows, or in its commit fails that view alone. The view is
-tried once more, and then published as failed with its last good version, together with the views above it. It is
-tried again when its inputs change, and by the next engine.
+tried by its next strategy, ADD and PATCH by KEYS, and KEYS by FULL. If that one fails, too, the view is published as
+failed with its last good version, together with the views above it. It is tried again when its inputs change, and by
+the next engine.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cdc_views import faults, metrics
 from cdc_views.engine.intent import Intent
@@ -25,30 +24,19 @@ from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import job_group
 from cdc_views.engine.spark.lost_driver import require_alive
 from cdc_views.engine.tables import Tables
+from cdc_views.engine.views.choice import FULL, Choice, Update
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.small_queries import SmallQueries
-from cdc_views.engine.views.strategies import (
-    STRATEGIES,
-    Incremental,
-    Plan,
-    Recompute,
-    TooMany,
-    add,
-    add_groups,
-    keys,
-    patch,
-)
-from cdc_views.engine.views.strategies.guards import Bound
+from cdc_views.engine.views.strategies import TooMany
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.commits import naming_disk_errors
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.storage import touching
-from cdc_views.store.warehouse import Changes
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -149,7 +137,10 @@ class ViewRunner:
         """How a view is maintained; planned once."""
         name = view.definition.name
         if name not in self._plans:
-            self._plans[name] = plan_of(view, tables.specs)
+            self._plans[name] = plan = plan_of(view, tables.specs)
+            if plan.fault is not None:
+                tables.warehouse.ways.took("view", name, "failed")
+                _LOGGER.error('view "%s": planned as %s, after %s', name, plan.strategy, plan.fault)
         return self._plans[name]
 
 
@@ -171,12 +162,11 @@ class _EpochOfViews:
         self._failures = failures
         self._tries_failed = tries_failed
         self._relations = relations
-        self._queries = queries
         self._plan = plan
         self._tables = tables
         self._intent = intent
         self._changed = changed
-        self._inputs = Inputs(tables, changed)
+        self._choice = Choice(tables, Inputs(tables, changed), relations, queries, self._has_failed)
         self.results: dict[str, ViewResult] = {}
         self.work: dict[str, ViewWork] = {}
 
@@ -219,13 +209,7 @@ class _EpochOfViews:
         for source in view.inputs:
             if self._has_failed(source):
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
-        result = self._try(view, base, is_incremental=True)
-        # An internal view fails where an expression does, and nobody waits for it.
-        if result.status == "failed" and not self._is_internal(view):
-            first, result = result, self._try(view, base, is_incremental=False)
-            if result.status == "live":
-                self._tables.warehouse.ways.took("view", name, "failed")
-                _LOGGER.error('view "%s": computed in full, after an error: %s', name, first.failure)
+        result = self._update(view, base)
         if result.status == "live":
             faults.point("views.after_first_commit")
         return result
@@ -241,92 +225,54 @@ class _EpochOfViews:
         stopped = {str(table) for table in self._intent.cut.stopped}
         return next((source for source in view.inputs if source in stopped), None)
 
-    def _try(self, view: CompiledView, base: int, *, is_incremental: bool) -> ViewResult:
+    def _update(self, view: CompiledView, base: int) -> ViewResult:
         spec, session = self._tables.specs[view.definition.name], self._relations.session
-        folder = Path(spec.path)
+        work, began = Work(), time.monotonic()
         with job_group(session, f"view {spec.name}") as group:
-            earlier = self.work.get(spec.name)
-            work, began = earlier.driver if earlier is not None else Work(), time.monotonic()
             self.work[spec.name] = ViewWork(work, group)
             try:
-                with metrics.counting(work), naming_disk_errors(folder), touching(folder):
-                    changes = self._changes(view, base, is_incremental=is_incremental)
-                    commit = self._tables.warehouse.commit
-                    version = base if changes is None else commit(spec, base, changes, self._intent.stamp)
-                    return ViewResult(version, "live", work=work)
+                with metrics.counting(work):
+                    return replace(self._updated(view, base), work=work)
+            finally:
+                work.milliseconds = round((time.monotonic() - began) * 1000)
+
+    def _updated(self, view: CompiledView, base: int) -> ViewResult:
+        """The result of the first strategy that gives the rows; if none does, the view has failed by the last error."""
+        name, ways, errors = view.definition.name, self._tables.warehouse.ways, dict[str, str]()
+        for way, update in self._choice.updates(view, self._plan(view, self._tables), base):
+            if way == FULL:
+                ways.took("view", name, way)
+            try:
+                version = self._committed(view, base, update)
+            except TooMany:
+                continue
             except FATAL:
                 raise
             except Exception as error:
-                require_alive(session, error)  # a JVM that has ended is not the fault of a query
-                require_space(error, folder)
-                if self._tables.warehouse.latest_version(spec.path) != base:
-                    raise  # the commit is in the table's log: recovery continues from there
-                return ViewResult(base, "failed", failure_of(error, view), work)
-            finally:
-                work.milliseconds += round((time.monotonic() - began) * 1000)
-
-    def _changes(self, view: CompiledView, base: int, *, is_incremental: bool) -> Changes | None:
-        name, ways = view.definition.name, self._tables.warehouse.ways
-        for way, update in self._incremental(view, base) if is_incremental else ():
-            try:
-                changes = update()
-            except TooMany:
+                self._require_of_view(error, view, base)
+                errors[way] = failure_of(error, view)
+                if self._is_internal(view):
+                    break  # It fails where an expression does, and nobody waits for it.
                 continue
             ways.took("view", name, way)
-            return changes
-        ways.took("view", name, "full")
-        return self._recomputed(view, base)
+            if errors:
+                ways.took("view", name, "failed")
+                shown = "; ".join(f"{each.upper()}: {error}" for each, error in errors.items())
+                _LOGGER.error('view "%s": updated by %s, after an error of %s', name, way.upper(), shown)
+            return ViewResult(version, "live")
+        return ViewResult(base, "failed", [*errors.values()][-1])
 
-    def _incremental(self, view: CompiledView, base: int) -> Iterator[tuple[str, Callable[[], Changes | None]]]:
-        """The strategies to try before FULL; none if its table or an internal view is not as of the last epoch."""
-        tables, name = self._tables, view.definition.name
-        plan = self._plan(view, tables)
-        if plan.text is None or not tables.is_live(name) or not self._can_look_up():
-            return
-        internal = plan.keys.internal_views if plan.keys is not None else frozenset()
-        if any(self._has_failed(each) or not tables.is_live(each) for each in internal):
-            return
-        versions = {source: self._inputs.versions(source) for source in (*view.inputs, *internal)}
-        known = {source: found for source, found in versions.items() if found is not None}
-        if len(known) < len(versions):
-            return
-        spec, text, warehouse = tables.specs[name], plan.text, tables.warehouse
+    def _committed(self, view: CompiledView, base: int, update: Update) -> int:
+        spec, warehouse = self._tables.specs[view.definition.name], self._tables.warehouse
+        folder = Path(spec.path)
+        with naming_disk_errors(folder), touching(folder):
+            changes = update()
+            return base if changes is None else warehouse.commit(spec, base, changes, self._intent.stamp)
 
-        def work(chosen: Plan) -> Incremental[Plan]:
-            return Incremental(view, spec, base, chosen, text, self._inputs, known, warehouse, self._queries)
-
-        if plan.adds is not None:
-            yield "add", partial(add, work(plan.adds))
-        if plan.patch is not None:
-            yield "patch", partial(patch, work(plan.patch))
-        if plan.group_adds is not None:
-            yield "add", partial(add_groups, work(plan.group_adds))
-        if plan.keys is not None:
-            yield "keys", partial(keys, work(plan.keys))
-
-    def _can_look_up(self) -> bool:
-        return self._tables.warehouse.allows_direct and self._queries.is_possible
-
-    def _recomputed(self, view: CompiledView, base: int) -> Changes | None:
-        tables = self._tables
-        spec, session = tables.specs[view.definition.name], self._relations.session
-        inputs = {source: (tables.specs[source].path, self._inputs.version(source)) for source in view.inputs}
-        with self._relations.reading(inputs) as relations:
-            stored = self._stored(view, base, session)
-            most = Bound(tables.warehouse.driver_rows, tables.warehouse.driver_bytes)
-            return STRATEGIES["FULL"](Recompute(view, spec, session, relations, stored, most))
-
-    def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
-        tables, name = self._tables, view.definition.name
-        ways = tables.warehouse.ways
-        small = {each: tables.warehouse.is_small(tables.specs[each].path) for each in (name, *view.inputs)}
-        for source in view.inputs:
-            ways.took("read", source, "driver" if small[source] else "spark")
-        if all(small.values()):
-            ways.took("diff", name, "driver")
-            return tables.warehouse.rows(tables.specs[name], base)
-        # The table of a view that was dropped, or changed and changed back, still has the rows that it had.
-        if tables.warehouse.is_empty(tables.specs[name].path):
-            return None
-        ways.took("diff", name, "spark")
-        return tables.warehouse.frame(tables.specs[name].path, base, session)
+    def _require_of_view(self, error: Exception, view: CompiledView, base: int) -> None:
+        """Raise an error that is not the fault of a view, or that followed its commit."""
+        path = self._tables.specs[view.definition.name].path
+        require_alive(self._relations.session, error)  # a JVM that has ended is not the fault of a query
+        require_space(error, Path(path))
+        if self._tables.warehouse.latest_version(path) != base:
+            raise error  # the commit is in the table's log: recovery continues from there

@@ -30,6 +30,8 @@ _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
 NO_KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 PLAN_FAILED: Final = "an error in the planner, please report it"
+# A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
+_FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
 Types = Mapping[str, Mapping[str, str]]
@@ -56,7 +58,7 @@ class Maintenance:
 
     KEYS has `keys`, PATCH `patch` beside it. ADD has `adds`, or for groups `group_adds` beside `keys`. All of these
     have `text`. KEYS has the internal views that it uses in `stored`. FULL has the expressions that are `wanted`:
-    internal views that store them may make it KEYS.
+    internal views that store them may make it KEYS. `fault` is an error of the planner that ruled out a better one.
     """
 
     strategy: StrategyName
@@ -68,6 +70,7 @@ class Maintenance:
     text: LeafText | None = None
     stored: tuple[StoredValues, ...] = ()
     wanted: tuple[Wanted, ...] = ()
+    fault: str | None = None
 
 
 def maintenance(
@@ -91,9 +94,8 @@ def maintenance(
             found = _incremental(view, view.parsed, types, columns, row_keys, expressions)
         except NotIncremental as reason:
             found = Maintenance("FULL", f"{_WHOLE}: {reason}")
-        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # A fault of ours must not keep the engine from starting: the view can be run as a whole.
-            found = Maintenance("FULL", f"{_WHOLE}: {PLAN_FAILED}: {described(error)}")
+        except _FAULTS as error:
+            found = _with_fault(Maintenance("FULL", _WHOLE), error)
     if found.strategy == "FULL":
         return replace(found, wanted=tuple(expressions.wanted.values()))
     used = found.keys.internal_views if found.keys is not None else frozenset()
@@ -124,33 +126,41 @@ def _incremental(
     )
     if keys.internal_views:
         return plan
-    return _patched(plan, view, parsed, columns, row_keys) or _added(plan, view, parsed, columns) or plan
+    for better in (_patched, _added):
+        try:
+            return better(plan, view, parsed, columns, row_keys)
+        except NotIncremental:
+            continue
+        except _FAULTS as error:
+            plan = _with_fault(plan, error)
+    return plan
+
+
+def _with_fault(plan: Maintenance, error: Exception) -> Maintenance:
+    fault = f"{PLAN_FAILED}: {described(error)}"
+    return replace(plan, reason=f"{plan.reason}: {fault}", fault=fault)
 
 
 def _patched(
     plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
-) -> Maintenance | None:
+) -> Maintenance:
+    """The plan for PATCH. Raises NotIncremental."""
     assert plan.keys is not None
     assert plan.text is not None
-    try:
-        patch = patch_plan(parsed, columns, view.key, plan.keys, row_keys, plan.text.used)
-    except NotIncremental:
-        return None
+    patch = patch_plan(parsed, columns, view.key, plan.keys, row_keys, plan.text.used)
     names = ", ".join(patch.keys.handles[0].parts[0].names)
     reason = f"the stored rows of affected ({names}) are merged with the rows that are added"
     return replace(plan, strategy="PATCH", reason=reason, patch=patch)
 
 
 def _added(
-    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str]
-) -> Maintenance | None:
+    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
+) -> Maintenance:
+    """The plan for ADD by groups. Raises NotIncremental."""
     assert plan.keys is not None
     if view.key is None:
-        return None
-    try:
-        groups = group_plan(parsed, columns, plan.keys)
-    except NotIncremental:
-        return None
+        raise NotIncremental("the view has no key")
+    groups = group_plan(parsed, columns, plan.keys)
     names = ", ".join(groups.keys.handles[0].parts[0].names)
     return replace(plan, strategy="ADD", reason=f"for each ({names}), {_ADDED}", group_adds=groups)
 

@@ -10,7 +10,7 @@ not 0, since that is the sum of the values that are left. Otherwise it is 0 or N
 of the values, or that of all rows if it is 0. That a column of the source is NOT NULL does not help: the source may
 drop that constraint, and no change says so.
 
-Where a total over the changed rows alone overflows, Spark raises its error here, and the view's second try is FULL.
+Where a total over the changed rows alone overflows, Spark raises its error here, and the view is updated by FULL.
 """
 
 from __future__ import annotations

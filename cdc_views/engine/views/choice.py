@@ -1,0 +1,107 @@
+"""The strategies by which a view can be updated in an epoch, the cheapest first. The last one is FULL.
+
+The others need the rows of the last epoch: stored rows that are those of the old versions of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_views.engine.tables import Tables
+from cdc_views.engine.views.inputs import Inputs
+from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.small_queries import SmallQueries
+from cdc_views.engine.views.strategies import (
+    STRATEGIES,
+    Incremental,
+    Plan,
+    Recompute,
+    add,
+    add_groups,
+    keys,
+    patch,
+)
+from cdc_views.engine.views.strategies.guards import Bound
+from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.incremental.maintenance import Maintenance
+from cdc_views.store.warehouse import Changes
+
+FULL: Final = "full"
+
+Update = Callable[[], Changes | None]
+"""Computes the changes to commit; None if nothing changed. Raises TooMany where another strategy is to be used."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The ways to update the views in one epoch. `has_failed`: whether a view has failed in it so far."""
+
+    tables: Tables
+    inputs: Inputs
+    relations: Relations
+    queries: SmallQueries
+    has_failed: Callable[[str], bool]
+
+    def updates(self, view: CompiledView, plan: Maintenance, base: int) -> Iterator[tuple[str, Update]]:
+        """Yield the updates of a view whose stored rows are at version `base`, with their names in `ways`."""
+        yield from self._incremental(view, plan, base)
+        yield FULL, partial(self._recomputed, view, base)
+
+    def _incremental(self, view: CompiledView, plan: Maintenance, base: int) -> Iterator[tuple[str, Update]]:
+        """The strategies before FULL; none if its table or an internal view is not as of the last epoch."""
+        tables, name = self.tables, view.definition.name
+        if plan.text is None or not tables.is_live(name) or not self._can_look_up():
+            return
+        internal = plan.keys.internal_views if plan.keys is not None else frozenset()
+        if any(self.has_failed(each) or not tables.is_live(each) for each in internal):
+            return
+        versions = {source: self.inputs.versions(source) for source in (*view.inputs, *internal)}
+        known = {source: found for source, found in versions.items() if found is not None}
+        if len(known) < len(versions):
+            return
+        spec, text, warehouse = tables.specs[name], plan.text, tables.warehouse
+
+        def work(chosen: Plan) -> Incremental[Plan]:
+            return Incremental(view, spec, base, chosen, text, self.inputs, known, warehouse, self.queries)
+
+        if plan.adds is not None:
+            yield "add", partial(add, work(plan.adds))
+        if plan.patch is not None:
+            yield "patch", partial(patch, work(plan.patch))
+        if plan.group_adds is not None:
+            yield "add", partial(add_groups, work(plan.group_adds))
+        if plan.keys is not None:
+            yield "keys", partial(keys, work(plan.keys))
+
+    def _can_look_up(self) -> bool:
+        return self.tables.warehouse.allows_direct and self.queries.is_possible
+
+    def _recomputed(self, view: CompiledView, base: int) -> Changes | None:
+        tables = self.tables
+        spec, session = tables.specs[view.definition.name], self.relations.session
+        inputs = {source: (tables.specs[source].path, self.inputs.version(source)) for source in view.inputs}
+        with self.relations.reading(inputs) as relations:
+            stored = self._stored(view, base, session)
+            most = Bound(tables.warehouse.driver_rows, tables.warehouse.driver_bytes)
+            return STRATEGIES["FULL"](Recompute(view, spec, session, relations, stored, most))
+
+    def _stored(self, view: CompiledView, base: int, session: SparkSession) -> pa.Table | DataFrame | None:
+        tables, name = self.tables, view.definition.name
+        ways = tables.warehouse.ways
+        small = {each: tables.warehouse.is_small(tables.specs[each].path) for each in (name, *view.inputs)}
+        for source in view.inputs:
+            ways.took("read", source, "driver" if small[source] else "spark")
+        if all(small.values()):
+            ways.took("diff", name, "driver")
+            return tables.warehouse.rows(tables.specs[name], base)
+        # The table of a view that was dropped, or changed and changed back, still has the rows that it had.
+        if tables.warehouse.is_empty(tables.specs[name].path):
+            return None
+        ways.took("diff", name, "spark")
+        return tables.warehouse.frame(tables.specs[name].path, base, session)

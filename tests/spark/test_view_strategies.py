@@ -1,0 +1,98 @@
+"""A strategy that ends by an error: the view is updated by the next one, which the log and the record say once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_views.engine.views import choice
+from cdc_views.errors import DriverLost
+from cdc_views.plan.incremental import maintenance
+from cdc_views.testing import Insert, Update, ViewHarness
+
+TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, k bigint, v bigint)"
+ADDED = "SELECT k, count(*) AS n, sum(v) AS total FROM t GROUP BY k"
+PATCHED = (
+    "SELECT id, k, place FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY v, id) AS place FROM t) "
+    "WHERE place <= 2"
+)
+
+
+@pytest.fixture
+def h(spark: SparkSession) -> Iterator[ViewHarness]:
+    with ViewHarness(TABLE, spark, partitions=1) as harness:
+        harness.apply([Insert("t", {"id": key, "k": key % 2, "v": key}) for key in range(4)])
+        yield harness
+
+
+def broken(error: Exception) -> object:
+    """A function that raises the error."""
+
+    def breaks(*arguments: object) -> None:
+        raise error
+
+    return breaks
+
+
+def ways(h: ViewHarness) -> str:
+    return str(h.records[-1].detail["ways"]["view"]["v"])
+
+
+@pytest.mark.parametrize(("strategy", "step", "sql"), [("ADD", "add_groups", ADDED), ("PATCH", "patch", PATCHED)])
+def test_error_of_add_or_patch_leaves_the_view_to_keys(
+    h: ViewHarness,
+    strategy: str,
+    step: str,
+    sql: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert h.create_view(f"CREATE MATERIALIZED VIEW v AS {sql}").strategy == strategy
+    h.rows("v")
+    monkeypatch.setattr(choice, step, broken(LookupError("secret")))
+    with caplog.at_level(logging.ERROR):
+        h.apply([Update("t", {"id": 3}, {"k": 0, "v": -1})])
+    h.verify()
+    assert ways(h) == "failed+keys"
+    [message] = [each.getMessage() for each in caplog.records]
+    assert message.startswith(f'view "v": updated by KEYS, after an error of {strategy}: ')
+    assert "secret" not in message
+
+
+def test_error_of_add_and_keys_leaves_the_view_to_full(h: ViewHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    h.create_view(f"CREATE MATERIALIZED VIEW v AS {ADDED}")
+    h.rows("v")
+    for step in ("add_groups", "keys"):
+        monkeypatch.setattr(choice, step, broken(LookupError("it breaks")))
+    h.apply([Update("t", {"id": 3}, {"k": 0, "v": -1})])
+    h.verify()
+    assert ways(h) == "failed+full"
+
+
+def test_lost_driver_in_add_stops_the_epoch(h: ViewHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    h.create_view(f"CREATE MATERIALIZED VIEW v AS {ADDED}")
+    h.rows("v")
+    monkeypatch.setattr(choice, "add_groups", broken(DriverLost("the JVM ended")))
+    with pytest.raises(DriverLost):
+        h.apply([Update("t", {"id": 3}, {"k": 0})])
+
+
+@pytest.mark.parametrize(("step", "sql"), [("group_plan", ADDED), ("patch_plan", PATCHED)])
+def test_fault_in_the_planner_of_add_or_patch_leaves_the_view_to_keys(
+    h: ViewHarness, step: str, sql: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(maintenance, step, broken(LookupError("it breaks")))
+    planned = h.create_view(f"CREATE MATERIALIZED VIEW v AS {sql}")
+    assert planned.strategy == "KEYS"
+    assert "please report it" in planned.reason
+    with caplog.at_level(logging.ERROR):
+        h.rows("v")
+        assert ways(h) == "failed+full"  # built
+        h.apply([Update("t", {"id": 3}, {"k": 0, "v": -1})])
+    h.verify()
+    assert ways(h) == "keys"
+    [message] = [each.getMessage() for each in caplog.records]
+    assert 'view "v": planned as KEYS, after an error in the planner' in message
