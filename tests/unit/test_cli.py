@@ -11,6 +11,7 @@ import re
 import shlex
 import signal
 import threading
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -478,17 +479,19 @@ def test_epochs_as_a_table_count_the_ways_and_the_work_for_views_if_asked_to(pub
     assert work == "4 keys looked up, 14 rows found, 6 computed, 2 written"
 
 
-def append_work(project: Path, epochs: int) -> None:
-    """Publish epochs that updated the view `totals`: the first in full, the last by keys."""
+def append_work(project: Path, epochs: int, internal: Sequence[str] = ()) -> None:
+    """Publish epochs that updated the view `totals`, the first in full, the last by keys; `internal` views by keys."""
     control = ControlLog.open(project / "warehouse", "engine")
     control.take_over()
     last = control.last_published
     assert last is not None
     for number in range(epochs):
         ways = {"view": {"totals": "keys"}} if number else {"view": {"totals": "full"}, "diff": {"totals": "spark"}}
+        ways["view"] |= dict.fromkeys(internal, "keys")
+        work = dict.fromkeys(("totals", *internal), WORK)
         control.append(kind="publish", epoch=control.new_epoch(), attempt=control.new_attempt(),
                        position=Lsn.parse("0/30"), tables=last.tables,
-                       detail={"changes": {}, "ways": ways, "view_work": {"totals": WORK}})  # fmt: skip
+                       detail={"changes": {}, "ways": ways, "view_work": work})  # fmt: skip
 
 
 def test_explain_shows_what_the_last_epochs_did_for_the_view(published: Path) -> None:
@@ -512,6 +515,17 @@ def test_explain_shows_at_most_five_epochs_and_none_of_another_view(published: P
     records = read_control(published / "warehouse")
     assert [line.split()[0] for line in last_epochs(records, "totals")[2:-4]] == ["4", "5", "6", "7", "8"]
     assert last_epochs(records, "another") == []
+
+
+def test_explain_shows_what_the_last_epochs_did_for_the_internal_views(published: Path) -> None:
+    append_work(published, epochs=1, internal=("_cv_totals_1",))
+    shown = last_epochs(read_control(published / "warehouse"), "totals", ["_cv_totals_1", "_cv_totals_2"])
+    assert shown[3:-4] == [
+        "  3      full      2          7      -         1        61",
+        "last epochs of _cv_totals_1:",
+        "  epoch  strategy  looked up  found  computed  written  ms",
+        "  3      keys      2          7      3         1        61",
+    ]
 
 
 # Errors

@@ -43,4 +43,5 @@ def explain(project: Project, view: str) -> None:
     if isinstance(analysed, BadView):
         raise analysed
     explanation = explained(views[view], analysed.maintenance, analysed.notes)
-    click.echo("\n".join([*explanation.lines(), *last_epochs(records, view)]))
+    internal = [name for name, _ in explanation.internal]
+    click.echo("\n".join([*explanation.lines(), *last_epochs(records, view, internal)]))

@@ -17,17 +17,25 @@ _LEGEND: Final = (
 )
 
 
-def last_epochs(records: Sequence[ControlRecord], view: str) -> list[str]:
+def last_epochs(records: Sequence[ControlRecord], view: str, internal: Sequence[str] = ()) -> list[str]:
     """The last epochs that updated a view, oldest first, as lines: a header, a line each, and what the columns mean.
 
-    Nothing if no record has the work for the view, such as those of earlier versions.
+    Those of its `internal` views follow, with a header each. Nothing if no record has work for them, such as those of
+    earlier versions.
     """
-    published = (record for record in reversed(records) if view in record.detail.get("view_work", ()))
+    lines = _of_table(records, view, "last epochs:")
+    for name in internal:
+        lines += _of_table(records, name, f"last epochs of {name}:")
+    return [*lines, *(f"  {line}" for line in _LEGEND)] if lines else []
+
+
+def _of_table(records: Sequence[ControlRecord], name: str, title: str) -> list[str]:
+    published = (record for record in reversed(records) if name in record.detail.get("view_work", ()))
     shown = [record for record, _ in zip(published, range(MOST_EPOCHS), strict=False)]
     if not shown:
         return []
-    cells = [_COLUMNS, *(_cells(record, view) for record in reversed(shown))]
-    return ["last epochs:", *(f"  {line}" for line in (*_table(cells), *_LEGEND))]
+    cells = [_COLUMNS, *(_cells(record, name) for record in reversed(shown))]
+    return [title, *(f"  {line}" for line in _table(cells))]
 
 
 def _cells(record: ControlRecord, view: str) -> tuple[str, ...]:
