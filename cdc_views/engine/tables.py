@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
+from uuid import uuid4
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
@@ -26,7 +27,9 @@ from cdc_views.store.control import (
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 SHADOW_SEPARATOR: Final = "-"
-"""In the path of a shadow table, between the defined path and the id of the rebuild, reset or rollback that made it."""
+"""In the path of a shadow table, between the defined path and the id of the rebuild, reset or rollback that made it.
+
+The path of an internal view whose table was lost ends with an id of its own."""
 
 _IN_PATHS: Final = frozenset("_- ")
 
@@ -115,9 +118,10 @@ class Tables:
         for source in self.sources.values():
             self.add(mirror_spec(source, generation))
 
-    def add(self, spec: TableSpec) -> None:
-        """Add a table, and create it if it does not exist."""
-        placed = replace(spec, path=self._find_path(spec.name, spec.path))
+    def add(self, spec: TableSpec, *, at_new_path: bool = False) -> None:
+        """Add a table, and create it if it does not exist; `at_new_path`: where there was no table before."""
+        new_path = f"{spec.path}{SHADOW_SEPARATOR}{uuid4().hex[:8]}"
+        placed = replace(spec, path=new_path if at_new_path else self._find_path(spec.name, spec.path))
         self._versions[spec.name] = self.warehouse.create(placed)  # may raise: then the table is not added
         self._defined[spec.name] = spec.path
         self.specs[spec.name] = placed
@@ -132,6 +136,14 @@ class Tables:
     def is_made_of(self, name: str, path: str) -> bool:
         """Whether this path belongs to the present definition of the table."""
         return _is_of_definition(path, self._defined[name])
+
+    def renew(self, name: str) -> None:
+        """Replace a table that is not usable any more by a new and empty one, which no epoch has published yet."""
+        self.add(replace(self.specs[name], path=self._defined[name]), at_new_path=True)
+
+    def is_internal(self, name: str) -> bool:
+        """Whether this is the table of an internal view."""
+        return self.specs[name].path.startswith(INTERNAL_VIEW_FOLDER)
 
     def shadow_mirrors(self) -> dict[str, int]:
         """The mirrors in `shadows` and their versions. The views that read them must be recomputed."""

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from cdc_views import metrics
 from cdc_views.config import StoreSettings
+from cdc_views.errors import TableUnavailable
 from cdc_views.metrics import Ways
 from cdc_views.store.commits.changes import Changes, WrittenRows
 from cdc_views.store.commits.table_commits import TableCommits
@@ -131,6 +132,17 @@ class Warehouse:
         table = self._root / path
         versions_above = (commit.version for commit in self.history.commits_above(path, above))
         return all(torn.has_all_files(table, read_entry(table, version)) for version in versions_above)
+
+    def is_whole(self, path: str, version: int) -> bool:
+        """Whether this is the newest version of a table, its log can be read, and all of its files are there."""
+        table = self.tables.table(path)
+        try:
+            with table.lock:
+                if self.latest_version(path) != version or not table.catch_up() or table.state.version != version:
+                    return False
+                return torn.has_all_files(table.folder, [{"add": add} for add in table.state.files.values()])
+        except (ValueError, TableUnavailable):  # an entry is damaged, or gone
+            return False
 
     def frame(self, path: str, version: int, session: SparkSession | None = None) -> DataFrame:
         """A version of a table for the SQL of a session; of the engine's own if none is given.

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -33,15 +33,15 @@ from cdc_views.engine.input.quarantine import Quarantine
 from cdc_views.engine.intent import Retry
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import spark_work
-from cdc_views.engine.tables import Tables
+from cdc_views.engine.tables import Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.analysis import Shapes, TextColumns
 from cdc_views.engine.views.declare import declare_view, mirrored_text_columns
-from cdc_views.engine.views.internal_views import InternalTable, internal_tables
+from cdc_views.engine.views.internal_views import InternalTable, add_internal_table, internal_tables
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
-from cdc_views.engine.views.view_tables import own_columns
+from cdc_views.engine.views.view_tables import own_columns, view_path
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
 from cdc_views.errors.log_offset import LogOffset
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
@@ -66,6 +66,7 @@ from cdc_views.views.references import parse_query
 _VALIDITY_S: Final = LogSettings.model_fields["min_compaction_lag_ms"].default / 1000
 _NAME: Final = re.compile(r"\bVIEW\s+(\w+)", re.IGNORECASE)
 _QUERIES_AT_ONCE: Final = 4
+GENERATION: Final = "harness"
 
 
 @dataclass(frozen=True)
@@ -191,11 +192,10 @@ class ViewHarness:
         inputs = (self._shapes, self._tables.specs, self._text_columns)
         internal = internal_tables(*inputs, compiled) if self._allow_direct else []
         for each in internal:
-            self._tables.add(each.spec)
+            add_internal_table(self._tables, each.spec)
         level = max((parents[name].level + 1 for name in compiled.inputs if name in parents), default=0)
-        self._views[definition.name] = _View(
-            compiled, self._tables.specs[definition.name], level, self._text_columns[definition.name], internal
-        )
+        spec = replace(self._tables.specs[definition.name], path=view_path(compiled))
+        self._views[definition.name] = _View(compiled, spec, level, self._text_columns[definition.name], internal)
         self._writer.views = ViewRunner(self._spark, self._levels())
         return explain(compiled, plan_of(compiled, self._tables.specs))
 
@@ -386,15 +386,17 @@ class ViewHarness:
         self._control = ControlLog.open(self._root, uuid4().hex, self.clock)
         self._tables = Tables(
             Warehouse(self._root, self._spark, allow_direct=self._allow_direct),
-            "harness",
+            GENERATION,
             [table.source for table in self._declared],
             self._parallel,
+            as_published(self._control.published_in(GENERATION)),
         )
         quarantine = Quarantine(self._tables, parks=self.on_bad_event == "park")
         self._text_columns = mirrored_text_columns(self._tables)
         for view in self._views.values():
-            for spec in (view.spec, *(each.spec for each in view.internal)):
-                self._tables.add(spec)
+            self._tables.add(view.spec)
+            for each in view.internal:
+                add_internal_table(self._tables, each.spec)
             self._text_columns[view.spec.name] = view.text_columns
         self._shapes = Shapes(self._spark)
         self._scratch = Relations(self._spark, self._tables.warehouse)

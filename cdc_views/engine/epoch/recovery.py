@@ -3,7 +3,8 @@
 1. A takeover record: from here on, the old writer finds the version of its next record taken.
 2. A fence on every table, which is an empty version: from here on, the old writer's commits fail. If a later engine
    has already committed its own fence, this engine is the old writer.
-3. Every version above the manifest's must have an attempt of ours. Otherwise somebody else wrote it.
+3. Every version above the manifest's must have an attempt of ours. Otherwise somebody else wrote it. The table of an
+   internal view, which can be computed again, is then replaced by a new one.
 4. An epoch that was intended and not published is finished under a new attempt. If its part of the log can no longer be
    read as it was, it is rolled back and abandoned.
 
@@ -23,9 +24,10 @@ from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
+from cdc_views.engine.views.internal_views import renew_internal_table
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
 from cdc_views.store.control import ControlLog, ControlRecord, known_attempts
-from cdc_views.store.delta_log import RESTORE
+from cdc_views.store.delta_log import RESTORE, TableCommit
 from cdc_views.store.warehouse import Stamp
 
 TORN: Final = "not all that was committed had come to the disk"
@@ -52,12 +54,18 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
 
 
 def _require_published_versions(tables: Tables, published: ControlRecord) -> None:
-    """Raise TableUnavailable for a table that was removed: it was just created again, empty."""
+    """Raise TableUnavailable for a table that was removed: it was just created again, empty.
+
+    That of an internal view is renewed.
+    """
     for name, spec in tables.specs.items():
         if not tables.is_published(name):
             continue
         found, wanted = tables.warehouse.latest_version(spec.path), published.tables[name].version
         if found < wanted:
+            if tables.is_internal(name):
+                renew_internal_table(tables, name)
+                continue
             raise TableUnavailable(
                 f'table "{name}" ends at version {found}, wanted at least the published {wanted}',
                 hint=f'the folder "{spec.path}" was removed or damaged: rebuild the table with --swap',
@@ -67,26 +75,43 @@ def _require_published_versions(tables: Tables, published: ControlRecord) -> Non
 def refuse_foreign_commits(control: ControlLog, tables: Tables) -> None:
     """Raise ForeignCommit unless the control log knows the attempt of every version above the published one.
 
-    A version that changes rows needs an attempt since the published record; upkeep may have any earlier one.
+    A version that changes rows needs an attempt since the published record; upkeep may have any earlier one. An
+    internal view with another version, or without all of its files, is renewed.
     """
+    for name, spec in tables.specs.items():
+        if tables.is_internal(name):
+            is_whole = tables.warehouse.is_whole(spec.path, tables.version(name))
+            if not is_whole or _foreign_commit(name, control, tables) is not None:
+                renew_internal_table(tables, name)
+        elif (commit := _foreign_commit(name, control, tables)) is not None:
+            above, epoch = _published_version(name, tables), tables.published.epoch if tables.published else 0
+            raise ForeignCommit(
+                f'table "{name}" has version {commit.version}, which this system did not write; '
+                f"wanted {above} and the versions since epoch {epoch}",
+                hint=f'see DESCRIBE HISTORY of "{spec.path}"; '
+                f"RESTORE it to version {above} once it is clear who writes there",
+            )
+
+
+def _foreign_commit(name: str, control: ControlLog, tables: Tables) -> TableCommit | None:
+    """The first version of a table that somebody else wrote; None if there is none."""
     published = tables.published
     ever = known_attempts(control.records)
     recent = {record.attempt for record in control.records if published is None or record.seq > published.seq}
-    for name, spec in tables.specs.items():
-        # Version 0 creates the table. A view that was dropped and declared again has all its versions.
-        above: int = 0
-        known: Container[int] = ever
-        if published is not None and tables.is_published(name):
-            above, known = published.tables[name].version, recent
-        for commit in tables.warehouse.history.commits_above(spec.path, above):
-            attempts = known if commit.changes_content else ever
-            if commit.stamp is None or commit.stamp.attempt not in attempts:
-                raise ForeignCommit(
-                    f'table "{name}" has version {commit.version}, which this system did not write; '
-                    f"wanted {above} and the versions since epoch {published.epoch if published else 0}",
-                    hint=f'see DESCRIBE HISTORY of "{spec.path}"; '
-                    f"RESTORE it to version {above} once it is clear who writes there",
-                )
+    # A view that was dropped and declared again has all its versions.
+    known: Container[int] = recent if tables.is_published(name) else ever
+    for commit in tables.warehouse.history.commits_above(tables.specs[name].path, _published_version(name, tables)):
+        attempts = known if commit.changes_content else ever
+        if commit.stamp is None or commit.stamp.attempt not in attempts:
+            return commit
+    return None
+
+
+def _published_version(name: str, tables: Tables) -> int:
+    """The version of a table in the last epoch; if it is not in there, 0, which creates the table."""
+    if tables.published is None or not tables.is_published(name):
+        return 0
+    return tables.published.tables[name].version
 
 
 def recover(writer: EpochWriter) -> ControlRecord | None:

@@ -56,6 +56,7 @@ class EpochWriter:
 
         If nothing changed, the position is published at most every `idle_interval_s` seconds.
         """
+        self.views.renew_lost(self.tables)
         stages = Stages()
         cut = self.next_cut()  # 1. a position, and end offsets that hold all of it
         stages.done("cut")

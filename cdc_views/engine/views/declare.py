@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import Shapes, TextColumns, analyse_view, text_columns
-from cdc_views.engine.views.internal_views import internal_tables, plan_with_internal_views
+from cdc_views.engine.views.internal_views import add_internal_table, internal_tables, plan_with_internal_views
 from cdc_views.engine.views.small_queries import are_possible
 from cdc_views.engine.views.view_tables import BAG_KEY, HASH
 from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
@@ -68,7 +68,7 @@ def declare_internal_views(
     declared = []
     for view in (view for view in views if view.definition.name not in failures):
         for each in internal_tables(shapes, tables.specs, texts, view):
-            tables.add(each.spec)
+            add_internal_table(tables, each.spec)
             declared.append(each.view)
     shapes.forget()
     return declared

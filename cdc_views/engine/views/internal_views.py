@@ -1,21 +1,29 @@
 """The tables of internal views: each stores computed values by which the rows of one user's view are looked up.
 
-A view needs none to be right: wherever one is missing or has failed, the view is computed in full.
+A view needs none to be right: wherever one is missing or has failed, the view is computed in full. So a table that is
+lost, or that another program has written to, stops nothing. It is replaced by a new one, which the next epoch fills.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
+from deltalake.exceptions import DeltaError
+
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, analyse_view
 from cdc_views.engine.views.planning import plan_of, possible_internal_views, require_strict
-from cdc_views.errors import BadView, UnsupportedType
+from cdc_views.errors import BadView, ForeignCommit, TableUnavailable, UnsupportedType, WrongFeatures
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.columns import is_exact
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.warehouse import TableSpec
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,29 @@ def plan_with_internal_views(
     plan = plan_of(view, {**specs, **internal})
     require_strict(view, plan)
     return plan
+
+
+def add_internal_table(tables: Tables, spec: TableSpec) -> None:
+    """Add the table of an internal view; a new one if that of the last epoch cannot be used."""
+    try:
+        tables.add(spec)
+    except (ForeignCommit, WrongFeatures, TableUnavailable, DeltaError, ValueError) as error:
+        tables.add(spec, at_new_path=True)
+        _say_renewed(tables, spec.name, str(error))
+
+
+def renew_internal_table(tables: Tables, name: str) -> None:
+    """Replace the table of an internal view, which is lost or has versions of another program. The next epoch fills it.
+
+    No attempt may be under way.
+    """
+    tables.renew(name)
+    _say_renewed(tables, name, "it was removed or damaged, or another program has written to it")
+
+
+def _say_renewed(tables: Tables, name: str, problem: str) -> None:
+    path = tables.specs[name].path
+    _LOGGER.warning('internal view "%s": the table cannot be used: %s; computing it again in "%s"', name, problem, path)
 
 
 def _spec(view: CompiledView, analysed: AnalysedView) -> TableSpec:

@@ -27,18 +27,20 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.choice import FULL, Choice, Update
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.inputs import Inputs
+from cdc_views.engine.views.internal_views import renew_internal_table
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.small_queries import SmallQueries
 from cdc_views.engine.views.strategies import TooMany
+from cdc_views.errors import Fenced, StackError
 from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.commits import naming_disk_errors
-from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.storage import touching
 
 _LOGGER: Final = logging.getLogger(__name__)
+_LOST: Final = "its table was removed, or another program has written to it"
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class ViewRunner:
         self._queries: SmallQueries | None = None
         self._plans: dict[str, Maintenance] = {}
         self._has_begun = False
+        self._lost: set[str] = set()
         self.work: dict[str, ViewWork] = {}
 
     @property
@@ -103,6 +106,12 @@ class ViewRunner:
         if not all(tables.is_failed(name) for name in self._failures):
             return False
         return not dropped and not again and all(tables.is_published(name) for name in names)
+
+    def renew_lost(self, tables: Tables) -> None:
+        """Give the internal views whose tables the last epoch could not use new ones. No attempt may be under way."""
+        for name in self._lost:
+            renew_internal_table(tables, name)
+        self._lost.clear()
 
     def maintain(self, tables: Tables, commits: Mapping[str, int], intent: Intent) -> dict[str, ViewResult]:
         """Update the views after `commits`, the new versions of the changed mirrors.
@@ -130,6 +139,7 @@ class ViewRunner:
             self._has_begun = True
         finally:
             self.work = epoch.work
+            self._lost |= epoch.lost
             self._relations.forget()
         return epoch.results
 
@@ -169,6 +179,7 @@ class _EpochOfViews:
         self._choice = Choice(tables, Inputs(tables, changed), relations, queries, self._has_failed)
         self.results: dict[str, ViewResult] = {}
         self.work: dict[str, ViewWork] = {}
+        self.lost: set[str] = set()
 
     def add(self, results: Mapping[str, ViewResult]) -> None:
         self.results |= results
@@ -209,13 +220,16 @@ class _EpochOfViews:
         for source in view.inputs:
             if self._has_failed(source):
                 return ViewResult(base, "failed", f'reads view "{source}", which has failed')
+        if self._tables.is_internal(name) and self._tables.warehouse.latest_version(self._path(view)) != base:
+            self.lost.add(name)
+            return ViewResult(base, "failed", _LOST)
         result = self._update(view, base)
         if result.status == "live":
             faults.point("views.after_first_commit")
         return result
 
-    def _is_internal(self, view: CompiledView) -> bool:
-        return self._tables.specs[view.definition.name].path.startswith(INTERNAL_VIEW_FOLDER)
+    def _path(self, view: CompiledView) -> str:
+        return self._tables.specs[view.definition.name].path
 
     def _has_failed(self, name: str) -> bool:
         return name in self.results and self.results[name].status == "failed"
@@ -239,19 +253,21 @@ class _EpochOfViews:
     def _updated(self, view: CompiledView, base: int) -> ViewResult:
         """The result of the first strategy that gives the rows; if none does, the view has failed by the last error."""
         name, ways, errors = view.definition.name, self._tables.warehouse.ways, dict[str, str]()
-        for way, update in self._choice.updates(view, self._plan(view, self._tables), base):
+        plan = self._plan(view, self._tables)
+        for way, update in self._choice.updates(view, plan, base):
             if way == FULL:
                 ways.took("view", name, way)
             try:
                 version = self._committed(view, base, update)
             except TooMany:
                 continue
-            except FATAL:
+            except (Fenced, StackError):
                 raise
             except Exception as error:
-                self._require_of_view(error, view, base)
+                if not self._has_lost(self._internal_tables(view, plan, way)):
+                    self._require_of_view(error, view, base)
                 errors[way] = failure_of(error, view)
-                if self._is_internal(view):
+                if self._tables.is_internal(name):
                     break  # It fails where an expression does, and nobody waits for it.
                 continue
             ways.took("view", name, way)
@@ -269,9 +285,25 @@ class _EpochOfViews:
             changes = update()
             return base if changes is None else warehouse.commit(spec, base, changes, self._intent.stamp)
 
+    def _internal_tables(self, view: CompiledView, plan: Maintenance, way: str) -> Collection[str]:
+        """The internal views whose tables an update reads or writes."""
+        if self._tables.is_internal(view.definition.name):
+            return {view.definition.name}
+        return plan.keys.internal_views if plan.keys is not None and way != FULL else ()
+
+    def _has_lost(self, internal: Collection[str]) -> bool:
+        """Whether one of these tables is no longer as the engine left it."""
+        specs, inputs = self._tables.specs, self._choice.inputs
+        is_whole = self._tables.warehouse.is_whole
+        lost = {name for name in internal if not is_whole(specs[name].path, inputs.version(name))}
+        self.lost |= lost
+        return bool(lost)
+
     def _require_of_view(self, error: Exception, view: CompiledView, base: int) -> None:
         """Raise an error that is not the fault of a view, or that followed its commit."""
-        path = self._tables.specs[view.definition.name].path
+        if isinstance(error, FATAL):
+            raise error
+        path = self._path(view)
         require_alive(self._relations.session, error)  # a JVM that has ended is not the fault of a query
         require_space(error, Path(path))
         if self._tables.warehouse.latest_version(path) != base:
