@@ -229,6 +229,11 @@ class EngineSettings(_Section):
         description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the tasks of Spark run on this machine."""
+        return self.spark_master.startswith("local")
+
     @field_validator("spark_conf")
     @classmethod
     def _require_tuning(cls, value: dict[str, str]) -> dict[str, str]:

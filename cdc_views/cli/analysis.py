@@ -41,7 +41,7 @@ def analyse(settings: EngineSettings, declared: Declared) -> list[tuple[Compiled
     if not views:
         return []
     with _session(settings) as session:
-        return list(analyse_views(session, declared.sources, views))
+        return list(analyse_views(session, declared.sources, views, is_local=settings.is_local))
 
 
 def view_findings(settings: EngineSettings, declared: Declared) -> list[Finding]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.views import choice
-from cdc_views.errors import DriverLost
+from cdc_views.engine.views import choice, declare
+from cdc_views.errors import DriverLost, StrictViewIsFull
 from cdc_views.plan.incremental import maintenance
 from cdc_views.testing import Insert, Update, ViewHarness
 
@@ -96,3 +96,13 @@ def test_fault_in_the_planner_of_add_or_patch_leaves_the_view_to_keys(
     assert ways(h) == "keys"
     [message] = [each.getMessage() for each in caplog.records]
     assert 'view "v": planned as KEYS, after an error in the planner' in message
+
+
+def test_strict_view_is_refused_where_the_tasks_of_spark_are_not_local(
+    h: ViewHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(declare, "are_possible", lambda spark: False)
+    with pytest.raises(StrictViewIsFull, match="the Spark master is not local"):
+        h.create_view(f"CREATE MATERIALIZED VIEW v WITH (strict) AS {ADDED}")
+    h.create_view(f"CREATE MATERIALIZED VIEW v AS {ADDED}")
+    h.verify()

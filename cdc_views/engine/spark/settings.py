@@ -74,7 +74,7 @@ def configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, s
         ),
         "spark.sql.warehouse.dir": (Path(tempfile.gettempdir()) / "cdc-views-spark-warehouse").as_uri(),
     }
-    if settings.spark_master.startswith("local"):
+    if settings.is_local:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         # A task that runs out of memory ends its JVM, which here is the driver's. With this setting only its job fails.
         conf["spark.executor.killOnFatalError.depth"] = "0"

@@ -86,7 +86,8 @@ def declare_view(shapes: Shapes, tables: Tables, texts: dict[str, TextColumns], 
     """
     analysed = analyse_view(shapes, tables.specs, texts, view)
     if view.definition.is_strict:
-        plan_with_internal_views(shapes, {**tables.specs, analysed.spec.name: analysed.spec}, texts, view)
+        specs = {**tables.specs, analysed.spec.name: analysed.spec}
+        plan_with_internal_views(shapes, specs, texts, view, is_local=are_possible(shapes.session))
     try:
         tables.add(analysed.spec)
     except UnsupportedType as error:

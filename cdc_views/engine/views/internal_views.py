@@ -19,7 +19,7 @@ from cdc_views.engine.views.planning import plan_of, possible_internal_views, re
 from cdc_views.errors import BadView, ForeignCommit, TableUnavailable, UnsupportedType, WrongFeatures
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.columns import is_exact
-from cdc_views.plan.incremental.maintenance import Maintenance
+from cdc_views.plan.incremental.maintenance import Maintenance, in_full
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.warehouse import TableSpec
 
@@ -58,12 +58,22 @@ def internal_tables(
 
 
 def plan_with_internal_views(
-    shapes: Shapes, specs: Mapping[str, TableSpec], texts: Mapping[str, TextColumns], view: CompiledView
+    shapes: Shapes,
+    specs: Mapping[str, TableSpec],
+    texts: Mapping[str, TextColumns],
+    view: CompiledView,
+    *,
+    is_local: bool,
 ) -> Maintenance:
     """The plan of a view with its internal views. Raises StrictViewIsFull.
 
-    `specs` describe its table and its inputs, `texts` the text columns of the inputs.
+    `specs` describe its table and its inputs, `texts` the text columns of the inputs; `is_local`: whether the tasks of
+    Spark run on this machine. If not, every view is computed in full.
     """
+    if not is_local:
+        plan = in_full("the Spark master is not local, and only tasks on this machine get the rows that are looked up")
+        require_strict(view, plan)
+        return plan
     internal = {each.spec.name: each.spec for each in internal_tables(shapes, specs, texts, view)}
     plan = plan_of(view, {**specs, **internal})
     require_strict(view, plan)

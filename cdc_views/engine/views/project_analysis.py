@@ -18,9 +18,12 @@ from cdc_views.store.warehouse import TableSpec
 
 
 def analyse_views(
-    spark: SparkSession, sources: Iterable[SourceTable], views: Iterable[CompiledView]
+    spark: SparkSession, sources: Iterable[SourceTable], views: Iterable[CompiledView], *, is_local: bool = True
 ) -> Iterator[tuple[CompiledView, AnalysedView | BadView]]:
-    """Analyse views, parents before children; views above a bad one are skipped."""
+    """Analyse views, parents before children; views above a bad one are skipped.
+
+    `is_local`: whether the tasks of the engine's Spark run on its machine.
+    """
     specs: dict[str, TableSpec] = {}
     texts: dict[str, TextColumns] = {}
     views = [view for view in views if not view.is_refused]
@@ -36,7 +39,8 @@ def analyse_views(
             continue
         try:
             analysed = analyse_view(shapes, specs, texts, view, with_notes=True)
-            maintenance = plan_with_internal_views(shapes, {**specs, analysed.spec.name: analysed.spec}, texts, view)
+            known = {**specs, analysed.spec.name: analysed.spec}
+            maintenance = plan_with_internal_views(shapes, known, texts, view, is_local=is_local)
         except BadView as error:
             yield view, error
             continue

@@ -73,6 +73,11 @@ class Maintenance:
     fault: str | None = None
 
 
+def in_full(reason: object) -> Maintenance:
+    """A view that is computed in full for this reason."""
+    return Maintenance("FULL", f"{_WHOLE}: {reason}")
+
+
 def maintenance(
     view: CompiledView,
     types: Types,
@@ -93,7 +98,7 @@ def maintenance(
         try:
             found = _incremental(view, view.parsed, types, columns, row_keys, expressions)
         except NotIncremental as reason:
-            found = Maintenance("FULL", f"{_WHOLE}: {reason}")
+            found = in_full(reason)
         except _FAULTS as error:
             found = _with_fault(Maintenance("FULL", _WHOLE), error)
     if found.strategy == "FULL":
