@@ -52,6 +52,11 @@ class ColumnName:
         return _dotted(self.table.schema, self.table.table, self.column)
 
 
+def is_table(name: str) -> bool:
+    """Whether a name in the manifest is that of a table. Names of views have no dot."""
+    return "." in name
+
+
 _DOTS: Final = "with double quotes around a part that holds a dot"
 
 

@@ -74,10 +74,20 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             },
         )
     ],
-    "NOT IN, or IN outside of WHERE": [
+    "NOT IN with columns that may be NULL": [
         (
             "SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders)",
-            {"v": "SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)"},
+            {"v": sql},
+        )
+        for sql in (
+            "SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders WHERE user_id IS NOT NULL)",
+            "SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)",
+        )
+    ],
+    "NOT IN, or IN outside of WHERE": [
+        (
+            "SELECT id, id IN (SELECT user_id FROM orders) AS has FROM users",
+            {"v": "SELECT id, EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id) AS has FROM users u"},
         )
     ],
     "a subquery without an equality": [
@@ -157,6 +167,7 @@ KEYS: Final = {
     "LATERAL": [
         "SELECT id FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)",
         "SELECT id FROM users WHERE id IN (SELECT user_id FROM orders)",
+        "SELECT id FROM users WHERE id NOT IN (SELECT id FROM accounts)",
         "SELECT id, (SELECT count(*) FROM orders o WHERE o.user_id = u.id) AS n FROM users u",
         "SELECT u.id, l.n FROM users u CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders o WHERE user_id = u.id) l",
     ],

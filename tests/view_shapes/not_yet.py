@@ -11,7 +11,6 @@ from typing import Final
 
 NOT_YET: Final[Mapping[str, str]] = {
     "float_join": "FULL",
-    "not_in": "FULL",
     "null_group": "FULL",
     "nan_group": "FULL",
     "rank_ties": "FULL",

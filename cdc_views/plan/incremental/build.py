@@ -241,7 +241,7 @@ def _outputs(select: exp.Select, values: _Values) -> list[Column] | None:
             return None  # Spark decides how many columns there are, and their names
         else:
             column = values.resolve(value)
-            found.append(Column(item.alias_or_name, column.origin if column else frozenset()))
+            found.append(replace(column, name=item.alias_or_name) if column else Column(item.alias_or_name))
     return found
 
 
@@ -262,10 +262,6 @@ def _dependent(outer: Operator, query: exp.Expr, context: _Context) -> Operator:
     inner, equalities = _correlated(query, context)
     holder = _holder(query)
     if isinstance(holder, exp.In) and not equalities:
-        if not _must_hold(holder):
-            raise NotIncremental(
-                "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
-            )
         inner, equalities = _in_values(holder, query, context, scope)
     if not inner.leaves:
         return outer
@@ -282,21 +278,36 @@ def _holder(query: exp.Expr) -> exp.Expr | None:
 
 
 def _must_hold(condition: exp.Expr) -> bool:
-    """Whether a condition stands where NULL means the same as false, and where names are those of FROM.
-
-    In HAVING and QUALIFY a name may be that of a selected column.
-    """
+    """Whether a condition stands where NULL means the same as false, and where names are those of FROM."""
     node = condition.parent
     while isinstance(node, exp.And | exp.Or | exp.Paren):
         node = node.parent
     return isinstance(node, exp.Where)
 
 
+def _is_in_where(node: exp.Expr) -> bool:
+    where = node.find_ancestor(exp.Where, exp.Query)
+    return isinstance(where, exp.Where) and isinstance(where.parent, exp.Select)
+
+
 def _in_values(holder: exp.In, query: exp.Expr, context: _Context, scope: Scope) -> tuple[Operator, list[Equality]]:
-    """The subquery of an IN, and the equality of its column with the value before IN."""
+    """The subquery of an IN, and the equality of its column with the value before IN.
+
+    Raises NotIncremental if a NULL on either side may decide.
+    """
     built = _query(query, context)
     column = scope.resolve(holder.this)
     only = built.columns[0] if built.columns is not None and len(built.columns) == 1 else None
+    if not _must_hold(holder):
+        if not _is_in_where(holder):  # in HAVING and QUALIFY a name may be that of a selected column
+            raise NotIncremental(
+                "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
+            )
+        if not (column and column.is_never_null and only and only.is_never_null):
+            raise NotIncremental(
+                "NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; "
+                "add IS NOT NULL on both sides, or use NOT EXISTS"
+            )
     if column is None or only is None or not column.origin or not only.origin:
         return built.operator, []
     return built.operator, [(column.origin, only.origin)] if are_comparable(column.origin, only.origin) else []
@@ -363,6 +374,7 @@ class _From:
             self.scope.sources.append(
                 Source(lateral.alias.lower(), [Column(name) for name in names], has_more=not names)
             )
+        self.scope.require(filters)
         return _with_equalities(operator, self._equalities(filters))
 
     def _source(self, node: exp.Expr) -> Operator:

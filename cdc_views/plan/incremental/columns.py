@@ -19,13 +19,14 @@ class Leaf:
 
     `source` is its name in the manifest. `types` maps its columns, as they are spelled in the table, to the names of
     their Arrow types. Two occurrences of one table are two leaves. `is_internal`: it is a view of ours, which the query
-    does not name (expressions/known.py).
+    does not name (expressions/known.py). `never_null` are columns that are not NULL in any row.
     """
 
     path: Path
     source: str
     types: Mapping[str, str]
     is_internal: bool = False
+    never_null: frozenset[str] = frozenset()
 
     def __hash__(self) -> int:
         return hash(self.path)
@@ -59,11 +60,12 @@ class Column:
     """A column of an operator's output. `origin` is empty if its value is computed.
 
     Above an outer join a column of the optional side may be NULL where its leaf has no row: the join does not pass a
-    restriction by it.
+    restriction by it. `is_never_null`: it is known to have a value in every row.
     """
 
     name: str
     origin: Origin = frozenset()
+    is_never_null: bool = False
 
 
 def is_exact(type_: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -78,6 +78,17 @@ class Scope:
         for place, source in enumerate(self.sources):
             if side != ("RIGHT" if place == number else "LEFT"):
                 source.leaf = None
+                source.columns = [replace(column, is_never_null=False) for column in source.columns]
+
+    def require(self, conditions: Iterable[exp.Expr | None]) -> None:
+        """From these conditions of WHERE on, columns that they compare with IS NOT NULL have a value in every row."""
+        for column in filter(None, map(self._not_null, conjuncts(conditions))):
+            for source in self.sources:
+                source.columns = [replace(c, is_never_null=True) if c is column else c for c in source.columns]
+
+    def _not_null(self, node: exp.Expr) -> Column | None:
+        is_not_null = isinstance(node, exp.Not) and isinstance(node.this, exp.Is)
+        return self.resolve(node.this.this) if is_not_null and isinstance(node.this.expression, exp.Null) else None
 
     def star(self, node: exp.Expr) -> list[Column] | None:
         """The columns that `*` or `t.*` stands for, in Spark's order; None if they are not all known.

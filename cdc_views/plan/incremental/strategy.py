@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cdc_views.base.names import is_table
 from cdc_views.plan.incremental.build import Built, build
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path
 from cdc_views.plan.incremental.expressions.known import Expressions
@@ -89,7 +90,8 @@ def keys_plan(
 
     def leaf_of(table: object, path: Path) -> Leaf:
         source = source_of(path[-1])
-        return leaves.setdefault(path, Leaf(path, source, types[source]))
+        never_null = frozenset(row_keys[source] if is_table(source) else ())  # the key of a view may hold NULL
+        return leaves.setdefault(path, Leaf(path, source, types[source], never_null=never_null))
 
     built = build(query.tree, leaf_of, expressions)
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)

@@ -23,7 +23,45 @@ SELECT id FROM users WHERE id IN (SELECT user_id FROM orders);
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders);
--- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS
+-- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; add IS NOT NULL on both sides, or use NOT EXISTS
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, name FROM users WHERE id NOT IN (SELECT follower_id FROM follows WHERE muted);
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.users affects (id)
+--   a change of public.follows affects (id)
+--     look up public.users by (id) from (public.follows.follower_id)
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (affected keys 1.id)
+--     public.follows by (follower_id) from (public.users.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders WHERE user_id IS NOT NULL);
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.users affects (id)
+--   a change of public.orders affects (id)
+--     look up public.users by (id) from (public.orders.user_id)
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (affected keys 1.id)
+--     public.orders by (user_id) from (public.users.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT u.id FROM users u LEFT JOIN orders o ON o.user_id = u.id WHERE o.id NOT IN (SELECT order_id FROM order_items);
+-- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; add IS NOT NULL on both sides, or use NOT EXISTS
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM users WHERE CASE WHEN id IN (SELECT follower_id FROM follows) THEN name = 'a' ELSE name = 'b' END;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.users affects (id)
+--   a change of public.follows affects (id)
+--     look up public.users by (id) from (public.follows.follower_id)
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (affected keys 1.id)
+--     public.follows by (follower_id) from (public.users.id)
 
 -- view
 CREATE MATERIALIZED VIEW v AS

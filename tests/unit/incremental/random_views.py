@@ -343,7 +343,9 @@ class Views:
                 alias = self.fresh("i")
                 if self.draws.chance(40) and len(query.columns) == 1:
                     return f"{column.text} {word} ({query.sql})"
-                return f"{column.text} {word} (SELECT {self.draws.pick(same).name} FROM ({query.sql}) {alias})"
+                name = self.draws.pick(same).name
+                where = f" WHERE {name} IS NOT NULL" if self.draws.chance(50) else ""
+                return f"{column.text} {word} (SELECT {name} FROM ({query.sql}) {alias}{where})"
         inner, _ = self.correlated(depth - 1, scope, "in", column.type)
         return f"{column.text} {word} ({inner.sql})"
 

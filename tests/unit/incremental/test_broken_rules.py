@@ -6,6 +6,7 @@ The histories are the same in every run, so a control does not pass or fail by c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import pytest
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.search import values_of
 from cdc_views.plan.incremental.expressions import known
-from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, SetOperation
+from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, Scan, SetOperation
 from cdc_views.plan.incremental.restrictions import Lookup, Restriction, Values, within
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.store.index.changed_rows import RowsChanged
@@ -130,6 +131,19 @@ def test_expressions_over_rows_that_an_outer_join_lacks_are_noticed(monkeypatch:
         "SELECT coalesce(t.s, 'a') AS x, coalesce(u.s, 'a') AS y, count(*) AS c FROM t FULL JOIN u ON t.k = u.k "
         "GROUP BY 1, 2"
     )
+
+
+def test_not_in_over_values_that_may_be_null_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = Scan.columns.fget
+    assert columns is not None
+    monkeypatch.setattr(Scan, "columns", property(lambda self: [replace(c, is_never_null=True) for c in columns(self)]))
+    is_noticed("SELECT id, g FROM t WHERE id NOT IN (SELECT k FROM u)")
+    is_noticed("SELECT id, g FROM t WHERE k NOT IN (SELECT id FROM u)")
+
+
+def test_not_in_over_rows_that_an_outer_join_lacks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scope, "make_optional", lambda self, side, number: None)
+    is_noticed("SELECT t.id FROM t LEFT JOIN u ON u.k = t.k WHERE u.id NOT IN (SELECT id FROM w)")
 
 
 def test_expressions_over_renamed_columns_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,28 @@ def test_name_in_having_may_be_that_of_a_selected_column() -> None:
     assert "outside of WHERE" in plan_of("SELECT g, max(id) AS k FROM t GROUP BY g HAVING k IN (SELECT u.k FROM u)")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM t WHERE id NOT IN (SELECT k FROM u)",
+        "SELECT id FROM t WHERE k NOT IN (SELECT id FROM u)",
+        "SELECT id FROM t WHERE k NOT IN (SELECT k FROM w) OR k IS NOT NULL",
+        "SELECT t.id FROM t LEFT JOIN u ON u.k = t.k WHERE u.id NOT IN (SELECT id FROM w)",
+        "SELECT id FROM t WHERE id NOT IN (SELECT u.id FROM w LEFT JOIN u ON u.k = w.k)",
+        "SELECT id FROM t WHERE id NOT IN (SELECT id FROM u UNION ALL SELECT k FROM u)",
+    ],
+)
+def test_not_in_over_values_that_may_be_null_is_computed_in_full(sql: str) -> None:
+    assert "NOT IN with columns that may be NULL" in plan_of(sql)
+
+
+def test_key_of_a_view_may_be_null() -> None:
+    memory = Memory(TABLES)
+    groups = "SELECT k, count(*) AS c FROM u GROUP BY k"
+    memory.declare({"by_k": groups, "v": "SELECT id FROM t WHERE id NOT IN (SELECT k FROM by_k)"})
+    assert "NOT IN with columns that may be NULL" in memory.views["v"].plan.reason
+
+
 def test_ctes_that_are_each_used_twice_have_a_limit() -> None:
     ctes = ["a0 AS (SELECT id, k FROM t)"]
     ctes += [f"a{n} AS (SELECT x.id, y.k FROM a{n - 1} x JOIN a{n - 1} y ON x.id = y.id)" for n in range(1, 7)]

@@ -47,6 +47,18 @@ VIEWS: Final = {
     "in or in": "SELECT id, g FROM t WHERE k IN (SELECT k FROM u) OR g IN (SELECT DISTINCT g FROM w WHERE d IS NULL)",
     "in groups": "SELECT id FROM t WHERE k IN (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",
     "not in with a correlation": "SELECT id, k FROM t WHERE k NOT IN (SELECT u.k FROM u WHERE u.g = t.g)",
+    "not in over keys": "SELECT id, g FROM t WHERE id NOT IN (SELECT id FROM w WHERE g = 1)",
+    "not in over values that are not null": (
+        "SELECT id, g FROM t WHERE NOT (k IN (SELECT k FROM u WHERE NOT k IS NULL) OR s = 'a') AND k IS NOT NULL"
+    ),
+    "not in over groups": "SELECT id FROM t WHERE id NOT IN (SELECT k FROM w GROUP BY k HAVING count(*) > 1)",
+    "not in over the kept side": (
+        "SELECT q.id FROM (SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k) q WHERE q.id NOT IN (SELECT id FROM "
+        "u)"
+    ),
+    "in within case": (
+        "SELECT id, g FROM t WHERE CASE WHEN id IN (SELECT k FROM w) THEN g = 1 ELSE NOT id IN (SELECT id FROM u) END"
+    ),
     "limit in a subquery": "SELECT id, (SELECT g FROM u WHERE u.k = t.k ORDER BY id LIMIT 1) AS f FROM t",
     "lateral with limit": (
         "SELECT t.id, l.id AS o FROM t CROSS JOIN LATERAL (SELECT u.id FROM u WHERE u.k = t.k ORDER BY u.id LIMIT 1) l"

@@ -6,8 +6,11 @@ they compare with; and a changed inner row changes the output of each outer row 
 remove output (NOT EXISTS) are inner rows like others. An aggregate or LIMIT of a correlated subquery is computed for
 each outer row on its own, so the inner side is the subquery's input, below them.
 
-For `x IN (SELECT y ...)` without correlation, the inner side is the whole subquery, and the equality is x = y. NOT IN
-needs columns that are never NULL: one NULL of the subquery empties the result, and no lookup finds it.
+For `x IN (SELECT y ...)` without correlation, the inner side is the whole subquery, and the equality is x = y. Where
+NULL means the same as false, inner rows with other values of y decide nothing. Elsewhere, as in NOT IN, they do: one
+NULL among them makes `x IN (...)` NULL instead of false, and a row where x is NULL depends on whether there are inner
+rows at all. So both x and y must never be NULL: as key columns of a table, or because WHERE has `IS NOT NULL` for them.
+Then `x IN (...)` is true or false, and is true exactly if there is an inner row with y = x.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ class Scan:
     @property
     def columns(self) -> list[Column]:
         """The columns of the table."""
-        return [Column(name, frozenset({LeafColumn(self.leaf, name)})) for name in self.leaf.types]
+        leaf = self.leaf
+        return [Column(name, frozenset({LeafColumn(leaf, name)}), name in leaf.never_null) for name in leaf.types]
 
     def passable(self) -> list[frozenset[Origin]]:
         return [frozenset(column.origin for column in self.columns if self._is_exact(column.name))]
