@@ -35,7 +35,7 @@ SCHEMAS = {
     "public.posts": {"id": "int8", "author_id": "int8", "body": "text", "tags": "_text", "created_at": "timestamptz"},
     "public.orders": {"id": "int8", "user_id": "int8", "status": "text", "note": "text", "ordered_at": "timestamptz"},
     "public.order_items": {"order_id": "int8", "line": "int4", "product_id": "int8", "quantity": "int4", "sku": "text"},
-    "public.products": {"id": "int8", "sku": "text", "price": "numeric", "stock": "int4"},
+    "public.products": {"id": "int8", "sku": "text", "price": "numeric", "stock": "int4", "weight": "float8"},
     "sales.orders": {"id": "int8", "amount": "numeric"},
     '"my.schema".Order Items': {"id": "int8", "amount": "int8"},
     "public.a`b": {"id": "int8"},
@@ -78,10 +78,10 @@ def outcome(text: str) -> str:
 
 ARROW_TYPES = {
     "int8": "int64", "int4": "int32", "text": "string", "bool": "bool", "timestamptz": "timestamp[us, tz=UTC]",
-    "numeric": "decimal128(18, 2)", "_text": "list<element: string>",
+    "numeric": "decimal128(18, 2)", "float8": "double", "_text": "list<element: string>",
 }  # fmt: skip
 # Of the columns of results, by name; others are "int64". KEYS does not look at them.
-RESULT_TYPES = {"amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ratio": "double"}
+RESULT_TYPES = {"amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ratio": "double", "weight": "double"}
 
 
 def maintained(view: CompiledView) -> Maintenance:

@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from typing import Final
 
 NOT_YET: Final[Mapping[str, str]] = {
-    "float_join": "FULL",
-    "null_group": "FULL",
-    "nan_group": "FULL",
     "rank_ties": "FULL",
     "global_top_k": "FULL",
     "scalar_uncorrelated": "FULL",

@@ -18,7 +18,7 @@ from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, a
 from cdc_views.engine.views.planning import plan_of, possible_internal_views, require_strict
 from cdc_views.errors import BadView, ForeignCommit, TableUnavailable, UnsupportedType, WrongFeatures
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.incremental.columns import is_exact
+from cdc_views.plan.incremental.columns import is_looked_up
 from cdc_views.plan.incremental.maintenance import Maintenance, in_full
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.warehouse import TableSpec
@@ -47,7 +47,7 @@ def internal_tables(
             analysed = analyse_view(shapes, specs, texts, internal.compiled)
         except (BadView, UnsupportedType):  # Spark cannot compute the value where the table stands alone, or store it
             continue
-        if not all(is_exact(str(analysed.spec.schema.field(name).type)) for name in internal.values.values()):
+        if not all(is_looked_up(str(analysed.spec.schema.field(name).type)) for name in internal.values.values()):
             continue
         found.append(InternalTable(internal.compiled, _spec(internal.compiled, analysed)))
     if not found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,8 +45,21 @@ def values_of(values: Values, known: Rows, names: Collection[str]) -> pa.Table:
 
 
 def distinct(rows: pa.Table) -> pa.Table:
-    """The rows without their copies. NULL equals NULL."""
+    """The rows without their copies. NULL equals NULL; floats that only Spark takes for equal may both stay."""
     return rows.group_by(rows.column_names, use_threads=False).aggregate([]) if rows.num_rows > 1 else rows
+
+
+def as_compared(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values of which two are the same exactly if Spark takes them for equal: NULL too, and any two NaN.
+
+    For floats these are whole numbers, for other columns their own values.
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    values = column.fill_null(0.0).to_numpy() + 0.0  # which makes 0.0 of -0.0
+    plain = np.where(np.isnan(values), values.dtype.type(np.nan), values)
+    numbers = pa.array(plain.view(f"i{plain.itemsize}"), mask=column.is_null().to_numpy())
+    return pa.chunked_array([numbers])
 
 
 def cast_keys(keys: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -11,6 +11,7 @@ Path = tuple[int, ...]
 
 _WHOLE: Final = frozenset({"int8", "int16", "int32", "int64"})
 _EXACT: Final = ("string", "large_string", "bool", "date32", "timestamp", "binary", "decimal128")
+_FLOATS: Final = frozenset({"float", "double"})
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,24 @@ class Column:
 
 
 def is_exact(type_: str) -> bool:
-    """Whether two values of a type are equal in Spark exactly if a lookup takes them for equal.
+    """Whether two values of a type are equal in Spark exactly if they are the same value.
 
-    Not for floats, where -0.0 equals 0.0, and not for nested types, which have no index.
+    Not for floats, where -0.0 equals 0.0.
     """
     return type_ in _WHOLE or type_.startswith(_EXACT)
+
+
+def is_looked_up(type_: str) -> bool:
+    """Whether rows are looked up by values of a type: a lookup then finds those that Spark takes for equal.
+
+    Spark compares floats as lookups do (engine/views/search.py): joins, groups, partitions and set operations take
+    -0.0 for 0.0, and NaN for NaN. So equal floats need not be the same, and rules that need more than a lookup, such as
+    those of ADD and PATCH, ask `is_exact`. Nested types have no index.
+    """
+    return type_ in _FLOATS or is_exact(type_)
 
 
 def are_comparable(left: Iterable[LeafColumn], right: Iterable[LeafColumn]) -> bool:
     """Whether `left = right` compares the values as they are, without a cast that changes one."""
     types = {column.type for column in (*left, *right)}
-    return types <= _WHOLE or (len(types) == 1 and is_exact(*types))
+    return types <= _WHOLE or (len(types) == 1 and is_looked_up(*types))

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin
+from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, is_exact
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
@@ -65,7 +65,10 @@ def require_multilinear(operator: Operator) -> None:
 
 
 def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) -> None:
-    """Raise NotIncremental unless the handle of KEYS has all of these columns of a FROM, in one part."""
+    """Raise NotIncremental unless the handle of KEYS has all of these columns of a FROM, in one part, and no floats.
+
+    The rows of a group are put together in the driver, by values that are the same.
+    """
     found = [scope.resolve(each) for each in columns]
     origins = {column.origin for column in found if column is not None and column.origin}
     parts = [part for handle in keys.handles for part in handle.parts]
@@ -73,6 +76,8 @@ def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) ->
         raise NotIncremental("groups that are not found by columns of one table")
     if len(parts[0].names) != len(origins):
         raise NotIncremental("a column of the groups is not selected")
+    if not all(is_exact(column.type) for origin in parts[0].origins for column in origin):
+        raise NotIncremental("groups of floating-point values")
 
 
 def all_columns(leaves: Sequence[Leaf]) -> list[Origin]:

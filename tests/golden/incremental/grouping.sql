@@ -56,3 +56,11 @@ SELECT user_id, sum(id) AS pieces FROM orders GROUP BY user_id;
 --   a change of public.orders affects (user_id)
 --   the rows of affected (user_id) are computed again from
 --     public.orders by (user_id) from (affected keys 1.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT weight, count(*) AS n FROM products GROUP BY weight;
+-- strategy: KEYS: the rows of affected (weight) are looked up, computed again, and compared
+--   a change of public.products affects (weight)
+--   the rows of affected (weight) are computed again from
+--     public.products by (weight) from (affected keys 1.weight)

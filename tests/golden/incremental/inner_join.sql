@@ -44,3 +44,15 @@ SELECT f.follower_id, g.followee_id FROM follows f JOIN follows g ON g.follower_
 --   the rows of affected (follower_id, followee_id) are computed again from
 --     public.follows by (follower_id) from (affected keys 1.follower_id)
 --     public.follows by (followee_id) from (affected keys 2.followee_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT a.id, b.id AS other FROM products a JOIN products b ON a.weight = b.weight;
+-- strategy: KEYS: the rows of affected (id, other) are looked up, computed again, and compared
+--   a change of public.products affects (id, other)
+--     look up public.products by (weight) from (public.products.weight)
+--   a change of public.products affects (id, other)
+--     look up public.products by (weight) from (public.products.weight)
+--   the rows of affected (id, other) are computed again from
+--     public.products by (id) from (affected keys 1.id)
+--     public.products by (id) from (affected keys 2.other)

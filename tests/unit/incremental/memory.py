@@ -37,7 +37,10 @@ TYPES: Final = {
     "decimal": ("numeric", pa.decimal128(8, 2)),
     "date": ("date", pa.date32()),
     "bool": ("bool", pa.bool_()),
+    "float": ("float4", pa.float32()),
+    "double": ("float8", pa.float64()),
 }
+_NAN: Final = float("nan")
 _ENOUGH: Final = 1_000_000
 
 Row = tuple[Any, ...]
@@ -79,8 +82,9 @@ class Stored:
         """The rows that only one of two versions has, as bags."""
         assert columns
         schema = pa.schema([field for field in self.spec.schema if field.name in columns])
-        old, new = (Counter(tuples(self.versions[version].select(schema.names))) for version in (of.old, of.new))
-        return RowsChanged(table_of(schema, (old - new).elements()), table_of(schema, (new - old).elements()))
+        old, new = (_bag(self.versions[version].select(schema.names)) for version in (of.old, of.new))
+        gone, added = ([row for row, _ in each.elements()] for each in (old - new, new - old))
+        return RowsChanged(table_of(schema, gone), table_of(schema, added))
 
 
 @dataclass
@@ -196,7 +200,7 @@ class Memory:
         for table in self.tables:
             stored = self.stored[f"public.{table.name}"]
             rows = table_of(table.schema, state[table.name])
-            if Counter(tuples(rows)) != Counter(tuples(stored.versions[-1])):
+            if _bag(rows) != _bag(stored.versions[-1]):
                 stored.versions.append(rows)
         return old
 
@@ -353,8 +357,18 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def tuples(rows: pa.Table) -> list[Row]:
-    """The rows as tuples. A table without columns has one row: ()."""
-    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    """The rows as tuples, equal where Spark takes their values for equal. A table without columns has one row: ()."""
+    return list(zip(*map(_values, rows.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    values = column.to_pylist()
+    return [_NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
+
+
+def _bag(rows: pa.Table) -> Counter[tuple[Row, str]]:
+    """How often each row occurs; -0.0 differs from 0.0."""
+    return Counter((row, str(row)) for row in tuples(rows))
 
 
 def table_of(schema: pa.Schema, rows: Sequence[Row] | Iterator[Row]) -> pa.Table:

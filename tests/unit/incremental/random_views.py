@@ -27,6 +27,8 @@ VALUES: Final[dict[str, list[Any]]] = {
     "decimal": [Decimal("0.50"), Decimal("1.00"), Decimal("2.00"), None],
     "date": [date(2026, 1, 1), date(2026, 1, 2), None],
     "bool": [True, False, None],
+    "float": [0.0, -0.0, 1.5, float("nan"), None],
+    "double": [0.0, -0.0, 1.5, float("nan"), None],
 }
 LITERALS: Final = {
     "int": ["0", "1", "2"],
@@ -35,6 +37,7 @@ LITERALS: Final = {
     "decimal": ["0.5", "1.0"],
     "date": ["DATE '2026-01-01'", "DATE '2026-01-02'"],
     "bool": ["TRUE", "FALSE"],
+    "double": ["CAST(1.5 AS DOUBLE)", "CAST('NaN' AS DOUBLE)"],
 }
 CASTS: Final = {
     "int": "INT",
@@ -43,6 +46,7 @@ CASTS: Final = {
     "decimal": "DECIMAL(8, 2)",
     "date": "DATE",
     "bool": "BOOLEAN",
+    "double": "DOUBLE",
 }
 NUMBERS: Final = ("int", "bigint")
 MOST_IDS: Final = 4
@@ -116,8 +120,8 @@ def tables(draws: Draws) -> list[Table]:
     found = []
     for name in ("t", "u", "w")[: draws.number(2, 3)]:
         columns = {"id": draws.pick(NUMBERS), "k": draws.pick(NUMBERS), "g": draws.pick(("int", "bigint", "text"))}
-        for other in draws.some(("h", "s", "d", "x", "b"), 0, 2):
-            types = {"h": "int", "s": "text", "d": "decimal", "x": "date", "b": "bool"}
+        for other in draws.some(("h", "s", "d", "x", "b", "f"), 0, 2):
+            types = {"h": "int", "s": "text", "d": "decimal", "x": "date", "b": "bool", "f": "double"}
             columns[other] = types[other]
         found.append(Table(name, columns, draws.pick((("id",), ("id", "k"), ("id",), ()))))
     return found

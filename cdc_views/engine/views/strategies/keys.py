@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.engine.views.inputs import InputVersions
-from cdc_views.engine.views.search import FindRows, Rows, cast_keys, distinct, search, values_of
+from cdc_views.engine.views.search import FindRows, Rows, as_compared, cast_keys, distinct, search, values_of
 from cdc_views.engine.views.strategies.difference import difference, is_unique, tuples
 from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
@@ -192,9 +192,10 @@ def _has_one_of(rows: pa.Table, values: pa.Table) -> pa.ChunkedArray:
     names = values.column_names
     wanted = cast_keys(values, pa.schema([rows.schema.field(name) for name in names]))
     if len(names) == 1:
-        return pc.is_in(rows.column(names[0]), wanted.column(0).combine_chunks())
-    known = set(tuples(wanted))
-    return pa.chunked_array([pa.array([row in known for row in tuples(rows.select(names))], pa.bool_())])
+        return pc.is_in(as_compared(rows.column(names[0])), as_compared(wanted.column(0)).combine_chunks())
+    own, sought = (pa.table([as_compared(each.column(name)) for name in names], names=names) for each in (rows, wanted))
+    known = set(tuples(sought))
+    return pa.chunked_array([pa.array([row in known for row in tuples(own)], pa.bool_())])
 
 
 def one_per_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -1,6 +1,7 @@
 """Scan: reads a table or view.
 
-Restrict: a lookup by the columns of one restriction gives all rows that meet it. The others are left out. The one with
+Restrict: a lookup by the columns of one restriction gives all rows that meet it: for floats, all that Spark takes for
+equal to one of the values. The others are left out. The one with
 the most columns is taken, the first of several. A column that must equal two values (`a.x = b.y AND a.x = b.z`) is
 looked up by the first of them.
 Find: the changed rows are given.
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, is_exact
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, is_looked_up
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction
 
 
@@ -32,10 +33,7 @@ class Scan:
         return [Column(name, frozenset({LeafColumn(leaf, name)}), name in leaf.never_null) for name in leaf.types]
 
     def passable(self) -> list[frozenset[Origin]]:
-        return [frozenset(column.origin for column in self.columns if self._is_exact(column.name))]
-
-    def _is_exact(self, name: str) -> bool:
-        return is_exact(self.leaf.types[name])
+        return [frozenset(column.origin for column in self.columns if is_looked_up(self.leaf.types[column.name]))]
 
     def restrict(self, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
         if not restrictions:
