@@ -61,9 +61,9 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     "a window over all rows": [
         (
             f"SELECT id, rank() OVER ({before} ORDER BY price) AS place FROM products",
-            {"v": "SELECT id, category_id, rank() OVER (PARTITION BY category_id ORDER BY price) AS r FROM products"},
+            {"v": "SELECT id, rank() OVER (PARTITION BY category_id ORDER BY price) AS r FROM products"},
         )
-        for before in ("", "PARTITION BY lower(name)")
+        for before in ("", "PARTITION BY price > 1")
     ],
     "LIMIT over all rows": [
         (
@@ -189,7 +189,7 @@ KEYS: Final = {
     "date_trunc": [
         "SELECT lower(name) AS low, count(*) AS n FROM users GROUP BY lower(name)",
         "SELECT DISTINCT lower(name) AS low FROM users",
-        "SELECT id, lower(name) AS low, rank() OVER (PARTITION BY lower(name) ORDER BY id) AS place FROM users",
+        "SELECT id, rank() OVER (PARTITION BY lower(name) ORDER BY id) AS place FROM users",
         "SELECT a.id, b.id AS other FROM users a JOIN users b ON lower(a.name) = lower(b.name)",
     ],
 }

@@ -54,21 +54,26 @@ class _Cte:
 
 @dataclass(frozen=True)
 class _Context:
-    """Where a query stands: the CTEs that it may name, the CTE references that lead to it, the FROM around it."""
+    """Where a query stands: the CTEs that it may name, the CTE references that lead to it, the FROM around it.
+
+    `by_rows` is that of its windows (operators/grouping.py).
+    """
 
     leaf_of: LeafOf
     expressions: Expressions
+    by_rows: bool = False
     ctes: Mapping[str, _Cte] = field(default_factory=dict)
     path: Path = ()
     outer: Scope | None = None
 
 
-def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions) -> Built:
+def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions, *, by_rows: bool = False) -> Built:
     """Build the operators of a query. Raises NotIncremental for a construct that has none.
 
-    `expressions` knows the stored values, and collects those that would be needed.
+    `expressions` knows the stored values, and collects those that would be needed. `by_rows`: the output of windows is
+    restricted by other columns than those of PARTITION BY, too.
     """
-    return _query(tree, _Context(leaf_of, expressions))
+    return _query(tree, _Context(leaf_of, expressions, by_rows))
 
 
 def build_from(select: exp.Select, leaf_of: LeafOf, expressions: Expressions) -> tuple[Operator, Scope]:
@@ -139,7 +144,7 @@ def _select(select: exp.Select, context: _Context) -> Built:
             operator = _dependent(operator, query, replace(context, outer=scope))
     values = _Values(select, scope, context.expressions)
     operator = _grouped(select, operator, values)
-    operator = _windowed(select, operator, values)
+    operator = _windowed(select, operator, values, by_rows=context.by_rows)
     columns = _outputs(select, values)
     if distinct := select.args.get("distinct"):
         if distinct.args.get("on"):
@@ -216,14 +221,15 @@ def _group_item(expression: exp.Expr, values: _Values) -> exp.Expr:
     return named[0].unalias() if len(named) == 1 else expression
 
 
-def _windowed(select: exp.Select, operator: Operator, values: _Values) -> Operator:
+def _windowed(select: exp.Select, operator: Operator, values: _Values, *, by_rows: bool) -> Operator:
     partitions = [parts for _, _, parts in windows(select)]
     if not partitions:
         return operator
     shared = frozenset.intersection(*map(values.origins, partitions))
     if not shared:
         values.want(part for parts in partitions for part in parts)
-    return Grouping(operator, shared, "a window over all rows, or partitioned by computed values", passes_rows=True)
+    name = "a window over all rows, or partitioned by computed values"
+    return Grouping(operator, shared, name, passes_rows=True, by_rows=by_rows)
 
 
 def _outputs(select: exp.Select, values: _Values) -> list[Column] | None:

@@ -93,8 +93,23 @@ def keys_plan(
         never_null = frozenset(row_keys[source] if is_table(source) else ())  # the key of a view may hold NULL
         return leaves.setdefault(path, Leaf(path, source, types[source], never_null=never_null))
 
-    built = build(query.tree, leaf_of, expressions)
-    outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
+    def planned(*, by_rows: bool) -> KeysPlan:
+        built = build(query.tree, leaf_of, expressions, by_rows=by_rows)
+        outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
+        return _plan(built, outputs, key, row_keys)
+
+    try:
+        return planned(by_rows=False)
+    except NotIncremental as reason:
+        try:
+            return planned(by_rows=True)
+        except NotIncremental:
+            raise reason from None
+
+
+def _plan(
+    built: Built, outputs: Sequence[Column], key: Sequence[str] | None, row_keys: Mapping[str, Sequence[str]]
+) -> KeysPlan:
     alternatives = []
     for passable in built.operator.passable():
         chosen = _gathered(_chosen(outputs, passable, key, row_keys), passable, built.operator)

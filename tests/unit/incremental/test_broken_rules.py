@@ -46,6 +46,16 @@ def test_partitions_that_are_not_looked_up_are_noticed(monkeypatch: pytest.Monke
     is_noticed(f"SELECT w.g, q.r, q.g AS h FROM ({RANKED}) q JOIN w ON w.k = q.k")
 
 
+def test_partitions_that_are_cut_to_the_rows_found_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    restrict = Grouping.restrict
+
+    def to_rows(self: Grouping, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
+        return restrict(self, restrictions, finding=finding or self.by_rows)
+
+    monkeypatch.setattr(Grouping, "restrict", to_rows)
+    is_noticed(VIEWS["window that is joined by a row"])
+
+
 def test_matches_that_are_left_out_of_an_outer_join_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def passable(self: OuterJoin) -> list[frozenset[Any]]:
         return [one | other for one in self.preserved.passable() for other in self.optional.passable()]

@@ -244,6 +244,33 @@ VIEWS: Final = {
         "SELECT q.g, q.id, q.r, w.d FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM (SELECT "
         "id, k, g FROM t EXCEPT SELECT id, k, g FROM u) z) q LEFT JOIN w ON w.k = q.k"
     ),
+    "window that is joined by a row": (
+        "SELECT w.id, w.k, q.r FROM w LEFT JOIN (SELECT id, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t) q "
+        "ON q.id = w.g"
+    ),
+    "ranks without the column of their partition": (
+        "SELECT id, rank() OVER (PARTITION BY k ORDER BY g NULLS FIRST) AS r, sum(g) OVER (PARTITION BY k ORDER BY id) "
+        "AS n FROM t"
+    ),
+    "window over a join without the columns of its partition": (
+        "SELECT t.id, u.id AS o, count(*) OVER (PARTITION BY t.g, u.g) AS n FROM t JOIN u ON u.k = t.k"
+    ),
+    "window over a left join without the column of its partition": (
+        "SELECT t.id, u.id AS o, rank() OVER (PARTITION BY t.g ORDER BY u.g NULLS FIRST) AS n FROM t LEFT JOIN u "
+        "ON u.k = t.k"
+    ),
+    "window over union all without the column of its partition": (
+        "SELECT q.id, rank() OVER (PARTITION BY q.g ORDER BY q.k NULLS FIRST) AS r FROM (SELECT id, k, g FROM t UNION "
+        "ALL SELECT id, k, g FROM u) q"
+    ),
+    "window over a window by another column": (
+        "SELECT q.id, rank() OVER (PARTITION BY q.g ORDER BY q.r) AS s FROM (SELECT id, g, rank() OVER (PARTITION BY k "
+        "ORDER BY id) AS r FROM t) q"
+    ),
+    "groups over a window by another column": (
+        "SELECT q.s, max(q.r) AS m FROM (SELECT s, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t) q GROUP BY q.s"
+    ),
+    "rows of a bag with a rank": "SELECT s, rank() OVER (PARTITION BY g ORDER BY k NULLS FIRST) AS r FROM t",
     "groups over a window": (
         "SELECT q.g, max(w.d) AS m FROM (SELECT id, k, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t) q "
         "LEFT JOIN w ON w.k = q.k WHERE q.r <= 2 GROUP BY q.g"

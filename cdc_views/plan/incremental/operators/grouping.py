@@ -8,6 +8,12 @@ Find: the output rows of the groups of changed input rows change. Their columns 
 are equal in a group. A window also passes on other columns, of all rows of its partition: to know these, the whole
 partitions are looked up, in all branches of a set operation below by the values of any of them. Not above a full join
 with two alternatives: a partition's rows without the one side are not found by its columns.
+Where a window's output must be restricted by other columns, whole partitions are demanded: the rows that meet the
+restriction are looked up, and from them their partitions. That keeps more rows than the restriction asks for, but each
+partition as a whole. A view that selects none of the columns of PARTITION BY is found in this way:
+
+    SELECT id, rank() OVER (PARTITION BY category_id ORDER BY price) AS place FROM products
+
 With `finding`, a restriction by any column that is passed on finds the leaf rows of the rows that meet it.
 """
 
@@ -25,23 +31,30 @@ from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Rest
 class Grouping:
     """`equal` are the columns that are equal in all rows of a group; `name` is for messages.
 
-    `passes_rows`: the output has the rows of the input, with all their columns (a window, a LIMIT).
+    `passes_rows`: the output has the rows of the input, with all their columns (a window, a LIMIT). `by_rows`: these
+    may be restricted by any column, by the groups of the rows that are found.
     """
 
     child: Operator
     equal: frozenset[Origin]
     name: str
     passes_rows: bool
+    by_rows: bool = False
 
     @property
     def leaves(self) -> frozenset[Leaf]:
         return self.child.leaves
 
     def passable(self) -> list[frozenset[Origin]]:
-        return [each & self.equal for each in self.child.passable()]
+        alternatives = [each & self.equal for each in self.child.passable()]
+        if self.by_rows and self.passes_rows and len(alternatives) == 1 and alternatives[0]:
+            return self.child.passable()
+        return alternatives
 
     def restrict(self, restrictions: Sequence[Restriction], *, finding: bool = False) -> list[Lookup]:
         kept = list(restrictions) if finding and self.passes_rows else only(restrictions, self.equal)
+        if not kept and self.by_rows and self.passes_rows and restrictions:
+            return [*self.child.restrict(restrictions, finding=True), *self._whole_groups()]
         if not kept:
             raise NotIncremental(self._reason())
         return self.child.restrict(kept, finding=finding)
@@ -50,14 +63,20 @@ class Grouping:
         wanted = frozenset(needed)
         if wanted <= self.equal:
             return self.child.find(leaf, wanted)
-        alternatives = self.passable()
+        return [*self.child.find(leaf, self._groups()), *self._whole_groups()]
+
+    def _whole_groups(self) -> list[Lookup]:
+        """The lookups from the rows that are found to all rows of their groups."""
+        return self.child.restrict(same_values(self._groups()))
+
+    def _groups(self) -> frozenset[Origin]:
+        """The columns by which whole groups are looked up. Raises NotIncremental."""
+        alternatives = [each & self.equal for each in self.child.passable()]
         if len(alternatives) > 1:
             raise NotIncremental(f"{self.name}: a full join below it has rows that only other columns find")
-        (groups,) = alternatives
-        if not groups:
+        if not alternatives[0]:
             raise NotIncremental(self._reason())
-        found = self.child.find(leaf, groups)
-        return [*found, *self.child.restrict(same_values(groups))]
+        return alternatives[0]
 
     def _reason(self) -> str:
         return f"{self.name}: each change may change all of its rows"
