@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.dialect import Note
-from cdc_views.plan.incremental import GroupPlan, Handle, Leaf, PatchPlan
+from cdc_views.plan.incremental import AddPlan, GroupPlan, Handle, Leaf, PatchPlan
 from cdc_views.plan.incremental.maintenance import Maintenance
 
 
@@ -75,6 +75,8 @@ def _lookups(maintained: Maintenance) -> Iterator[str]:
         yield from _of_groups(maintained.group_adds)
     elif maintained.patch is not None:
         yield from _of_patch(maintained.patch)
+    elif maintained.adds is not None:
+        yield from _of_distincts(maintained.adds)
     elif maintained.keys is not None:
         for handle in maintained.keys.handles:
             yield from _of_find(handle, maintained.keys.leaves)
@@ -96,6 +98,12 @@ def _of_groups(plan: GroupPlan) -> Iterator[str]:
     for leaf in plan.leaves:
         yield f"a change of {leaf} changes the totals of its ({_names(plan.keys.handles[0])})"
         yield from (f"  look up {lookup}" for lookup in plan.joined[leaf.path])
+
+
+def _of_distincts(plan: AddPlan) -> Iterator[str]:
+    for distinct in plan.distincts:
+        yield f"({distinct.name}) is counted again for the values of changed rows, before and after"
+        yield from (f"  look up {lookup}" for lookup in distinct.lookups)
 
 
 def _of_patch(plan: PatchPlan) -> Iterator[str]:

@@ -14,5 +14,4 @@ NOT_YET: Final[Mapping[str, str]] = {
     "scalar_uncorrelated": "FULL",
     "join_on_aggregate": "FULL",
     "rollup": "FULL",
-    "global_max": "FULL",
 }

@@ -7,6 +7,7 @@ scope.py         what names stand for in a FROM
 build.py         from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
 additive.py      the plans of views for ADD, or the reason why it has none
+extremes.py      the extremes, and the numbers of different values, that ADD keeps over all rows
 top_rows.py      the plan of a view for PATCH, or the reason why it has none
 inlined.py       the view's text with a place for each leaf
 maintenance.py   the strategy of a view, with the reason
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, Total, add_plan, group_plan
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
+from cdc_views.plan.incremental.extremes import Distinct, Extreme
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan
@@ -23,7 +25,9 @@ from cdc_views.plan.incremental.top_rows import PatchPlan, patch_plan
 
 __all__ = [
     "AddPlan",
+    "Distinct",
     "Edit",
+    "Extreme",
     "GroupPlan",
     "Handle",
     "KeysPlan",

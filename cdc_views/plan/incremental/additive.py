@@ -12,6 +12,8 @@ the union of two bags are the sums of those over each. A CAST that neither round
     SELECT count(*) AS n, CAST(sum(balance) AS DECIMAL(18, 2)) AS total
     FROM (SELECT balance FROM accounts UNION ALL SELECT balance FROM savings) holdings
 
+Extremes and numbers of different values are kept beside these (extremes.py).
+
 Two things are not additive, and strategies/add.py decides them for each change or gives up: whether a sum is NULL, as
 it is over no values, and whether a total fits the types that it has on its way to the column.
 
@@ -43,6 +45,7 @@ from cdc_views.plan.incremental.build import build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
 from cdc_views.plan.incremental.expressions.known import Expressions
+from cdc_views.plan.incremental.extremes import Distinct, Extreme, split
 from cdc_views.plan.incremental.linear import (
     all_columns,
     require_handle,
@@ -79,10 +82,12 @@ class Total:
 
 @dataclass(frozen=True)
 class AddPlan:
-    """The leaves of a view, and its columns in their order."""
+    """The leaves of a view, and its columns of each kind."""
 
     leaves: tuple[Leaf, ...]
     totals: tuple[Total, ...]
+    extremes: tuple[Extreme, ...] = ()
+    distincts: tuple[Distinct, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,10 +156,12 @@ def add_plan(
     try:
         require_linear(select)
         operator, scope = build_from(select, leaf_of, Expressions(query))
-        totals = _totals(select, scope, columns)
+        leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
+        extremes, distincts, others = split(_items(select, columns), scope, columns, len(leaves))
+        totals = _totals_of({name: _aggregate(name, item) for name, item in others.items()}, scope, columns)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
-    return AddPlan(tuple(sorted(operator.leaves, key=lambda leaf: leaf.path)), totals)
+    return AddPlan(leaves, totals, extremes, distincts)
 
 
 def group_plan(query: ParsedQuery, columns: Mapping[str, str], keys: KeysPlan) -> GroupPlan:
@@ -182,11 +189,6 @@ def group_plan(query: ParsedQuery, columns: Mapping[str, str], keys: KeysPlan) -
         raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
     joined = {leaf.path: tuple(operator.find(leaf, all_columns(keys.leaves))) for leaf in keys.leaves}
     return GroupPlan(keys, tuple(groups), rows[0], _totals_of(aggregates, scope, columns), joined)
-
-
-def _totals(select: exp.Select, scope: Scope, columns: Mapping[str, str]) -> tuple[Total, ...]:
-    found = {name: _aggregate(name, item) for name, item in _items(select, columns).items()}
-    return _totals_of(found, scope, columns)
 
 
 def _items(select: exp.Select, columns: Mapping[str, str]) -> dict[str, exp.Expr]:

@@ -117,7 +117,7 @@ def _incremental(
 ) -> Maintenance:
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
-        return Maintenance("ADD", _ADDED, adds=adds, text=_text(view, parsed, types, adds.leaves))
+        return Maintenance("ADD", _reason(adds), adds=adds, text=_text(view, parsed, types, adds.leaves))
     keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
     lookups = len(keys.lookups)
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
@@ -144,6 +144,15 @@ def _incremental(
 def _with_fault(plan: Maintenance, error: Exception) -> Maintenance:
     fault = f"{PLAN_FAILED}: {described(error)}"
     return replace(plan, reason=f"{plan.reason}: {fault}", fault=fault)
+
+
+def _reason(adds: AddPlan) -> str:
+    kinds = {
+        _ADDED: adds.totals,
+        "extremes are compared with those over the rows that are added and removed": adds.extremes,
+        "different values are counted again if a changed row has them": adds.distincts,
+    }
+    return "; ".join(text for text, found in kinds.items() if found)
 
 
 def _patched(

@@ -33,7 +33,7 @@ SELECT CAST(sum(price) AS BIGINT) AS pieces FROM products;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT max(price) AS dearest, count(*) AS products FROM products;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "dearest" is neither count(*) nor the count or the sum of one value of each row
+-- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted; extremes are compared with those over the rows that are added and removed
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -59,3 +59,23 @@ SELECT count(*) AS silent FROM users u WHERE NOT EXISTS (SELECT 1 FROM posts p W
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS orders FROM orders HAVING count(*) > 9;
 -- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: HAVING
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(DISTINCT user_id) AS users, max(ordered_at) AS latest FROM orders;
+-- strategy: ADD: extremes are compared with those over the rows that are added and removed; different values are counted again if a changed row has them
+--   (users) is counted again for the values of changed rows, before and after
+--     look up public.orders by (user_id) from (public.orders.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(DISTINCT author) AS authors FROM (SELECT user_id AS author FROM orders UNION ALL SELECT author_id FROM posts) q;
+-- strategy: ADD: different values are counted again if a changed row has them
+--   (authors) is counted again for the values of changed rows, before and after
+--     look up public.orders by (user_id) from (public.orders.user_id) or (public.posts.author_id)
+--     look up public.posts by (author_id) from (public.orders.user_id) or (public.posts.author_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(DISTINCT lower(name)) AS names FROM users;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "names" counts different values that are not those of a column of each table

@@ -1,7 +1,8 @@
 """ADD: add the totals over the rows that are added to the stored ones, and subtract those over the rows removed.
 
 plan/incremental/additive.py says which views have such totals, and proves that this gives the new row. One query
-computes the totals over the rows added and over the rows removed; no other row of an input is read. To add twice would
+computes the totals over the rows added and over the rows removed; no other row of an input is read, but those that
+count(DISTINCT) looks up (extremes.py). To add twice would
 be wrong: the stored row must be that of the old versions of the inputs, as it is for a live view (engine/tables.py).
 
 A sum over no values is NULL. Let S be the stored sum, A and R the sums over the rows added and removed. The new sum
@@ -23,14 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.engine.views.strategies.difference import difference
+from cdc_views.engine.views.strategies.extremes import both_versions, new_extreme, new_number
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
+from cdc_views.engine.views.strategies.keys import MOST_RELATIONS, require_few
 from cdc_views.engine.views.strategies.results import changes_of
 from cdc_views.engine.views.view_tables import BOX
 from cdc_views.plan.incremental import AddPlan, Total
 from cdc_views.store.warehouse import Changes
 
-_ADDED: Final = 0
-_REMOVED: Final = 1
 DIGITS: Final = 80  # enough for an exact sum of numbers of 38 digits with any scales
 
 Row = dict[str, Decimal | None]
@@ -44,23 +45,45 @@ def add(work: Incremental[AddPlan]) -> Changes | None:
     stored = work.warehouse.rows(work.spec, work.base)
     added = {path: delta.new for path, delta in deltas.items()}
     removed = {path: delta.old for path, delta in deltas.items()}
-    totals = work.run([added, removed])
-    with localcontext() as context:
-        context.prec = DIGITS
-        row = _sum(work.plan, _only(stored), _of_set(totals, _ADDED), _of_set(totals, _REMOVED))
-    rows = pa.table([column_of([row[field.name]], field.type) for field in work.spec.schema], schema=work.spec.schema)
+    others = [rows for each in work.plan.distincts for rows in both_versions(work, each, deltas)]
+    sets = [added, removed, *others]
+    if len(sets) * len(work.plan.leaves) > MOST_RELATIONS:
+        raise TooMany(f"{len(sets)} sets of rows, each with {len(work.plan.leaves)} tables")
+    require_few(work, sum(rows.num_rows for each in others for rows in each.values()))
+    rows = _new_row(work, stored, work.run(sets))
     return changes_of(*difference(rows, stored, work.spec.key))
 
 
-def _of_set(totals: pa.Table, number: int) -> Row:
-    return _only(totals.filter(pc.equal(totals.column(BOX), number)).drop_columns([BOX]))
+def _new_row(work: Incremental[AddPlan], stored: pa.Table, found: pa.Table) -> pa.Table:
+    """The new row of the view, of the stored one and those over each set of rows. Raises TooMany."""
+    plan, spec = work.plan, work.spec
+    _require_one(stored)
+    added, removed, *others = (_of_set(found, number) for number in range(2 + 2 * len(plan.distincts)))
+    with localcontext() as context:
+        context.prec = DIGITS
+        row = _sum(plan, *(_totals(plan, rows) for rows in (stored, added, removed)))
+    columns = {name: column_of([value], spec.schema.field(name).type) for name, value in row.items()}
+    columns |= {each.name: new_extreme(each, stored, added, removed) for each in plan.extremes}
+    both = zip(others[::2], others[1::2], strict=True)
+    columns |= {each.name: new_number(each, stored, *rows) for each, rows in zip(plan.distincts, both, strict=True)}
+    return pa.table([columns[name] for name in spec.schema.names], schema=spec.schema)
 
 
-def _only(rows: pa.Table) -> Row:
-    """The one row of a table."""
+def _of_set(found: pa.Table, number: int) -> pa.Table:
+    rows = found.filter(pc.equal(found.column(BOX), number)).drop_columns([BOX])
+    _require_one(rows)
+    return rows
+
+
+def _require_one(rows: pa.Table) -> None:
     if rows.num_rows != 1:
         raise TooMany(f"{rows.num_rows} rows of totals, wanted 1")
-    return {name: None if value is None else Decimal(value) for name, value in rows.to_pylist()[0].items()}
+
+
+def _totals(plan: AddPlan, rows: pa.Table) -> Row:
+    """The totals in the only row of a table."""
+    found = {total.name: rows.column(total.name)[0].as_py() for total in plan.totals}
+    return {name: None if value is None else Decimal(value) for name, value in found.items()}
 
 
 def _sum(plan: AddPlan, stored: Row, added: Row, removed: Row) -> Row:

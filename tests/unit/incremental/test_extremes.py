@@ -1,0 +1,126 @@
+"""Extremes and numbers of different values over all rows: ADD gives the view's SQL after every epoch, or FULL does."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+import pytest
+
+from cdc_views.engine.views.inputs import InputVersions
+from cdc_views.store.index.changed_rows import RowsChanged
+from tests.unit.incremental.memory import Memory, State, UnequalView, tuples
+from tests.unit.incremental.played import check_fails, declared, played, random_states
+from tests.unit.incremental.test_add import BOTH, TABLES
+from tests.unit.incremental.test_random_views import SEED, naming_the_seed
+
+strategy: Final = import_module("cdc_views.engine.views.strategies.extremes")
+adding: Final = import_module("cdc_views.engine.views.strategies.add")  # the package has a function of that name
+HISTORIES: Final = 100
+
+VIEWS: Final = {
+    "smallest and largest": "SELECT min(d) AS least, max(d) AS most, max(h) AS m FROM a",
+    "beside sums": "SELECT max(h) AS m, sum(h) AS total, count(h) AS n, count(*) AS c FROM a WHERE s <> 'b'",
+    "of expressions": "SELECT max(h + 1) AS m, min(CASE WHEN s = 'a' THEN id END) AS i FROM a",
+    "with a filter": "SELECT max(h) FILTER (WHERE s = 'a') AS m, count(DISTINCT s) FILTER (WHERE h = 1) AS n FROM a",
+    "of dates": "SELECT min(x) AS first, max(x) AS last, count(DISTINCT x) AS n FROM f",
+    "over both": f"SELECT max(d) AS most, min(h) AS least, count(DISTINCT s) AS n FROM {BOTH}",
+    "over one table twice": (
+        "SELECT max(d) AS m, count(DISTINCT d) AS n FROM (SELECT d FROM a UNION ALL SELECT d FROM a) q"
+    ),
+    "different values": "SELECT count(DISTINCT h) AS n FROM a",
+    "different values of two columns": "SELECT count(DISTINCT h) AS n, count(DISTINCT s) AS m, count(*) AS c FROM a",
+    "different values of two tables": (
+        "SELECT count(DISTINCT v) AS n FROM (SELECT h AS v FROM a WHERE s = 'a' UNION ALL SELECT h FROM b) q"
+    ),
+}
+FULL: Final = {
+    "SELECT max(s) AS m FROM a": "an extreme of type string",
+    "SELECT count(DISTINCT h + 1) AS n FROM a": "not those of a column of each table",
+    "SELECT count(DISTINCT (h, s)) AS n FROM a": "not those of a column of each table",
+    "SELECT count(DISTINCT v) AS n FROM (SELECT h AS v FROM a UNION ALL SELECT h + 1 FROM b) q": "not those of a",
+    "SELECT max(a.h) AS m FROM a JOIN b USING (id)": "a join",
+    "SELECT max(h) + 1 AS m FROM a": "neither count(*) nor",
+}
+
+
+def maintained(sql: str, *states: State) -> Memory:
+    memory = declared(TABLES, sql)
+    assert memory.views["v"].plan.strategy == "ADD", memory.views["v"].plan.reason
+    return played(memory, states)
+
+
+def maintained_at_random(sql: str, seed: int, count: int = 1) -> Memory:
+    return maintained(sql, *random_states(TABLES, seed, count))
+
+
+def rows_of_a(*values: int | None) -> State:
+    """The rows of `a` with these values in its column `h`."""
+    return {"a": [(number, None, value, "a") for number, value in enumerate(values)], "b": [], "f": []}
+
+
+def outcome(memory: Memory) -> tuple[list[Any], int]:
+    """The rows of the view, and the number of epochs that were left to FULL."""
+    return tuples(memory.views["v"].stored.versions[-1]), memory.in_full
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
+    with naming_the_seed():
+        assert maintained_at_random(VIEWS[name], SEED, count=6).by_keys > 0
+
+
+@pytest.mark.parametrize("sql", FULL)
+def test_other_column_is_maintained_in_full_with_the_reason(sql: str) -> None:
+    plan = declared(TABLES, sql).views["v"].plan
+    assert plan.strategy == "FULL"
+    assert FULL[sql] in plan.reason
+
+
+LARGEST: Final = "SELECT max(h) AS m FROM a"
+
+
+def test_larger_value_takes_the_place_of_a_removed_largest_value() -> None:
+    assert outcome(maintained(LARGEST, rows_of_a(1, 2), rows_of_a(1, 3))) == ([(3,)], 0)
+
+
+def test_smaller_values_may_go() -> None:
+    assert outcome(maintained(LARGEST, rows_of_a(1, 2), rows_of_a(None, 2))) == ([(2,)], 0)
+
+
+def test_largest_value_that_is_removed_is_searched_for_in_full() -> None:
+    assert outcome(maintained(LARGEST, rows_of_a(1, 2, 2), rows_of_a(1, 1, 2))) == ([(2,)], 1)
+
+
+def test_largest_value_of_no_rows_is_null() -> None:
+    assert outcome(maintained(LARGEST, rows_of_a(None), rows_of_a(None, None), rows_of_a(None, 1))) == ([(1,)], 0)
+
+
+# ---- negative controls
+
+
+def test_largest_value_that_stays_although_removed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_is_beyond", lambda extreme, one, other: (one >= other) == extreme.is_largest)
+    check_fails(lambda seed: maintained_at_random(LARGEST, seed), HISTORIES)
+
+
+def test_different_values_that_are_counted_among_changed_rows_alone_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def changed_only(work: Any, distinct: Any, deltas: dict[Any, RowsChanged]) -> Any:
+        old = {path: delta.old for path, delta in deltas.items()}
+        return old, {path: delta.new for path, delta in deltas.items()}
+
+    monkeypatch.setattr(adding, "both_versions", changed_only)
+    with pytest.raises(UnequalView):
+        maintained(VIEWS["different values"], rows_of_a(1, 1), rows_of_a(1, 2))
+
+
+def test_different_values_of_the_new_version_alone_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = strategy.look_up
+
+    def at_new(work: Any, of: InputVersions, version: int, *rest: Any) -> Any:
+        return look_up(work, of, of.new, *rest)
+
+    monkeypatch.setattr(strategy, "look_up", at_new)
+    check_fails(lambda seed: maintained_at_random(VIEWS["different values"], seed), HISTORIES)
