@@ -183,6 +183,27 @@ def test_view_edited_after_two_crashes_is_built_from_its_new_query(bank: Bank) -
     bank.harness.verify()
 
 
+@pytest.mark.parametrize("point", ["recovery.after_intent", "epoch.after_cut"], ids=["finished", "abandoned"])
+def test_view_whose_file_was_away_during_a_recovery_has_each_change_once(
+    bank: Bank, clock: HandClock, point: str
+) -> None:
+    added = "CREATE MATERIALIZED VIEW added AS SELECT sum(balance) AS total, count(*) AS n FROM accounts"
+    assert bank.harness.create_view(added).strategy == "ADD"
+    bank.write(("accounts", 1, 10))
+    with bank.harness.crash_at("epoch.before_publish"):
+        bank.write(("accounts", 2, 5))
+    bank.harness.drop_view("added")
+    if point == "epoch.after_cut":
+        clock.advance(EIGHT_DAYS_S)  # The attempt is abandoned.
+    with bank.harness.crash_at(point):
+        bank.harness.restart()
+    bank.harness.create_view(added)
+    bank.harness.restart()
+    bank.write(("accounts", 1, 7))
+    bank.assert_every_epoch_is_right()
+    bank.harness.verify()
+
+
 @pytest.mark.proves(
     wrong="The machine loses power",
     seen="no error: an epoch that is not complete on disk is rolled back",

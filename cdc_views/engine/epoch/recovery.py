@@ -6,7 +6,7 @@
 3. Every version above the manifest's must have an attempt of ours. Otherwise somebody else wrote it. The table of an
    internal view, which can be computed again, is then replaced by a new one.
 4. An epoch that was intended and not published is finished under a new attempt. If its part of the log can no longer be
-   read as it was, it is rolled back and abandoned.
+   read as it was, it is rolled back and abandoned. Views with rows of any other attempt are rolled back.
 
 A crash in any of these steps leaves a state from which the same steps start again. After a loss of power, an intended
 epoch is also rolled back if not everything that it committed is on the disk (store/delta_log/torn.py).
@@ -26,7 +26,7 @@ from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.internal_views import renew_internal_table
 from cdc_views.errors import ForeignCommit, LogGap, OffsetCompacted, TableUnavailable
-from cdc_views.store.control import ControlLog, ControlRecord, known_attempts
+from cdc_views.store.control import ControlLog, ControlRecord, known_attempts, last_takeover
 from cdc_views.store.delta_log import RESTORE, TableCommit
 from cdc_views.store.warehouse import Stamp
 
@@ -118,14 +118,15 @@ def recover(writer: EpochWriter) -> ControlRecord | None:
     """Step 4: finish or abandon the epoch that was intended and not published; None if nothing was published."""
     tables, control = writer.tables, writer.control
     record = control.open_intent
-    if record is None:
-        return None
-    if record.generation != tables.generation:
-        forsake(control, record)
+    if record is None or record.generation != tables.generation:
+        _restore_views(control, tables, ())
+        if record is not None:
+            forsake(control, record)
         return None
     old = read_intent(record)
     # The fence is above what was committed, and has the same content.
     done = {name: tables.version(name) for name in committed_by(old, tables)}
+    _restore_views(control, tables, done)
     if not is_repeatable(record) or tables.shadows:
         abandon(tables, control, old, done, "its request is made again, and nothing is published before that")
         return None
@@ -142,6 +143,25 @@ def recover(writer: EpochWriter) -> ControlRecord | None:
     except (LogGap, OffsetCompacted):
         abandon(tables, control, old, done, UNREADABLE)
         return None
+
+
+def _restore_views(control: ControlLog, tables: Tables, done: Container[str]) -> None:
+    """Restore the published rows of every view that has those of an attempt which no recovery knows any more.
+
+    The file of such a view was away when that attempt was finished or abandoned, and is back, before an epoch was
+    published without the view. `done` are the tables that the open intent has committed.
+    """
+    takeover = last_takeover(control.records)
+    assert takeover is not None
+    stamp = Stamp(takeover.epoch, takeover.attempt, str(tables.position or "0/0"))
+    for name, spec in tables.specs.items():
+        if name in tables.sources or name == QUARANTINE or name in done or not tables.is_published(name):
+            continue
+        good = _published_version(name, tables)
+        changes = [each for each in tables.warehouse.history.commits_above(spec.path, good) if each.changes_content]
+        if changes and changes[-1].operation != RESTORE:
+            base = tables.version(name)
+            tables.stand_at({name: tables.warehouse.restore(spec.path, good, stamp, base)})
 
 
 def forsake(control: ControlLog, intent: ControlRecord) -> None:
