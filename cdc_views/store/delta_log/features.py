@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
 from deltalake import DeltaTable
 
 from cdc_views.errors import WrongFeatures
@@ -17,6 +18,9 @@ from cdc_views.store.delta_log.schema import Layout, TableSpec, quoted, statisti
 
 READER_FEATURES: Final = ("deletionVectors",)
 WRITER_FEATURES: Final = ("deletionVectors", "invariants", "appendOnly")
+KEY: Final = "cdc_views.key"
+"""The setting of a table that has its key: the names of the columns, as JSON."""
+
 # Reader and writer of layout `plain`: what every Delta reader has understood from the start.
 _PLAIN: Final = (1, 2)
 
@@ -43,6 +47,8 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
         "delta.deletedFileRetentionDuration": "interval 1 hour",
         # Only upkeep removes entries: it knows which versions are still read.
         "delta.enableExpiredLogCleanup": "false",
+        # Readers do not have the view's definition.
+        KEY: orjson.dumps(spec.key).decode(),
     }
     if columns := statistics_columns(spec):
         properties["delta.dataSkippingStatsColumns"] = ",".join(quoted(column) for column in columns)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from cdc_views.store.storage import durable
-from cdc_views.store.storage.disk import touching, unusable, unusable_by
+from cdc_views.store.storage.disk import require_folder, touching, unusable, unusable_by
 
 __all__ = [
     "durable",
+    "require_folder",
     "touching",
     "unusable",
     "unusable_by",

@@ -72,7 +72,7 @@ def require_folder(path: Path) -> None:
     """Raise WarehouseUnusable if the path of a warehouse is not a folder, or is not accessible."""
     with touching(path):
         try:
-            os.stat(path / ".")
+            os.stat(f"{path}/.")  # pathlib drops the dot
         except FileNotFoundError:
             return  # the first writer creates it
 

@@ -35,7 +35,7 @@ def scan(root: Path, path: str, version: int, columns: Sequence[str] | None = No
     try:
         return TableScan(DeltaTable(str(root / path), version=version), columns)
     except (DeltaError, OSError) as error:
-        raise _unreadable(root / path, path, version, error) from error
+        raise unreadable(root / path, path, version, error) from error
 
 
 def read_table(root: Path, path: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
@@ -44,7 +44,7 @@ def read_table(root: Path, path: str, version: int, columns: Sequence[str] | Non
         table = DeltaTable(str(root / path), version=version)
         rows = pa.table(table.scan(columns=None if columns is None else list(columns)))
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
-        raise _unreadable(root / path, path, version, error) from error
+        raise unreadable(root / path, path, version, error) from error
     metrics.count(rows_found=rows.num_rows, rows_read=rows.num_rows, files_read=len(table.file_uris()))
     schema = pa.schema(table.schema().to_arrow())
     return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
@@ -60,10 +60,11 @@ def require_readable(root: Path, path: str, version: int) -> None:
         for _ in pa.RecordBatchReader.from_stream(table.scan(columns=[table.schema().fields[0].name])):
             pass
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
-        raise _unreadable(root / path, path, version, error) from error
+        raise unreadable(root / path, path, version, error) from error
 
 
-def _unreadable(table: Path, path: str, version: int, error: Exception) -> WarehouseUnusable | TableUnavailable:
+def unreadable(table: Path, path: str, version: int, error: Exception) -> WarehouseUnusable | TableUnavailable:
+    """Our error for an error of a reader of a version."""
     return refused(error, table) or TableUnavailable(
         f'table "{path}": version {version} cannot be read',
         hint="its files were removed by a vacuum, or the warehouse is damaged; read a newer epoch",

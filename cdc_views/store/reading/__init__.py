@@ -1,0 +1,22 @@
+"""Reading published versions of tables without a JVM.
+
+scans.py          whole versions, by delta-rs
+stored_tables.py  what a version of a table is: its columns and its key; its rows with one key
+row_search.py     finds the rows with one key
+"""
+
+from __future__ import annotations
+
+from cdc_views.store.reading.scans import TableScan, read_table, refused, require_readable, scan
+from cdc_views.store.reading.stored_tables import StoredTable, StoredTables, has_version
+
+__all__ = [
+    "StoredTable",
+    "StoredTables",
+    "TableScan",
+    "has_version",
+    "read_table",
+    "refused",
+    "require_readable",
+    "scan",
+]
