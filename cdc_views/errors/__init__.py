@@ -9,6 +9,8 @@ CdcViewsError
 │   │   ├── UnsupportedView   a query that cannot be kept exactly
 │   │   └── ViewCycle
 │   ├── BadQuery              SQL given to `query`
+│   ├── BadMoment             the moment at which to read
+│   ├── BadKey                the key of a row to read
 │   ├── PreflightFailed       findings of `check` that prevent a start
 │   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
@@ -62,6 +64,10 @@ CdcViewsError
 ├── MirrorFailed              an unexpected error while the changes of one table were decoded or committed
 ├── RequestFailed             an unexpected error while the running engine served a request
 ├── NothingPublished          there is no epoch to read yet
+├── NotPublishedYet           the wanted moment is later than the last epoch: `behind_bytes`
+├── EpochTooOld               the last epoch is older than the reader accepts: `age_s`
+├── EpochNotRetained          the wanted epoch can no longer be read: `oldest`
+├── KeyNotRecorded            a table of an earlier version of cdc_views, whose key readers cannot know
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
 │   ├── KeyNotUnique          two rows of a view have the key that was derived for it
@@ -98,16 +104,22 @@ from __future__ import annotations
 from cdc_views.errors.base import RESET, BadInput, CdcViewsError, EventError, NotRunning
 from cdc_views.errors.engine import (
     ColumnsDiffer,
+    EpochNotRetained,
+    EpochTooOld,
+    KeyNotRecorded,
     KeyNotUnique,
     MirrorFailed,
     NothingPublished,
+    NotPublishedYet,
     RequestFailed,
     TableUnavailable,
     ViewFailed,
 )
 from cdc_views.errors.given import (
     BadConfig,
+    BadKey,
     BadLsn,
+    BadMoment,
     BadQuery,
     BadReplay,
     BadRequest,
@@ -179,7 +191,9 @@ __all__ = [
     "BadConfig",
     "BadEvent",
     "BadInput",
+    "BadKey",
     "BadLsn",
+    "BadMoment",
     "BadQuery",
     "BadReplay",
     "BadRequest",
@@ -195,11 +209,14 @@ __all__ = [
     "DownloadFailed",
     "DriverLost",
     "DuplicateKey",
+    "EpochNotRetained",
+    "EpochTooOld",
     "EventError",
     "FaultNotReached",
     "Fenced",
     "ForeignCommit",
     "JavaMissing",
+    "KeyNotRecorded",
     "KeyNotUnique",
     "LogDiscontinuity",
     "LogError",
@@ -208,6 +225,7 @@ __all__ = [
     "MirrorFailed",
     "NoSuchRow",
     "NotConfirmed",
+    "NotPublishedYet",
     "NotRunning",
     "NotSelfContained",
     "NothingPublished",

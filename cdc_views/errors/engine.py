@@ -19,6 +19,45 @@ class NothingPublished(CdcViewsError):
     exit_status = 3
 
 
+class NotPublishedYet(CdcViewsError):
+    """The wanted epoch, time or position is later than the last published epoch.
+
+    `behind_bytes` is how far the published position is behind a wanted one, in bytes of the WAL.
+    """
+
+    exit_status = 3
+    retryable = True
+
+    def __init__(self, message: str, *, hint: str | None = None, behind_bytes: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.behind_bytes = behind_bytes
+
+
+class EpochTooOld(CdcViewsError):
+    """The last published epoch is older than the reader accepts: `age_s`, in seconds of commit time."""
+
+    exit_status = 3
+    retryable = True
+
+    def __init__(self, message: str, *, hint: str | None = None, age_s: float) -> None:
+        super().__init__(message, hint=hint)
+        self.age_s = age_s
+
+
+class EpochNotRetained(CdcViewsError):
+    """The wanted epoch can no longer be read; `oldest` is the oldest one that can."""
+
+    exit_status = 2
+
+    def __init__(self, message: str, *, hint: str | None = None, oldest: int) -> None:
+        super().__init__(message, hint=hint)
+        self.oldest = oldest
+
+
+class KeyNotRecorded(CdcViewsError):
+    """A table of an earlier version of cdc_views, whose key readers cannot know."""
+
+
 class ViewFailed(CdcViewsError):
     """A view whose query failed. The message says since when."""
 

@@ -33,6 +33,14 @@ class BadQuery(BadInput):
     """SQL that DuckDB refuses."""
 
 
+class BadMoment(BadInput):
+    """The moment at which to read is not one: no time zone, a negative limit, or two moments at once."""
+
+
+class BadKey(BadInput):
+    """A key that does not fit the table: another number of values, another type, or a view without a key."""
+
+
 class PreflightFailed(BadInput):
     """Findings of `check` that prevent a start."""
 

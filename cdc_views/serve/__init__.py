@@ -1,5 +1,11 @@
 """Reads what is published, with or without a running engine.
 
-published.py   the published epoch: position, age, tables and their versions
-query.py       SQL over the published epoch, by DuckDB
+reader.py        the Python client: a warehouse, and one epoch of it
+table_reader.py  the client's view of one table: as Arrow, DuckDB, Polars, pandas, Spark
+moment.py        which epoch to read: the last one, an earlier one, or one that holds a position
+published.py     a published epoch: position, age, tables and their versions
+query.py         SQL over a published epoch, by DuckDB
+keys.py          the values of a key, as a table stores them
+spark_tables.py  the tables of one epoch in a Spark session
+prometheus.py    metrics of the running engine
 """

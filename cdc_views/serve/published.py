@@ -15,6 +15,9 @@ from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning,
 from cdc_views.host.waiting import wait_until
 from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published
 
+HIDDEN: Final = "_cv_"
+"""The first letters of the columns that tables have and readers do not see."""
+
 _POLL_S: Final = 0.2
 
 
@@ -38,6 +41,11 @@ class PublishedEpoch:
         return cls(warehouse, last_published(warehouse) if record is None else record)
 
     @property
+    def number(self) -> int:
+        """The number of the epoch. Later epochs have higher numbers, and none is used twice."""
+        return self.record.epoch
+
+    @property
     def detail(self) -> PublishedDetail:
         """What the record says besides its columns."""
         return PublishedDetail.read(self.record)
@@ -49,10 +57,20 @@ class PublishedEpoch:
         return self.record.position
 
     @property
+    def complete_to(self) -> Lsn:
+        """A transaction that was committed up to here is in the epoch. At or after the position."""
+        return self.record.complete_to or self.position
+
+    @property
+    def committed_at(self) -> datetime:
+        """When the source was as the epoch shows it, by the source's clock."""
+        assert self.record.committed_at is not None
+        return self.record.committed_at
+
+    @property
     def age_s(self) -> float:
         """How long ago the source was as readers see it now, in seconds of commit time."""
-        assert self.record.committed_at is not None
-        return (datetime.now(UTC) - self.record.committed_at).total_seconds()
+        return (datetime.now(UTC) - self.committed_at).total_seconds()
 
     def require_published_within(self, seconds: float) -> None:
         """Raise NotRunning if the epoch is older than that: a running engine publishes every few seconds."""
@@ -73,6 +91,11 @@ class PublishedEpoch:
     def tables(self) -> dict[str, TableVersion]:
         """The mirrors and views, without internal tables of the engine."""
         return self.record.mirrors_and_views
+
+    @property
+    def readable(self) -> dict[str, TableVersion]:
+        """The tables without those that are stopped or have failed, whose rows are of an earlier epoch."""
+        return {name: table for name, table in self.tables.items() if table.status not in (STOPPED, "failed")}
 
     def table(self, name: str) -> TableVersion:
         """Path and Delta version of a mirror (`schema.table`) or a view.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cdc_views.base.names import TableName
 from cdc_views.errors import BadQuery, TableUnavailable
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.published import HIDDEN, PublishedEpoch
 from cdc_views.store.reading import refused, scan
 
 # DuckDB returns table names with their aliases, and quotes a name with a blank.
@@ -73,7 +73,7 @@ def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: 
     """Register the table's scan, and create a DuckDB view with the name that queries use."""
     table = epoch.table(name)
     database.register(relation, scan(epoch.warehouse, table.path, table.version))
-    own = [column for column in database.table(relation).columns if not column.startswith("_cv_")]
+    own = [column for column in database.table(relation).columns if not column.startswith(HIDDEN)]
     columns = ", ".join(map(_quoted, own))
     mirror = TableName.parse(name) if table.kind == "mirror" else None
     bare = name if mirror is None else mirror.table

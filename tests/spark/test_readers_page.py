@@ -1,4 +1,4 @@
-"""docs/readers.md: the lines for PySpark read the published version of a table, and refuse one that is not right."""
+"""docs/readers.md: the lines for Spark read the published version of a table, and refuse one that is not right."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from cdc_views import spark_tables
 from cdc_views.base.lsn import Lsn
 from cdc_views.store.control.control_log import ControlLog, TableVersion
 
 PAGE = Path(__file__).parents[2] / "docs" / "readers.md"
 
 
-def lines_of_the_page() -> str:
-    found = re.search(r"<!-- pyspark:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def lines_of_the_page(marker: str = "pyspark") -> str:
+    found = re.search(rf"<!-- {marker}:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     return found[1]
 
@@ -45,3 +46,13 @@ def test_lines_of_the_page_refuse_a_stopped_table(spark: SparkSession, tmp_path:
     publish(tmp_path, "stopped")
     with pytest.raises(RuntimeError, match=r"public\.orders is stopped in epoch 1"):
         exec(lines_of_the_page(), {"spark": spark, "warehouse": str(tmp_path)})
+
+
+def test_lines_with_the_client_read_the_published_version(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, "live")
+    exec(lines_of_the_page("spark"), {"spark": spark, "warehouse": str(tmp_path)})
+    assert capsys.readouterr().out == "2 orders\n2 orders at 0/16\n"
+    with pytest.raises(KeyError):
+        spark_tables(spark, tmp_path)["nosuch"]

@@ -88,7 +88,8 @@ def test_installation_without_the_template_says_so(monkeypatch: pytest.MonkeyPat
 
 def test_every_import_is_of_a_declared_dependency() -> None:
     declared = {canonicalize_name(each.name) for each in DEPENDENCIES}
-    declared |= {canonicalize_name(Requirement(text).name) for text in OPTIONAL["testing"]}
+    extras = [text for extra, texts in OPTIONAL.items() if extra != "dev" for text in texts]
+    declared |= {canonicalize_name(Requirement(text).name) for text in extras}
     declared.add("py4j")  # the part of pyspark that raises its errors: pyspark depends on one version of it
     providers = packages_distributions()
     for name in set(imported(ROOT / "cdc_views")) - {"cdc_views", *sys.stdlib_module_names}:

@@ -1,0 +1,87 @@
+"""The values of a key, as a table stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_views.errors import BadKey, KeyNotRecorded
+from cdc_views.serve.published import HIDDEN
+from cdc_views.store.reading import StoredTable
+
+
+@dataclass(frozen=True)
+class Key:
+    """The key of a mirror or view: its columns and their types."""
+
+    table: str
+    fields: tuple[pa.Field, ...]
+
+    @classmethod
+    def of(cls, name: str, table: StoredTable) -> Self:
+        """The key of a table. Raises BadKey if it has none, KeyNotRecorded."""
+        if table.key is None:
+            raise KeyNotRecorded(
+                f'the table of "{name}" was created by an earlier version of cdc_views, without its key',
+                hint=f'"cdc-views rebuild {name} --from earliest --swap" creates it again',
+            )
+        if any(column.startswith(HIDDEN) for column in table.key):
+            raise BadKey(
+                f'view "{name}" has no key: it may have equal rows',
+                hint='read it by a query; "cdc-views explain" shows the keys of views',
+            )
+        return cls(name, tuple(table.schema.field(column) for column in table.key))
+
+    def values(self, given: Sequence[object]) -> dict[str, pa.Scalar]:
+        """The given values by column, as the table stores them. Raises BadKey."""
+        self._require_all(given)
+        return {field.name: self._value(field, value) for field, value in zip(self.fields, given, strict=True)}
+
+    def parse(self, texts: Sequence[str]) -> list[object]:
+        """The values that texts stand for. Raises BadKey."""
+        self._require_all(texts)
+        return [self._parsed(field, text) for field, text in zip(self.fields, texts, strict=True)]
+
+    def _require_all(self, given: Sequence[object]) -> None:
+        if len(given) != len(self.fields):
+            columns = ", ".join(f"{field.name} {field.type}" for field in self.fields)
+            raise BadKey(
+                f'the key of "{self.table}" has {len(self.fields)} columns, found {len(given)} values',
+                hint=f"columns of the key: {columns or 'none, since there is at most one row'}",
+            )
+
+    def _value(self, field: pa.Field, value: object) -> pa.Scalar:
+        kind = field.type
+        if pa.types.is_nested(kind):
+            raise BadKey(f'key column "{field.name}" of "{self.table}" is of type {kind}, which cannot be looked up')
+        try:
+            stored = pa.scalar(value, kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise self._wrong_type(field, value) from None
+        # Arrow takes true and 1.5 as the integer 1, and a time without a zone as UTC.
+        is_changed = not pa.types.is_floating(kind) and stored.as_py() != value
+        if is_changed or (isinstance(value, bool) and not pa.types.is_boolean(kind)):
+            raise self._wrong_type(field, value)
+        return stored
+
+    def _parsed(self, field: pa.Field, text: str) -> object:
+        try:
+            value: object = pc.cast(pa.scalar(text), field.type).as_py()
+        except pa.ArrowException:
+            raise BadKey(
+                f'a value for key column "{field.name}" of "{self.table}" cannot be read as {field.type}',
+                hint="a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(field.type) else None,
+            ) from None
+        return value
+
+    def _wrong_type(self, field: pa.Field, value: object) -> BadKey:
+        what = "datetime" if isinstance(value, datetime) else type(value).__name__
+        return BadKey(
+            f'key column "{field.name}" of "{self.table}": found a value of type {what}, wanted {field.type}',
+            hint="a time needs a time zone" if pa.types.is_timestamp(field.type) else None,
+        )

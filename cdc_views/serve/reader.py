@@ -1,0 +1,107 @@
+"""The Python client: reads a warehouse at an epoch, without an engine, a JVM or a project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from typing import Unpack
+
+import pyarrow as pa
+
+from cdc_views.base.lsn import Lsn
+from cdc_views.serve.moment import Moment, MomentArguments, choose
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.query import query
+from cdc_views.serve.table_reader import TableReader
+from cdc_views.store.control import TableVersion
+from cdc_views.store.reading import StoredTables
+from cdc_views.store.storage import require_folder
+
+
+class WarehouseReader:
+    """A warehouse to read from. What `cdc_views.open` returns; for several threads.
+
+    Each method reads the last published epoch, or that of the moment that its keyword arguments give: `at`,
+    `at_least`, `timeout_s`, `max_age_s` (see Moment). For several reads of one epoch, call `epoch` once. All of them
+    raise NothingPublished, NotPublishedYet, EpochTooOld, EpochNotRetained, BadMoment, BadLsn and WarehouseUnusable.
+    """
+
+    def __init__(self, warehouse: str | PathLike[str]) -> None:
+        """`warehouse` is its folder. Raises WarehouseUnusable if that is not a folder."""
+        self.warehouse = Path(warehouse)
+        require_folder(self.warehouse)
+        self._stored = StoredTables(self.warehouse)
+
+    def epoch(self, **moment: Unpack[MomentArguments]) -> EpochReader:
+        """One epoch, which stays the same however many later ones are published."""
+        return EpochReader(choose(self.warehouse, Moment(**moment)), self._stored)
+
+    def table(self, name: str, **moment: Unpack[MomentArguments]) -> TableReader:
+        """A view, or a mirror (`schema.table`). Raises UnknownView, ViewFailed, SchemaChanged, TableTruncated."""
+        return self.epoch(**moment).table(name)
+
+    def query(self, sql: str, **moment: Unpack[MomentArguments]) -> pa.Table:
+        """The answer to a SELECT of DuckDB over the tables of one epoch; see EpochReader.query."""
+        return self.epoch(**moment).query(sql)
+
+    def get(self, name: str, *key: object, **moment: Unpack[MomentArguments]) -> dict[str, object] | None:
+        """The row of a view or mirror with a key, by column; None if there is none. See TableReader.get."""
+        return self.epoch(**moment).get(name, *key)
+
+
+class EpochReader:
+    """All tables as of one position of the source."""
+
+    def __init__(self, published: PublishedEpoch, stored: StoredTables) -> None:
+        self._published = published
+        self._stored = stored
+
+    @property
+    def number(self) -> int:
+        """The number of the epoch. Later epochs have higher numbers, and none is used twice."""
+        return self._published.number
+
+    @property
+    def position(self) -> Lsn:
+        """The LSN up to which the epoch holds everything that was committed, and after which it holds nothing."""
+        return self._published.position
+
+    @property
+    def committed_at(self) -> datetime:
+        """When the source was as the epoch shows it, by the source's clock."""
+        return self._published.committed_at
+
+    @property
+    def age_s(self) -> float:
+        """How long ago that was, in seconds."""
+        return self._published.age_s
+
+    @property
+    def tables(self) -> Mapping[str, TableVersion]:
+        """The mirrors (`schema.table`) and views: folder below the warehouse, Delta version, status."""
+        return self._published.tables
+
+    @property
+    def readable(self) -> Mapping[str, TableVersion]:
+        """Those of `tables` that have neither failed nor are stopped."""
+        return self._published.readable
+
+    def table(self, name: str) -> TableReader:
+        """A view, or a mirror (`schema.table`). Raises UnknownView, ViewFailed, SchemaChanged, TableTruncated."""
+        return TableReader(self._published, name, self._stored)
+
+    def query(self, sql: str) -> pa.Table:
+        """The answer to a SELECT of DuckDB, which names views as `name` and mirrors as `schema.table`, or as `table`.
+
+        Raises BadQuery, UnknownView, ViewFailed, SchemaChanged, TableTruncated, TableUnavailable.
+        """
+        return query(self._published, sql)
+
+    def get(self, name: str, *key: object) -> dict[str, object] | None:
+        """The row of a view or mirror with a key, by column; None if there is none. See TableReader.get."""
+        return self.table(name).get(*key)
+
+    def __repr__(self) -> str:
+        return f"<epoch {self.number} at {self.position}>"

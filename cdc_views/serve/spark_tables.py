@@ -1,0 +1,50 @@
+"""The tables of one epoch as data frames of a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Unpack
+
+from cdc_views.base.names import TableName
+from cdc_views.serve.moment import MomentArguments
+from cdc_views.serve.reader import WarehouseReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkTables(Mapping[str, "DataFrame"]):
+    """The data frame of each mirror (`schema.table`) and view of one epoch, made when it is asked for."""
+
+    def __init__(
+        self, session: SparkSession, warehouse: str | PathLike[str], **moment: Unpack[MomentArguments]
+    ) -> None:
+        """The tables of the last epoch, or that of a moment (see Moment). Raises what WarehouseReader.epoch raises."""
+        self._session = session
+        self.epoch = WarehouseReader(warehouse).epoch(**moment)
+        """The epoch that all tables are of."""
+
+    def __getitem__(self, name: str) -> DataFrame:
+        """The data frame of a table. Raises KeyError; ViewFailed, SchemaChanged, TableTruncated."""
+        if name not in self.epoch.tables:
+            raise KeyError(name)
+        return self.epoch.table(name).spark(self._session)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.epoch.tables)
+
+    def __len__(self) -> int:
+        return len(self.epoch.tables)
+
+    def create_temp_views(self) -> list[str]:
+        """Create a temporary view of each table, for the session's SQL, and return their names.
+
+        A mirror has the name of its table without the schema. Tables that have failed or are stopped are left out.
+        """
+        created = []
+        for name, table in self.epoch.readable.items():
+            bare = name if table.kind == "view" else TableName.parse(name).table
+            self[name].createOrReplaceTempView("`" + bare.replace("`", "``") + "`")
+            created.append(bare)
+        return created

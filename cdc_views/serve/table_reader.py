@@ -1,0 +1,99 @@
+"""One table at one epoch, for the libraries that read tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from cdc_views.serve.keys import Key
+from cdc_views.serve.published import HIDDEN, PublishedEpoch
+from cdc_views.store.reading import StoredTable, StoredTables, TableScan, read_table, scan
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class TableReader:
+    """A mirror or view as it is in an epoch, without the columns that cdc_views adds to it.
+
+    The methods raise TableUnavailable if the epoch is no longer retained, and WarehouseUnusable.
+    """
+
+    def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables) -> None:
+        """Raises UnknownView, ViewFailed, and the error of a stopped table."""
+        self._root = epoch.warehouse
+        self._table = epoch.table(name)
+        self._stored = stored
+        self.name = name
+        """The view, or the mirror as `schema.table`."""
+
+    @property
+    def path(self) -> str:
+        """The folder of the Delta table."""
+        return str(self._root / self._table.path)
+
+    @property
+    def version(self) -> int:
+        """The Delta version that holds the table at the epoch."""
+        return self._table.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their Arrow types."""
+        return pa.schema([field for field in self._described().schema if not field.name.startswith(HIDDEN)])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row. Raises BadKey for a view without a key, KeyNotRecorded."""
+        return tuple(field.name for field in self._key().fields)
+
+    def arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, in no particular order; all columns, or some."""
+        return read_table(self._root, self._table.path, self.version, self.schema.names if columns is None else columns)
+
+    def duckdb(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        """A relation of this connection, whose rows are read when it is."""
+        return connection.from_arrow(self._scan())
+
+    def polars(self) -> polars.LazyFrame:
+        """A lazy frame of Polars, which must be installed (`cdc-views[polars]`)."""
+        import polars
+
+        return polars.scan_delta(self.path, version=self.version).select(self.schema.names)
+
+    def pandas(self) -> pandas.DataFrame:
+        """A data frame of pandas, with the types to which Arrow converts."""
+        frame: pandas.DataFrame = self.arrow().to_pandas()
+        return frame
+
+    def spark(self, session: SparkSession) -> DataFrame:
+        """A data frame of a Spark session, which needs Delta."""
+        frame = session.read.format("delta").option("versionAsOf", self.version).load(self.path)
+        return frame.select(*("`" + name.replace("`", "``") + "`" for name in self.schema.names))
+
+    def get(self, *key: object) -> dict[str, object] | None:
+        """The row with a key, by column; None if there is none. The values are in the order of `key`; NULL is None.
+
+        Reads only files and row groups that can hold the key. Raises BadKey, KeyNotRecorded.
+        """
+        found = self._stored.with_key(self._table.path, self.version, self._key().values(key))
+        rows: list[dict[str, object]] = found.select(self.schema.names).to_pylist()
+        return rows[0] if rows else None
+
+    def get_by_text(self, *key: str) -> dict[str, object] | None:
+        """The same for values that are given as text, as on a command line."""
+        return self.get(*self._key().parse(key))
+
+    def _described(self) -> StoredTable:
+        return self._stored.describe(self._table.path, self.version)
+
+    def _key(self) -> Key:
+        return Key.of(self.name, self._described())
+
+    def _scan(self) -> TableScan:
+        return scan(self._root, self._table.path, self.version, self.schema.names)

@@ -1,0 +1,43 @@
+"""docs/readers.md: the lines of the Python client run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdc_views.store.warehouse import TableSpec
+from tests.unit.published import ORDERS, Published
+
+PAGE = Path(__file__).parents[2] / "docs" / "readers.md"
+TOTALS = TableSpec(
+    "order_totals", "views/order_totals/a", pa.schema([("user_id", pa.int64()), ("orders", pa.int64())]), ("user_id",)
+)
+
+
+def lines_of_the_page(marker: str) -> str:
+    found = re.search(rf"<!-- {marker}:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Published:
+    shop = Published(tmp_path / "warehouse")
+    shop.write(ORDERS, [(1, "a"), (2, "b")])
+    shop.write(TOTALS, [(7, 2)])
+    shop.publish()
+    monkeypatch.chdir(tmp_path)
+    return shop
+
+
+def test_lines_of_the_client(shop: Published, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    exec(lines_of_the_page("python"), names)
+    shown = capsys.readouterr().out
+    assert "{'user_id': 7, 'orders': 2}\n" in shown
+    assert "epoch 1 at 0/100, " in shown
+    assert len(names["orders"].pandas()) == 2
