@@ -12,6 +12,7 @@ Errors are in `cdc_views.errors`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,16 +21,45 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from cdc_views.serve.changes import EpochChanges, TableSnapshot
     from cdc_views.serve.moment import MomentArguments
-    from cdc_views.serve.reader import WarehouseReader
+    from cdc_views.serve.reader import EpochReader, WarehouseReader
     from cdc_views.serve.spark_tables import SparkTables
+    from cdc_views.serve.table_reader import TableReader
+else:
+    # Imported when they are used, so that `import cdc_views` is cheap.
+    _MODULES = {
+        "EpochChanges": "changes",
+        "EpochReader": "reader",
+        "SparkTables": "spark_tables",
+        "TableReader": "table_reader",
+        "TableSnapshot": "changes",
+        "WarehouseReader": "reader",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"cdc_views.serve.{_MODULES[name]}"), name)
+
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "EpochChanges",
+    "EpochReader",
+    "SparkTables",
+    "TableReader",
+    "TableSnapshot",
+    "WarehouseReader",
+    "open",
+    "spark_tables",
+]
 
 
 def open(warehouse: str | PathLike[str]) -> WarehouseReader:  # noqa: A001 (as in `cdc_views.open`)
     """Open a warehouse, a folder, for reading. No engine needs to run. Raises WarehouseUnusable."""
-    from cdc_views.serve.reader import WarehouseReader  # imported here, so that `import cdc_views` is cheap
+    from cdc_views.serve.reader import WarehouseReader
 
     return WarehouseReader(warehouse)
 

@@ -34,7 +34,7 @@ PARTS: Final = {
     "Events": ("stack/test_bad_events.py", "spark/test_bad_events.py", "stack/test_replica_identity.py",
                "stack/test_types.py"),
     "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py"),
-    "Reading": ("unit/test_reading.py", "unit/test_reading_moments.py"),
+    "Reading": ("unit/test_reading.py", "unit/test_reading_moments.py", "unit/test_reading_changes.py"),
     "Commands": ("unit/test_cli.py", "unit/test_replay_unfinished.py", "stack/test_rebuild.py", "stack/test_reset.py",
                  "unit/test_engine_requests.py"),
     "Settings, views and this machine": ("stack/test_bad_input.py", "unit/test_views_graph.py",

@@ -11,6 +11,7 @@ CdcViewsError
 │   ├── BadQuery              SQL given to `query`
 │   ├── BadMoment             the moment at which to read
 │   ├── BadKey                the key of a row to read
+│   ├── BadToken              the place from which to read changes
 │   ├── PreflightFailed       findings of `check` that prevent a start
 │   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
@@ -123,6 +124,7 @@ from cdc_views.errors.given import (
     BadQuery,
     BadReplay,
     BadRequest,
+    BadToken,
     BadView,
     JavaMissing,
     NotConfirmed,
@@ -198,6 +200,7 @@ __all__ = [
     "BadReplay",
     "BadRequest",
     "BadTable",
+    "BadToken",
     "BadValue",
     "BadView",
     "CdcViewsError",

@@ -41,6 +41,10 @@ class BadKey(BadInput):
     """A key that does not fit the table: another number of values, another type, or a view without a key."""
 
 
+class BadToken(BadInput):
+    """What was given to resume changes from is no token, or that of another table or warehouse."""
+
+
 class PreflightFailed(BadInput):
     """Findings of `check` that prevent a start."""
 

@@ -96,8 +96,7 @@ def choose(root: Path, moment: Moment = LATEST) -> PublishedEpoch:
     else:
         timeout_s = DEFAULT_TIMEOUT_S if moment.timeout_s is None else moment.timeout_s
         epoch = _at_least(root, Lsn.parse(moment.at_least), timeout_s)
-    age_s = epoch.age_s
-    if moment.max_age_s is not None and age_s > moment.max_age_s:
+    if moment.max_age_s is not None and (age_s := epoch.age_s) > moment.max_age_s:
         raise EpochTooOld(
             f"epoch {epoch.number} is {age_s:.1f} s old, wanted at most {moment.max_age_s:g} s",
             hint=_ENGINE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Unpack
 import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.serve.changes import ChangeItem, changes
 from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.query import query
@@ -49,6 +50,24 @@ class WarehouseReader:
     def get(self, name: str, *key: object, **moment: Unpack[MomentArguments]) -> dict[str, object] | None:
         """The row of a view or mirror with a key, by column; None if there is none. See TableReader.get."""
         return self.epoch(**moment).get(name, *key)
+
+    def changes(self, name: str, since: str | None = None, *, follow: bool = False) -> Iterator[ChangeItem]:
+        """The changes of a view or mirror, in the order of the epochs, each exactly once.
+
+        Without `since`, the first item is a TableSnapshot. Then each item is an EpochChanges: the rows that one epoch
+        has inserted, updated and deleted. Each has a `token`: give that of the last item that you have handled as
+        `since` to resume after it. "now" begins with the changes after the last published epoch.
+
+        A TableSnapshot comes again, with a `reason`, where the changes are not known: the table was rebuilt, swapped,
+        reset or defined anew, its epochs are no longer retained, or an epoch has changed more than two million rows.
+
+        The last item is of the last published epoch, and may be empty. With `follow`, later ones come as they are
+        published; an empty item comes once a minute, for its token.
+
+        Raises BadToken, NothingPublished, UnknownView, WarehouseUnusable; after the changes before it also ViewFailed,
+        SchemaChanged or TableTruncated, if the table has failed or is stopped.
+        """
+        return changes(self.warehouse, self._stored, name, since, follow=follow)
 
 
 class EpochReader:

@@ -90,7 +90,7 @@ class TableReader:
         return self.get(*self._key().parse(key))
 
     def _described(self) -> StoredTable:
-        return self._stored.describe(self._table.path, self.version)
+        return self._stored.describe(self._table.path)
 
     def _key(self) -> Key:
         return Key.of(self.name, self._described())

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import cdc_views
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import ORDERS, Published
 
@@ -41,3 +42,21 @@ def test_lines_of_the_client(shop: Published, capsys: pytest.CaptureFixture[str]
     assert "{'user_id': 7, 'orders': 2}\n" in shown
     assert "epoch 1 at 0/100, " in shown
     assert len(names["orders"].pandas()) == 2
+
+
+def test_lines_that_keep_a_copy(shop: Published) -> None:
+    names: dict[str, Any] = {
+        "cdc_views": cdc_views,
+        "wh": cdc_views.open(shop.root),
+        "token": None,
+        "copy": {3: "of an earlier run"},
+    }
+    lines = lines_of_the_page("changes")
+    exec(lines, names)
+    assert names["copy"] == {7: {"user_id": 7, "orders": 2}}
+    shop.write(TOTALS, [(8, 1), (9, 1)], [(7,)])
+    shop.publish()
+    shop.write(TOTALS, [(8, 5)])
+    shop.publish()
+    exec(lines, names)
+    assert names["copy"] == {8: {"user_id": 8, "orders": 5}, 9: {"user_id": 9, "orders": 1}}

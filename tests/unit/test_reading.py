@@ -44,6 +44,11 @@ def test_import_loads_nothing_heavy() -> None:
     assert subprocess.check_output([sys.executable, "-c", code, *heavy], text=True) == "[]\n"
 
 
+def test_public_names_are_there() -> None:
+    assert [name for name in cdc_views.__all__ if not hasattr(cdc_views, name)] == []
+    assert not hasattr(cdc_views, "nosuch")
+
+
 def test_epoch_has_number_position_time_and_tables(shop: Published) -> None:
     epoch = cdc_views.open(shop.root).epoch()
     assert (epoch.number, str(epoch.position), epoch.committed_at) == (2, "0/200", BEGIN.replace(second=2))

@@ -9,7 +9,9 @@ from cdc_views.store.control.control_log import (
     last_published,
     last_reset,
     last_takeover,
+    log_id,
     open_intent,
+    published_after,
     read_control,
 )
 from cdc_views.store.control.details import (
@@ -51,8 +53,10 @@ __all__ = [
     "last_published",
     "last_reset",
     "last_takeover",
+    "log_id",
     "needed",
     "open_intent",
+    "published_after",
     "read_control",
     "request_of",
 ]

@@ -54,7 +54,9 @@ __all__ = [
     "last_published",
     "last_reset",
     "last_takeover",
+    "log_id",
     "open_intent",
+    "published_after",
     "read_control",
 ]
 
@@ -316,6 +318,27 @@ def last_published(root: Path) -> ControlRecord:
         f'nothing is published yet in "{root}"',
         hint='start the engine with "cdc-views run" and wait for its first epoch',
     )
+
+
+def published_after(root: Path, epoch: int) -> list[ControlRecord]:
+    """The published records of later epochs, oldest first, as far as the log has them.
+
+    Raises ForeignCommit, WarehouseUnusable.
+    """
+    require_folder(root)
+    found: list[ControlRecord] = []
+    for record in _newest(root / FOLDER):
+        if record.epoch <= epoch:
+            return found[::-1]
+        if record.kind in PUBLISHING:
+            found.append(record)
+    return [record for record in read_control(root) if record.kind in PUBLISHING and record.epoch > epoch]
+
+
+def log_id(root: Path) -> str:
+    """What identifies the control log: that of a warehouse which was created again has another."""
+    with touching(root):
+        return str(DeltaTable(str(root / FOLDER)).metadata().id)
 
 
 def _newest(folder: Path) -> Iterator[ControlRecord]:

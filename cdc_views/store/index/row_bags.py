@@ -32,6 +32,20 @@ def without_common_rows(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Tabl
     return old.filter(_beyond(of_old, common)), new.filter(_beyond(of_new, common))
 
 
+def rows_in_both(old: pa.Table, new: pa.Table) -> tuple[_Numbers, _Numbers]:
+    """The numbers of the rows in both tables, which have one schema and in which no row occurs twice.
+
+    The numbers in the first table and those in the second are in one order.
+    """
+    if not old.num_rows or not new.num_rows:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    rows = pa.concat_tables([old, new])
+    numbers = _joined((_numbers(_one_array(column)) for column in rows.columns), rows.num_rows)
+    first, second = np.split(numbers, [old.num_rows])
+    _, of_old, of_new = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    return of_old.astype(np.int64), of_new.astype(np.int64)
+
+
 def _beyond(numbers: _Numbers, common: _Numbers) -> pa.Array:
     """A mask of the rows after the first `common[number]` copies of their number."""
     order = np.argsort(numbers, kind="stable")

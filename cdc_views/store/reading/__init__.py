@@ -1,18 +1,19 @@
 """Reading published versions of tables without a JVM.
 
 scans.py          whole versions, by delta-rs
-stored_tables.py  what a version of a table is: its columns and its key; its rows with one key
+stored_tables.py  what a version of a table is: its columns and its key; its rows with one key; differences
 row_search.py     finds the rows with one key
 """
 
 from __future__ import annotations
 
 from cdc_views.store.reading.scans import TableScan, read_table, refused, require_readable, scan
-from cdc_views.store.reading.stored_tables import StoredTable, StoredTables, has_version
+from cdc_views.store.reading.stored_tables import StoredTable, StoredTables, TableDifference, has_version
 
 __all__ = [
     "StoredTable",
     "StoredTables",
+    "TableDifference",
     "TableScan",
     "has_version",
     "read_table",

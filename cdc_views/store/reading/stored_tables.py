@@ -1,25 +1,40 @@
-"""Versions of tables as readers need them: columns, key, and single rows."""
+"""Versions of tables as readers need them: columns, key, single rows, and what changes between two versions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
 import orjson
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from cdc_views.config import StoreSettings
 from cdc_views.errors import TableUnavailable
 from cdc_views.store.delta_log.deletion_vectors import file_of
-from cdc_views.store.delta_log.entries import data_file
+from cdc_views.store.delta_log.entries import data_file, newest_version
 from cdc_views.store.delta_log.features import KEY
+from cdc_views.store.delta_log.history import History
+from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.delta_log.versions import RESTORE
+from cdc_views.store.index.changed_rows import ChangedRows
 from cdc_views.store.index.driver_table import DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.index.row_bags import rows_in_both
 from cdc_views.store.reading.row_search import find_rows
 from cdc_views.store.reading.scans import unreadable
+
+MOST_CHANGED: Final = 2_000_000
+"""The most rows that a difference may have on each side: they are held in memory."""
+
+# Rows that are read again soon: of a key, or the old rows of a table whose changes are followed.
+_CACHED_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -43,25 +58,44 @@ def has_version(root: Path, path: str, version: int) -> bool:
     return all(file.exists() for file in (*(data_file(table, each) for each in state.files), *vectors))
 
 
+@dataclass(frozen=True)
+class TableDifference:
+    """The rows that a table gains and loses from one version to another, in no order.
+
+    `updated` are the new rows whose key is in both versions, `replaced` their old rows, in the same order. A table
+    without a key has none: all its rows are inserted or deleted, each as often as the versions differ.
+    """
+
+    inserted: pa.Table
+    updated: pa.Table
+    replaced: pa.Table
+    deleted: pa.Table
+
+
 class StoredTables:
-    """The tables of a warehouse for a reader, who keeps the state of each, but no rows. For several threads."""
+    """The tables of a warehouse for a reader. For several threads.
+
+    It keeps the state of each table in memory, and decoded rows in temporary files without a name.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._described: dict[str, StoredTable] = {}
         self._tables = DriverTables(root, Indexes(0))
-        self._row_groups = RowGroups(root, 0)
+        self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES)
+        self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._tables.table)
+        self._history = History(root)
 
-    def describe(self, path: str, version: int) -> StoredTable:
+    def describe(self, path: str) -> StoredTable:
         """The columns and the key of a table, which are the same in all versions at a path.
 
         Raises TableUnavailable, WarehouseUnusable.
         """
         if path not in self._described:
             try:
-                table = DeltaTable(str(self._root / path), version=version)
+                table = DeltaTable(str(self._root / path))
             except (DeltaError, OSError) as error:
-                raise unreadable(self._root / path, path, version, error) from error
+                raise unreadable(self._root / path, path, newest_version(self._root / path), error) from error
             key = table.metadata().configuration.get(KEY)
             schema = pa.schema(table.schema().to_arrow())
             self._described[path] = StoredTable(schema, None if key is None else tuple(orjson.loads(key)))
@@ -72,7 +106,7 @@ class StoredTables:
 
         Raises TableUnavailable, WarehouseUnusable.
         """
-        schema = self.describe(path, version).schema
+        schema = self.describe(path).schema
         table = self._tables.table(path)
         try:
             with table.lock:
@@ -85,6 +119,52 @@ class StoredTables:
         except OSError as error:
             raise unreadable(table.folder, path, version, error) from error
         raise TableUnavailable(f'table "{path}": the log no longer has version {version}', hint="read a newer epoch")
+
+    def difference(
+        self, path: str, base: int, version: int, columns: Sequence[str], key: Sequence[str] | None
+    ) -> TableDifference | None:
+        """What changes in these columns from version `base` to `version`; rows that stay the same are in no part.
+
+        Reads only the rows of files that one of the versions does not have, and those that only one of them has
+        deleted. None if a version can no longer be read, or if more than two million rows differ.
+        """
+        schema = _fields(self.describe(path).schema, columns)
+        try:
+            changed = self._changed_rows.between(TableSpec(path, path, schema, ()), base, version, schema)
+        except FileNotFoundError:
+            return None
+        if changed is None:
+            return None
+        old, new = changed.old, changed.new
+        if key is None:
+            return TableDifference(new, new.slice(0, 0), old.slice(0, 0), old)
+        if key:
+            of_old, of_new = rows_in_both(old.select(key), new.select(key))
+        else:  # at most one row in each version
+            of_old = of_new = np.arange(min(old.num_rows, new.num_rows))
+        return TableDifference(_without(new, of_new), new.take(of_new), old.take(of_old), _without(old, of_old))
+
+    def is_one_epoch(self, path: str, base: int, version: int, epoch: int) -> bool:
+        """Whether this epoch alone has changed rows between two versions, as far as the table's log shows.
+
+        False if an entry is missing. What an epoch wrote before it was abandoned is rolled back by a RESTORE.
+        """
+        commits = self._history.commits_above(path, base, version)
+        epochs: list[int | None] = []
+        for commit in commits:
+            if commit.operation == RESTORE:
+                del epochs[-1:]
+            elif commit.changes_content:
+                of_commit = commit.stamp.epoch if commit.stamp is not None else None
+                epochs += [] if epochs[-1:] == [of_commit] else [of_commit]
+        return len(commits) == version - base and set(epochs) <= {epoch}
+
+
+def _without(rows: pa.Table, numbers: Any) -> pa.Table:
+    """The rows except those of these numbers."""
+    is_left = np.ones(rows.num_rows, bool)
+    is_left[numbers] = False
+    return rows.filter(pa.array(is_left))
 
 
 def _fields(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
