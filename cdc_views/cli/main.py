@@ -29,6 +29,8 @@ COMMANDS: Final = {
     "status": "readers",
     "epochs": "readers",
     "query": "readers",
+    "get": "readers",
+    "changes": "readers",
     "explain": "readers",
     "rebuild": "operate",
     "rollback": "operate",

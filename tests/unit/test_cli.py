@@ -26,6 +26,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.cli import consent, output
 from cdc_views.cli.main import COMMANDS, main
+from cdc_views.cli.readers import changes
 from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
@@ -36,6 +37,7 @@ from cdc_views.host.locations import state_folder
 from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
 from cdc_views.views.definition import read_views
 from tests.logged import messages
+from tests.unit.published import ORDERS, Published
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = """\
@@ -638,3 +640,108 @@ def test_unexpected_error_is_a_line_and_a_hint(
     assert re.fullmatch(r"unexpected error: ValueError in cli/main\.py, line \d+", line)
     assert "--debug" in hint
     assert ("secret" in "".join(trace)) is (debug is not None)
+
+
+# Moments, rows by key, changes
+
+
+@pytest.fixture
+def shop(project: Path) -> Published:
+    """A project with two published epochs."""
+    shop = Published(project / "warehouse")
+    shop.write(ORDERS, [(1, "a"), (2, "b")])
+    shop.publish()
+    shop.write(ORDERS, [(2, "B"), (3, "c")], [(1,)])
+    shop.publish()
+    return shop
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "epoch"),
+    [
+        (["--at", "1"], 2, 1),
+        (["--at", "0/100"], 2, 1),
+        (["--at", "2026-01-02T03:00:01.5Z"], 2, 1),
+        (["--at-least", "0/210"], 2, 2),
+        (["--at-least", "0/210", "--wait"], 2, 2),
+        (["--max-age", "1e10"], 2, 2),
+    ],
+)
+def test_query_at_a_moment(shop: Published, project: Path, options: list[str], count: int, epoch: int) -> None:
+    shown = cdc_views("-C", project, "query", *options, "SELECT count(*) AS n FROM orders", "--json")
+    assert json.loads(shown.stdout) == {"n": count}
+    assert shown.stderr.startswith(f"epoch {epoch} at 0/{epoch}00, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "status"),
+    [
+        (["--at", "9"], "NotPublishedYet", 3),
+        (["--at-least", "0/300", "--wait=0"], "NotPublishedYet", 3),
+        (["--max-age", "5"], "EpochTooOld", 3),
+        (["--at", "0/1"], "EpochNotRetained", 2),
+        (["--at", "1", "--max-age", "5"], "BadMoment", 2),
+        (["--at", "2026-01-02T03:00:01"], "BadMoment", 2),
+    ],
+)
+def test_query_at_a_moment_that_cannot_be_read(
+    shop: Published, project: Path, options: list[str], error: str, status: int
+) -> None:
+    shown = cdc_views("-C", project, "query", *options, "SELECT 1")
+    assert (shown.exit_code, shown.stderr.partition(":")[0]) == (status, error)
+
+
+def test_get_prints_the_row_or_ends_with_status_1(shop: Published, project: Path) -> None:
+    found = cdc_views("-C", project, "get", "public.orders", "2", "--json")
+    assert (found.exit_code, json.loads(found.stdout)) == (0, {"id": 2, "note": "B"})
+    missing = cdc_views("-C", project, "get", "public.orders", "1")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert '"public.orders" has no row with this key' in missing.stderr
+    earlier = cdc_views("-C", project, "get", "public.orders", "1", "--at", "1", "--csv")
+    assert earlier.stdout == "id,note\n1,a\n"
+
+
+@pytest.mark.parametrize("key", [[], ["one"], ["1", "2"]])
+def test_get_with_a_wrong_key_is_bad_input(shop: Published, project: Path, key: list[str]) -> None:
+    shown = cdc_views("-C", project, "get", "public.orders", *key)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("BadKey: ")
+
+
+def test_changes_as_json_is_one_line_an_epoch(shop: Published, project: Path) -> None:
+    [snapshot] = map(json.loads, cdc_views("-C", project, "changes", "public.orders", "--json").stdout.splitlines())
+    assert (snapshot["epoch"], snapshot["snapshot"], len(snapshot["rows"])) == (2, 1, 2)
+    shop.write(ORDERS, [(2, "b"), (4, "d")], [(3,)])
+    shop.publish()
+    shown = cdc_views("-C", project, "changes", "public.orders", "--since", snapshot["token"], "--json")
+    [line] = map(json.loads, shown.stdout.splitlines())
+    assert (line["epoch"], line["position"]) == (3, "0/300")
+    assert line["inserted"] == [{"id": 4, "note": "d"}]
+    assert line["updated"] == [{"old": {"id": 2, "note": "B"}, "new": {"id": 2, "note": "b"}}]
+    assert line["deleted"] == [{"id": 3, "note": "c"}]
+
+
+def test_snapshot_of_many_rows_has_its_token_in_the_last_line(
+    shop: Published, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_LINE_ROWS", 1)
+    shown = cdc_views("-C", project, "changes", "public.orders", "--json")
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [(line["snapshot"], len(line["rows"]), "token" in line) for line in lines] == [(1, 1, False), (2, 1, True)]
+
+
+def test_changes_for_people(shop: Published, project: Path) -> None:
+    first = cdc_views("-C", project, "changes", "public.orders")
+    token = first.stderr.split()[-1]
+    assert first.stderr == f"epoch 2 at 0/200: all 2 rows; token {token}\n"
+    shop.write(ORDERS, [(2, "b")])
+    shop.publish()
+    shown = cdc_views("-C", project, "changes", "public.orders", "--since", token)
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert rows == [["change", "id", "note"], ["old", "2", "B"], ["new", "2", "b"]]
+    assert shown.stderr.startswith("epoch 3 at 0/300: 0 inserted, 1 updated, 0 deleted; token ")
+
+
+def test_changes_of_a_wrong_token_are_bad_input(shop: Published, project: Path) -> None:
+    shown = cdc_views("-C", project, "changes", "public.orders", "--since", "x")
+    assert (shown.exit_code, shown.stderr.partition(":")[0]) == (2, "BadToken")

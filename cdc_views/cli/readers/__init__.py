@@ -1,9 +1,12 @@
 """Commands that write nothing.
 
 query.py    `cdc-views query`
+get.py      `cdc-views get`
+changes.py  `cdc-views changes`
 status.py   `cdc-views status`
 epochs.py   `cdc-views epochs`
 explain.py  `cdc-views explain`
 
+moments.py    the options that say at which moment to read
 view_work.py  what the last epochs did for a view, for `explain`
 """

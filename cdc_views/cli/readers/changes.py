@@ -1,0 +1,91 @@
+"""`cdc-views changes`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from cdc_views.cli.main import Project
+from cdc_views.cli.output import json_value, print_rows
+from cdc_views.serve.changes import NOW, ChangeItem, EpochChanges, TableSnapshot
+from cdc_views.serve.changes import changes as changes_of
+from cdc_views.store.reading import StoredTables
+
+# Rows of a snapshot in one line of JSON.
+_LINE_ROWS: Final = 1000
+
+
+@click.command()
+@click.argument("view")
+@click.option("--since", metavar="TOKEN", help=f'Resume after the item with this token; "{NOW}" for new changes only.')
+@click.option("--follow", is_flag=True, help="Go on with later epochs until interrupted.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON: one line per epoch, with its token.")
+@click.pass_obj
+def changes(project: Project, view: str, since: str | None, follow: bool, is_json: bool) -> None:
+    """Print what changes in a view or mirror, epoch by epoch, each change exactly once.
+
+    Begins with all rows, or with what came after TOKEN. Each epoch has a token to resume after it.
+
+    Example: cdc-views changes order_totals --since now --follow
+    """
+    warehouse = project.warehouse()
+    for item in changes_of(warehouse, StoredTables(warehouse), view, since, follow=follow):
+        if is_json:
+            for line in _lines(item):
+                click.echo(json.dumps(line, ensure_ascii=False))  # flushed, so that a reader has it at once
+        else:
+            _show(item)
+
+
+def _lines(item: ChangeItem) -> Iterator[dict[str, Any]]:
+    """The lines of an item. Only the last one has the token: a reader that has it has all of the item."""
+    head = {"epoch": item.epoch, "position": str(item.position), "committed_at": item.committed_at.isoformat()}
+    token = {"token": item.token}
+    if isinstance(item, EpochChanges):
+        yield (
+            head
+            | {
+                "inserted": json_value(item.inserted.to_pylist()),
+                "updated": [
+                    {"old": json_value(old), "new": json_value(new)}
+                    for old, new in zip(item.replaced.to_pylist(), item.updated.to_pylist(), strict=True)
+                ],
+                "deleted": json_value(item.deleted.to_pylist()),
+            }
+            | token
+        )
+        return
+    batches = item.table.arrow().to_batches(max_chunksize=_LINE_ROWS)
+    for part, batch in enumerate(batches, 1):
+        line = head | {"snapshot": part, "reason": item.reason, "rows": json_value(batch.to_pylist())}
+        yield line | token if part == len(batches) else line
+    if not batches:
+        yield head | {"snapshot": 1, "reason": item.reason, "rows": []} | token
+
+
+def _show(item: ChangeItem) -> None:
+    if isinstance(item, TableSnapshot):
+        if item.reason is not None:
+            click.echo(f"begin again with all rows: {item.reason}", err=True)
+        rows = item.table.arrow()
+        print_rows(rows.to_pylist(), rows.column_names, None)
+        click.echo(f"epoch {item.epoch} at {item.position}: all {rows.num_rows} rows; token {item.token}", err=True)
+        return
+    if len(item):
+        columns = item.inserted.column_names
+        print_rows(list(_marked(item)), ["change", *columns], None)
+    counts = f"{item.inserted.num_rows} inserted, {item.updated.num_rows} updated, {item.deleted.num_rows} deleted"
+    click.echo(f"epoch {item.epoch} at {item.position}: {counts}; token {item.token}", err=True)
+
+
+def _marked(item: EpochChanges) -> Iterator[dict[str, Any]]:
+    """The rows with what became of them; an updated row as it was and as it is."""
+    for change in item.rows():
+        if change.kind == "update":
+            yield {"change": "old", **(change.old or {})}
+            yield {"change": "new", **(change.new or {})}
+        else:
+            yield {"change": change.kind, **(change.new or change.old or {})}

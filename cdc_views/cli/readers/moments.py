@@ -1,0 +1,67 @@
+"""The options of commands that read one epoch: at which moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, MomentArguments
+from cdc_views.serve.published import PublishedEpoch
+
+WAIT_S: Final = 600.0
+
+
+class ReadCommand(click.Command):
+    """Takes `--wait` without a value, too: click would use the argument after it as the value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Replace `--wait`, and parse."""
+        return super().parse_args(ctx, [f"--wait={WAIT_S}" if word == "--wait" else word for word in args])
+
+
+def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--at`, `--at-least`, `--max-age` and `--wait`, which a ReadCommand gets as the arguments of `moment_of`."""
+    options = (
+        click.option("--at", metavar="EPOCH|TIME|LSN", help="Read the last epoch up to there."),
+        click.option(
+            "--at-least",
+            metavar="LSN",
+            help=f"Wait until everything committed up to LSN can be read, for {DEFAULT_TIMEOUT_S:.0f} s or --wait.",
+        ),
+        click.option(
+            "--max-age",
+            "max_age_s",
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="Fail if the source has gone on for more than SECONDS since.",
+        ),
+        click.option(
+            "--wait",
+            "wait_s",
+            type=click.FloatRange(min=0),
+            metavar="[=SECONDS]",
+            help=f"Wait until there is an epoch to read, for at most SECONDS ({WAIT_S:.0f} if not given).",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def moment_of(at: str | None, at_least: str | None, max_age_s: float | None, wait_s: float | None) -> MomentArguments:
+    """The arguments of a read, from the values of the options. Raises BadMoment."""
+    return {
+        "at": None if at is None else Moment.parse_at(at),
+        "at_least": at_least,
+        "timeout_s": wait_s,
+        "max_age_s": max_age_s,
+    }
+
+
+def show_epoch(epoch: PublishedEpoch) -> None:
+    """Say on stderr which epoch was read, and what of it does not equal Postgres."""
+    click.echo(f"epoch {epoch.number} at {epoch.position}, {epoch.age_s:.1f} s old", err=True)
+    for name, status in epoch.unequal.items():
+        click.echo(f'table "{name}" does not equal Postgres: it has {status} events', err=True)
