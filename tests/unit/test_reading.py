@@ -44,6 +44,11 @@ def test_import_loads_nothing_heavy() -> None:
     assert subprocess.check_output([sys.executable, "-c", code, *heavy], text=True) == "[]\n"
 
 
+def test_commands_that_read_do_not_load_pandas() -> None:
+    code = "import sys, cdc_views.cli.readers.changes, cdc_views.cli.readers.get; print('pandas' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
 def test_public_names_are_there() -> None:
     assert [name for name in cdc_views.__all__ if not hasattr(cdc_views, name)] == []
     assert not hasattr(cdc_views, "nosuch")
@@ -213,6 +218,13 @@ def test_get_reads_only_row_groups_that_can_hold_the_key(tmp_path: Path) -> None
     with counting(Work()) as work:
         assert wh.get("public.orders", ROW_GROUP + 5) == {"id": ROW_GROUP + 5, "note": None}
     assert work.rows_read == 2 * ROW_GROUP  # its key column, then its row
+    texts = TableSpec("texts", "views/texts/a", pa.schema([("k", pa.string())]), ("k",))
+    shop.write(texts, [(f"{number:05d}",) for number in range(2 * ROW_GROUP)])
+    shop.publish()
+    with counting(Work()) as work:
+        assert wh.get("texts", "00007") == {"k": "00007"}
+        assert wh.get("texts", None) is None
+    assert work.rows_read == 2 * ROW_GROUP
     with counting(Work()) as work:
         assert wh.get("public.orders", -7) is None
     assert (work.rows_read, work.files_read) == (0, 0)
