@@ -28,7 +28,7 @@ PARTS: Final = {
     "Services and processes": ("stack/test_engine.py", "stack/test_connector.py", "spark/test_engine_recovery.py",
                                "faults/test_crash_pairs.py", "stack/test_services.py", "stack/test_soak.py",
                                "stack/test_cut_property.py", "stack/test_copy.py", "stack/test_lost_rows.py",
-                               "stack/test_source.py", "stack/test_read_ahead.py"),
+                               "stack/test_source.py", "stack/test_read_ahead.py", "stack/test_watching.py"),
     "Two writers": ("stack/test_two_writers.py", "faults/test_two_writers.py", "faults/test_late_writer.py"),
     "The log": ("stack/test_log_faults.py", "stack/test_random_ddl.py", "stack/test_stopped_tables.py"),
     "Events": ("stack/test_bad_events.py", "spark/test_bad_events.py", "stack/test_replica_identity.py",

@@ -71,7 +71,8 @@ def reset(base: Settings, session: Session, shown: Shown) -> ControlRecord:
             except OUTDATED as error:
                 if isinstance(error, MarkerTimeout):
                     raise
-                _LOGGER.warning("%s: %s; beginning again", type(error).__name__, error.message)
+                name = type(error).__name__
+                _LOGGER.warning("%s: %s; beginning again", name, error.message, extra={"fields": {"error": name}})
         _begin(base)
         return _finished(base, session, shown)
 

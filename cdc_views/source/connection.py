@@ -51,9 +51,10 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
             ) from None
 
 
-def connect(dsn: str, *, autocommit: bool = True) -> Connection:
+def connect(dsn: str, *, autocommit: bool = True, limit_s: int = _CONNECT_TIMEOUT_S) -> Connection:
     """Connect to the source with the pinned session settings (cdc_views/base/rendering.py).
 
+    It takes at most `limit_s`, unless the dsn has a connect_timeout.
     Raises SourceUnreachable, now and whenever the connection is lost later.
     """
     try:
@@ -64,11 +65,11 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
             "the source's dsn is not a libpq connection string",
             hint='wanted "host=... dbname=... user=..." or "postgresql://user@host/database"',
         ) from None
-    limit_s = parameters.get("connect_timeout") or _CONNECT_TIMEOUT_S
+    timeout_s = parameters.get("connect_timeout") or limit_s
     given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
     # If two options set the same parameter, the later one wins.
     pinned = f"{parameters.get('options') or ''} {options(OURS)}".strip()
-    conninfo = make_conninfo(dsn, connect_timeout=limit_s, application_name="cdc_views", options=pinned, **given)
+    conninfo = make_conninfo(dsn, connect_timeout=timeout_s, application_name="cdc_views", options=pinned, **given)
     try:
         return psycopg.connect(conninfo, autocommit=autocommit, cursor_factory=_Cursor)
     except psycopg.OperationalError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from cdc_views.cli.consent import require_consent
+from cdc_views.cli.epoch_report import EpochReport
 from cdc_views.cli.main import Project
-from cdc_views.cli.operate.run import report
 from cdc_views.cli.progress import SHOWN
 from cdc_views.engine.input.bulk import warm_up
 from cdc_views.engine.spark.driver import background_driver
@@ -41,5 +41,5 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
     except KeyboardInterrupt:
         click.echo('reset: not finished; "cdc-views reset" or "cdc-views run" continues it', err=True)
         raise
-    report(published)
+    EpochReport()(published)
     click.echo("reset: done", err=True)

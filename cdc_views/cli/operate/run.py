@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
 import click
 
+from cdc_views.cli.epoch_report import EpochReport
 from cdc_views.cli.log_lines import show_dated_lines
 from cdc_views.cli.main import Project
-from cdc_views.cli.progress import SHOWN, close_bars
+from cdc_views.cli.progress import SHOWN
+from cdc_views.config import Settings
+from cdc_views.engine.capture.captures import capture_of
+from cdc_views.engine.service.engine import OnEpoch
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.replay.reset import continue_reset
-from cdc_views.serve.prometheus import observe, serve_metrics
+from cdc_views.serve.prometheus import Metrics
+from cdc_views.serve.watch.connector_alarm import ConnectorAlarm
+from cdc_views.serve.watch.watch import Watch
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
-from cdc_views.store.control import ControlRecord, PublishedDetail, open_intent, read_control
+from cdc_views.store.control import ControlRecord, open_intent, read_control
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -39,12 +45,27 @@ def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int |
     """
     show_dated_lines()
     settings = project.settings()
-    if metrics_port is not None:
-        serve_metrics(metrics_port)
     java_command()
-    with _reporting_interrupt(settings.warehouse):
+    with _reporting_interrupt(settings.warehouse), _watching(settings, metrics_port) as on_epoch:
         supervisor = Supervisor(settings, delta_jars, SHOWN, continue_reset)
-        supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=_on_epoch)
+        supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=on_epoch)
+
+
+@contextmanager
+def _watching(settings: Settings, metrics_port: int | None) -> Iterator[OnEpoch]:
+    """Watch the services, count and log what is published, and serve the metrics if there is a port for them."""
+    records = read_control(settings.warehouse)
+    watched = capture_of(settings, records).capture.settings(settings)
+    with Watch(watched, records, on_task=ConnectorAlarm()) as watch:
+        metrics, report = Metrics(watch), EpochReport()
+
+        def on_epoch(record: ControlRecord) -> None:
+            watch.observe(record)
+            metrics.observe(record)
+            report(record)
+
+        with metrics.counting_errors(), nullcontext() if metrics_port is None else metrics.served(metrics_port):
+            yield on_epoch
 
 
 @contextmanager
@@ -69,27 +90,3 @@ def _left_behind(records: list[ControlRecord]) -> Iterator[str]:
     else:
         yield "stopped between two epochs"
     yield "nothing is published yet" if last is None else f"last published: epoch {last.epoch} at {last.position}"
-
-
-def _on_epoch(record: ControlRecord) -> None:
-    observe(record)
-    report(record)
-
-
-def report(record: ControlRecord) -> None:
-    """Log a published epoch, with a warning for each table or view that is not well."""
-    close_bars()
-    detail = PublishedDetail.read(record)
-    changes, stage_ms = sum(detail.changes.values()), dict(detail.stage_ms)
-    spent = ", ".join(f"{stage} {ms} ms" for stage, ms in stage_ms.items())
-    fields = {"epoch": record.epoch, "position": str(record.position), "changes": changes, "stage_ms": stage_ms}
-    line = f"epoch {record.epoch} at {record.position}: {changes} changes ({spent})"
-    _LOGGER.info(line, extra={"fields": fields})
-    for table, stopped in detail.stopped.items():
-        _LOGGER.warning('table "%s" is stopped: %s: %s', table, stopped.error, stopped.message)
-    for table, keys in detail.parked.items():
-        _LOGGER.warning('table "%s" has %s parked keys: see "cdc-views quarantine list"', table, keys)
-    for view, failure in detail.failures.items():
-        if view not in record.mirrors_and_views:
-            continue  # an internal view: the view that it belongs to is computed in full instead
-        _LOGGER.warning('view "%s" has failed: %s', view, failure)

@@ -43,7 +43,8 @@ def capture_or_resume(settings: Settings, ahead: ReadAhead, shown: Shown, expect
 
     def on_interruption(error: SnapshotInterrupted) -> None:
         ahead.forget()
-        _LOGGER.warning("SnapshotInterrupted: %s; taking it again from a new slot and new topics", error.message)
+        text = "SnapshotInterrupted: %s; taking it again from a new slot and new topics"
+        _LOGGER.warning(text, error.message, extra={"fields": {"error": "SnapshotInterrupted"}})
 
     with ahead:
         return begin_capture(settings, on_progress, on_interruption)

@@ -33,5 +33,6 @@ class Patience:
         """Wait for a moment, or raise the error if patience has run out."""
         if self._until_s is None or self._clock.monotonic() >= self._until_s:
             raise error
-        _LOGGER.warning("%s: %s; trying again", type(error).__name__, error.message)
+        name = type(error).__name__
+        _LOGGER.warning("%s: %s; trying again", name, error.message, extra={"fields": {"error": name}})
         self._clock.sleep(_PAUSE_S)

@@ -97,7 +97,8 @@ class Supervisor:
                     engine.run(once=once, until=until, on_epoch=published)
                     return engine.require_none_stopped()
             except RequestFailed as error:
-                _LOGGER.warning("RequestFailed: %s; the engine restarts", error.message)
+                fields = {"error": "RequestFailed"}
+                _LOGGER.warning("RequestFailed: %s; the engine restarts", error.message, extra={"fields": fields})
             except AWAY as error:
                 patience.wait(error)
                 is_captured = False

@@ -274,7 +274,8 @@ class _EpochOfViews:
             if errors:
                 ways.took("view", name, "failed")
                 shown = "; ".join(f"{each.upper()}: {error}" for each, error in errors.items())
-                _LOGGER.error('view "%s": updated by %s, after an error of %s', name, way.upper(), shown)
+                text = 'view "%s": updated by %s, after an error of %s'
+                _LOGGER.error(text, name, way.upper(), shown, extra={"fields": {"table": name, "error": "ViewFailed"}})
             return ViewResult(version, "live")
         return ViewResult(base, "failed", [*errors.values()][-1])
 

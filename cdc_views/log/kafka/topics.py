@@ -261,13 +261,17 @@ def partitions_of(topic: Topic) -> list[TopicPartition]:
 
 
 def end_offsets(
-    admin: AdminClient, partitions: Iterable[TopicPartition], *, committed: bool = False
+    admin: AdminClient,
+    partitions: Iterable[TopicPartition],
+    *,
+    committed: bool = False,
+    limit_s: float = REQUEST_TIMEOUT_S,
 ) -> dict[TopicPartition, int]:
     """Return the offset after the last record of each partition; `committed`: the last that no open
     transaction hides.
     """
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    return _plain(_offsets(admin, partitions, OffsetSpec.latest(), level))  # type: ignore[no-untyped-call]
+    return _plain(_offsets(admin, partitions, OffsetSpec.latest(), level, limit_s=limit_s))  # type: ignore[no-untyped-call]
 
 
 def committed_ends(admin: AdminClient, partitions: Iterable[TopicPartition]) -> tuple[Offsets, Offsets]:
@@ -351,12 +355,17 @@ def _create(admin: AdminClient, new: list[NewTopic]) -> None:
 
 
 def _offsets(
-    admin: AdminClient, partitions: Iterable[TopicPartition], spec: OffsetSpec, level: IsolationLevel, least: int = 0
+    admin: AdminClient,
+    partitions: Iterable[TopicPartition],
+    spec: OffsetSpec,
+    level: IsolationLevel,
+    least: int = 0,
+    limit_s: float = REQUEST_TIMEOUT_S,
 ) -> dict[TopicPartition, ListOffsetsResultInfo]:
     wanted = {KafkaPartition(each.topic, each.partition): spec for each in partitions}
     began = time.monotonic()
     while True:
-        futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
+        futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=limit_s)
         problem = "it gives no offsets"
         try:
             found = {TopicPartition(key.topic, key.partition): each.result() for key, each in futures.items()}
@@ -370,10 +379,10 @@ def _offsets(
             # If the connection is lost during a request, librdkafka 2.16 answers -1001 and no error.
             if all(each.offset >= least for each in found.values()):
                 return found
-        if time.monotonic() - began > REQUEST_TIMEOUT_S:
+        if time.monotonic() - began > limit_s:
             raise _away(problem)
         with suppress(KafkaException):  # the client keeps the leaders that it knows, whatever a broker says
-            admin.list_topics(timeout=REQUEST_TIMEOUT_S)
+            admin.list_topics(timeout=limit_s)
         time.sleep(_POLL_S)
 
 

@@ -1,0 +1,34 @@
+"""How far some offsets are behind the ends of their topics, without a consumer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from confluent_kafka.admin import AdminClient
+
+from cdc_views.config import LogSettings
+from cdc_views.log.kafka.record import Offsets
+from cdc_views.log.kafka.topics import admin_client, end_offsets
+
+
+class TopicLag:
+    """Asks the brokers where topics end, and waits at most `limit_s` for the answer."""
+
+    def __init__(self, settings: LogSettings, limit_s: float) -> None:
+        self._settings = settings
+        self._limit_s = limit_s
+        self._admin: AdminClient | None = None
+
+    def behind(self, held: Offsets) -> dict[str, int]:
+        """Count the committed offsets from these on, by topic. Raises NotRunning, TopicChanged.
+
+        Under exactly-once, the marker that ends the last transaction of a partition takes an offset after its last
+        record. It is not counted.
+        """
+        if not held:
+            return {}
+        self._admin = self._admin or admin_client(self._settings)
+        counts: Counter[str] = Counter()
+        for partition, end in end_offsets(self._admin, held, committed=True, limit_s=self._limit_s).items():
+            counts[partition.topic] += max(0, end - held[partition] - int(self._settings.exactly_once))
+        return dict(counts)

@@ -1,0 +1,1 @@
+"""Watching a project: the services, the slot, and how far readers are behind the source."""

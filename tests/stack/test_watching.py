@@ -1,0 +1,72 @@
+"""What metrics, log and `status` say of real services, and of a Connect that is gone."""
+
+from __future__ import annotations
+
+import json
+import signal
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from cdc_views.stack.local import LocalStack
+from cdc_views.stack.services.ports import free_port
+from tests.fix_postgres import server_setting
+from tests.fix_project import Project
+from tests.waiting import wait_for
+
+LIMIT_S = 120
+NOTICED_S = 10
+
+
+def metrics(port: int) -> dict[tuple[str, str], float]:
+    """The samples that /metrics has now, by name and the values of their labels."""
+    text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    return {
+        (sample.name, "/".join(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.mark.proves(
+    wrong="Connect is stopped, or its connector fails, pauses or is deleted",
+    seen="within 10 s a line `Kafka Connect does not answer, ...` or `the task of connector ... is ...`, with the WAL "
+    "that Postgres keeps and when its limit will be reached; `cdc_views_connector_task_state`; the first line of "
+    "`cdc-views status`",
+    do="start it again before the limit is reached",
+)
+def test_stopped_connect_is_seen_within_ten_seconds_in_metric_and_log(project: Project, stack: LocalStack) -> None:
+    project.fix()
+    port, prefix = free_port(()), project.capture.settings.log.topic_prefix
+    state, lag = "cdc_views_connector_task_state", ("cdc_views_topic_lag_offsets", f"{prefix}.public.accounts")
+    with server_setting(project.database, "max_slot_wal_keep_size", "1GB"):
+        engine = project.start("run", "--metrics-port", str(port))
+        wait_for(project.has_published, LIMIT_S)
+        # The source is idle: nothing is behind, and the view is fresh.
+        wait_for(lambda: metrics(port).get(lag) == 0 and metrics(port)[state, "RUNNING"] == 1, LIMIT_S)
+        idle = metrics(port)
+        assert idle["cdc_views_freshness_seconds", "view/balances"] < NOTICED_S
+        assert idle["cdc_views_slot_lag_seconds", ""] < NOTICED_S
+        assert idle["cdc_views_slot_limit_bytes", ""] == 1 << 30
+        stack.connect.kill()
+        stopped_at = datetime.now(UTC)
+        try:
+            wait_for(lambda: metrics(port)[state, "UNREACHABLE"] == 1, NOTICED_S)
+            wait_for(lambda: metrics(port)["cdc_views_slot_active", ""] == 0, NOTICED_S)
+            wait_for(lambda: metrics(port)["cdc_views_freshness_seconds", "view/balances"] > NOTICED_S, LIMIT_S)
+            down = metrics(port)
+        finally:
+            stack.connect.start()
+        wait_for(lambda: metrics(port)[state, "RUNNING"] == 1, LIMIT_S)
+        engine.send_signal(signal.SIGTERM)
+        _, err = engine.communicate(timeout=LIMIT_S)
+    assert down["cdc_views_slot_lag_bytes", ""] > 0
+    assert down["cdc_views_slot_time_to_limit_seconds", ""] > 0
+    assert down["cdc_views_service_up", "postgres"] == 1
+    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    said = next(line for line in lines if line.get("state") == "UNREACHABLE")
+    assert datetime.fromisoformat(said["time"]) - stopped_at < timedelta(seconds=NOTICED_S), said
+    assert "and the limit of 1.1 GB will be reached in about " in said["message"]
+    assert any(line["message"].endswith(" s") and "runs again, after" in line["message"] for line in lines), err
