@@ -37,14 +37,19 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) ->
         writer.writerow(columns)
         writer.writerows([_text(row[column]) for column in columns] for row in rows)
     else:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(*(_text(row[column]) for column in columns))
         # Values are not markup. A pipe has no width, so that nothing is cut off.
         width = None if sys.stdout.isatty() else _NO_EDGE
-        Console(width=width, markup=False, emoji=False).print(table)
+        Console(width=width, markup=False, emoji=False).print(table_of(rows, columns))
+
+
+def table_of(rows: Sequence[Row], columns: Sequence[str]) -> Table:
+    """Return a table for people. Its cells are not markup: the console must not take them for that."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_text(row[column]) for column in columns))
+    return table
 
 
 def json_value(value: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
+from cdc_views.serve.watch.health import STUCK_AFTER_S
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.services.ports import free_port
 from tests.fix_postgres import server_setting
@@ -31,13 +32,13 @@ def metrics(port: int) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.proves(
-    wrong="Connect is stopped, or its connector fails, pauses or is deleted",
+    wrong="Connect is stopped, or its connector fails or is paused",
     seen="within 10 s a line `Kafka Connect does not answer, ...` or `the task of connector ... is ...`, with the WAL "
     "that Postgres keeps and when its limit will be reached; `cdc_views_connector_task_state`; the first line of "
     "`cdc-views status`",
     do="start it again before the limit is reached",
 )
-def test_stopped_connect_is_seen_within_ten_seconds_in_metric_and_log(project: Project, stack: LocalStack) -> None:
+def test_stopped_connect_is_seen_in_ten_seconds_in_metric_log_and_status(project: Project, stack: LocalStack) -> None:
     project.fix()
     port, prefix = free_port(()), project.capture.settings.log.topic_prefix
     state, lag = "cdc_views_connector_task_state", ("cdc_views_topic_lag_offsets", f"{prefix}.public.accounts")
@@ -50,13 +51,20 @@ def test_stopped_connect_is_seen_within_ten_seconds_in_metric_and_log(project: P
         assert idle["cdc_views_freshness_seconds", "view/balances"] < NOTICED_S
         assert idle["cdc_views_slot_lag_seconds", ""] < NOTICED_S
         assert idle["cdc_views_slot_limit_bytes", ""] == 1 << 30
+        shown = project.here("status")
+        assert shown.stderr.startswith(f"engine: running, pid {engine.pid}; idle: "), shown.stderr
+        assert shown.stderr.splitlines()[-1] == "topics: 0 offsets behind"
         stack.connect.kill()
         stopped_at = datetime.now(UTC)
         try:
             wait_for(lambda: metrics(port)[state, "UNREACHABLE"] == 1, NOTICED_S)
             wait_for(lambda: metrics(port)["cdc_views_slot_active", ""] == 0, NOTICED_S)
-            wait_for(lambda: metrics(port)["cdc_views_freshness_seconds", "view/balances"] > NOTICED_S, LIMIT_S)
-            down = metrics(port)
+            shown = project.here("status")
+            assert shown.stderr.startswith(
+                "fix: start Kafka Connect, or correct log.connect_url: Kafka Connect does not answer; Postgres keeps "
+            ), shown.stderr
+            wait_for(lambda: metrics(port)["cdc_views_freshness_seconds", "view/balances"] > STUCK_AFTER_S, LIMIT_S)
+            down, shown = metrics(port), project.here("status", "--json")
         finally:
             stack.connect.start()
         wait_for(lambda: metrics(port)[state, "RUNNING"] == 1, LIMIT_S)
@@ -65,6 +73,10 @@ def test_stopped_connect_is_seen_within_ten_seconds_in_metric_and_log(project: P
     assert down["cdc_views_slot_lag_bytes", ""] > 0
     assert down["cdc_views_slot_time_to_limit_seconds", ""] > 0
     assert down["cdc_views_service_up", "postgres"] == 1
+    assert "; stuck: it has published nothing for " in shown.stderr, shown.stderr
+    rows = {row["table"]: row for row in map(json.loads, shown.stdout.splitlines())}
+    assert rows["balances"]["freshness_s"] > STUCK_AFTER_S
+    assert (rows["balances"]["strategy"], rows["balances"]["rows"], rows["public.accounts"]["behind"]) == ("ADD", 2, 0)
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     said = next(line for line in lines if line.get("state") == "UNREACHABLE")
     assert datetime.fromisoformat(said["time"]) - stopped_at < timedelta(seconds=NOTICED_S), said

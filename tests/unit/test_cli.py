@@ -421,13 +421,42 @@ def test_status_as_json_has_every_table(published: Path) -> None:
     assert rows == {
         "public.orders": ("live", None), "totals": ("live", None), "ratio": ("failed", "DIVIDE_BY_ZERO"),
     }  # fmt: skip
-    assert shown.stderr.startswith("engine: not running\nepoch 1 at 0/16, ")
+    assert "\nengine: not running\nepoch 1 at 0/16, " in shown.stderr
+
+
+def test_status_says_for_each_table_how_fresh_and_how_large_it_is_and_what_it_cost(published: Path) -> None:
+    shown = cdc_views("-C", published, "status", "--published-within", "60", "--json")
+    rows = {row["table"]: row for row in map(json.loads, shown.stdout.splitlines())}
+    assert {name: (row["rows"], row["last_epoch"], row["last_ms"]) for name, row in rows.items()} == {
+        "public.orders": (2, 1, None), "totals": (1, 1, 61), "ratio": (1, 1, 61),
+    }  # fmt: skip
+    assert all(row["freshness_s"] > 3600 for row in rows.values())
+
+
+def test_status_begins_with_the_remedy(published: Path) -> None:
+    shown = cdc_views("-C", published, "status")
+    assert shown.stderr.startswith(
+        "fix: start Kafka Connect, or correct log.connect_url: Kafka Connect does not answer"
+    )
+    (published / FILE_NAME).write_text("source: {dsn: '${env:NOT_THERE}'}\n")
+    without = cdc_views("-C", published, "status")
+    assert without.stderr.startswith('fix: run "cdc-views run": no engine is running, and readers see the source as it')
+    assert '\nservices: not asked: "' in without.stderr
 
 
 def test_status_prints_a_table_and_csv_with_the_same_cells(published: Path) -> None:
-    table = [line.split() for line in cdc_views("-C", published, "status").stdout.splitlines()]
-    rows = csv.reader(io.StringIO(cdc_views("-C", published, "status", "--csv").stdout))
-    assert table == [[cell for cell in row if cell] for row in rows]
+    header, *table = [line.split() for line in cdc_views("-C", published, "status").stdout.splitlines()]
+    rows = list(csv.DictReader(io.StringIO(cdc_views("-C", published, "status", "--csv").stdout)))
+    changing = "freshness_s"
+    for line, row in zip(table, rows, strict=True):
+        cells = [row[column] for column in header if row[column] or column == changing]
+        assert [cell for cell in line if cell != line[2]] == [cell for cell in cells if cell != row[changing]]
+
+
+def test_status_that_redraws_takes_no_other_option(published: Path) -> None:
+    shown = cdc_views("-C", published, "status", "--watch", "--json")
+    assert shown.exit_code == 2
+    assert "--watch is for people" in shown.stderr
 
 
 def test_epochs_are_the_published_ones(published: Path) -> None:

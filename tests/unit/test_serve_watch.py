@@ -129,6 +129,20 @@ def test_connector_that_stops_is_logged_with_what_is_kept_for_it_and_again_each_
     assert said[2:] == ['connector "cdc-views" runs again, after 72 s']
 
 
+def test_connector_that_was_deleted_is_logged_although_its_state_is_that_of_one_that_starts() -> None:
+    watched = Watched()
+    with logged() as said:
+        watched.look()
+        watched.answers.state = "STARTING"
+        watched.look(after_s=20)
+        assert said == []
+        watched.look(after_s=20)
+        watched.look(after_s=2)
+    assert [line.partition(":")[0] for line in said] == [
+        'the task of connector "cdc-views" is STARTING, wanted RUNNING'
+    ]
+
+
 def test_failed_task_is_logged_and_a_starting_one_is_not() -> None:
     watched = Watched()
     with logged() as said:

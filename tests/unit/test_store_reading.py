@@ -10,7 +10,9 @@ import pytest
 from deltalake import write_deltalake
 
 from cdc_views.errors import TableUnavailable
-from cdc_views.store.reading import read_table, scan
+from cdc_views.store.reading import read_table, row_count, scan
+from cdc_views.store.warehouse import Stamp
+from tests.unit.stored_rows import SPEC, Model, warehouse_in
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
 
@@ -53,3 +55,16 @@ def test_scan_in_duckdb_can_be_used_twice_in_one_query(root: Path) -> None:
         database.register("t", scan(root, "t", 1))
         answer = database.execute("SELECT count(*) FROM t AS a JOIN t AS b USING (name)").fetchone()
     assert answer == (9,)
+
+
+def test_row_count_of_each_version_leaves_out_deleted_rows(tmp_path: Path) -> None:
+    warehouse, model = warehouse_in(tmp_path), Model(seed=3)
+    version = warehouse.create(SPEC)
+    for attempt in range(1, 25):
+        version = warehouse.commit(SPEC, version, model.change(), Stamp(1, attempt, "0/1"))
+        assert row_count(tmp_path, SPEC.path, version) == len(model.stored)
+
+
+def test_row_count_of_a_version_that_is_not_there_is_unknown(root: Path) -> None:
+    assert row_count(root, "t", 1) == 3
+    assert row_count(root, "t", 9) is None

@@ -156,6 +156,7 @@ class Engine:
             source=facts,
             placeholder=placeholder,
             views=texts_of(view.definition for level in declared.levels for view in level),
+            strategies=self._writer.views.strategies(self._tables),
             tables=tables_detail(declared.sources),
             capture=1 if known.reset is None else known.reset.capture.number,
         )

@@ -143,6 +143,11 @@ class ViewRunner:
             self._relations.forget()
         return epoch.results
 
+    def strategies(self, tables: Tables) -> dict[str, str]:
+        """The strategy of each view that can be run."""
+        runnable = [view for view in self.views if view.definition.name not in self._failures]
+        return {view.definition.name: self._plan(view, tables).strategy for view in runnable}
+
     def _plan(self, view: CompiledView, tables: Tables) -> Maintenance:
         """How a view is maintained; planned once."""
         name = view.definition.name

@@ -116,13 +116,14 @@ class TakeoverDetail(_Detail):
     """The detail of a takeover by an engine; that of a rollback or a test may be empty.
 
     `source` has the facts of the generation (engine/capture/generation.py), `placeholder` what the log's events have
-    for unchanged values, `views` the hash of each view's text, `tables` each table as its mirror was made of it, and
-    `capture` the number of the capture that the writer reads.
+    for unchanged values, `views` the hash of each view's text, `strategies` the strategy of each view, `tables` each
+    table as its mirror was made of it, and `capture` the number of the capture that the writer reads.
     """
 
     source: Mapping[str, Any] | None = None
     placeholder: str | None = None
     views: Mapping[str, str] = {}
+    strategies: Mapping[str, str] = {}
     tables: Mapping[str, Mapping[str, Any]] = {}
     capture: int = 1
 

@@ -7,7 +7,7 @@ row_search.py     finds the rows with one key
 
 from __future__ import annotations
 
-from cdc_views.store.reading.scans import TableScan, read_table, refused, require_readable, scan
+from cdc_views.store.reading.scans import TableScan, read_table, refused, require_readable, row_count, scan
 from cdc_views.store.reading.stored_tables import StoredTable, StoredTables, TableDifference, has_version
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "read_table",
     "refused",
     "require_readable",
+    "row_count",
     "scan",
 ]

@@ -16,7 +16,8 @@ from deltalake.exceptions import DeltaError
 
 from cdc_views import metrics
 from cdc_views.errors import TableUnavailable, WarehouseUnusable
-from cdc_views.store.storage.disk import unusable_by
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.storage.disk import touching, unusable_by
 
 
 class TableScan:
@@ -61,6 +62,16 @@ def require_readable(root: Path, path: str, version: int) -> None:
             pass
     except (DeltaError, OSError, pa.ArrowInvalid) as error:
         raise unreadable(root / path, path, version, error) from error
+
+
+def row_count(root: Path, path: str, version: int) -> int | None:
+    """The rows of a version, from its log alone; None if the log does not say. Raises WarehouseUnusable."""
+    with touching(root / path):
+        state = TableState.of(root / path, version)
+    if state is None or state.stored_rows is None:
+        return None
+    vectors = [file.get("deletionVector") for file in state.files.values()]
+    return state.stored_rows - sum(int(vector["cardinality"]) for vector in vectors if vector is not None)
 
 
 def unreadable(table: Path, path: str, version: int, error: Exception) -> WarehouseUnusable | TableUnavailable:

@@ -1,0 +1,156 @@
+"""What `cdc-views status` shows: lines about the project, and a row for every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from cdc_views.engine.capture.captures import reset_of
+from cdc_views.engine.service.lock import holder
+from cdc_views.errors import CdcViewsError
+from cdc_views.log.kafka.topics import topic_names
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.watch.freshness import Freshness
+from cdc_views.serve.watch.health import Project, activity, trouble
+from cdc_views.serve.watch.watch import Watch
+from cdc_views.serve.watch.words import in_words, size_in_words
+from cdc_views.store.control import (
+    ControlRecord,
+    PublishedDetail,
+    TakeoverDetail,
+    last_takeover,
+    open_intent,
+    read_control,
+)
+from cdc_views.store.reading import row_count
+
+COLUMNS: Final = (
+    *("table", "status", "version", "path", "failure", "parked", "discarded"),
+    *("freshness_s", "behind", "strategy", "rows", "last_epoch", "last_ms"),
+)
+SHOWN: Final = (
+    *("table", "status", "freshness_s", "behind", "strategy", "rows", "last_epoch", "last_ms"),
+    *("parked", "discarded", "failure"),
+)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Lines for people, and rows with COLUMNS."""
+
+    lines: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+
+
+def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | None = None) -> Status:
+    """Read the control log, and what the watch knows. `problem`: why there is none. Raises NothingPublished."""
+    pid, records = holder(warehouse), read_control(warehouse)
+    epoch = PublishedEpoch.latest(warehouse)
+    if watch is not None:
+        watch.observe(epoch.record)
+    project = Project(pid, epoch.record, _last_change(records), open_intent(records), datetime.now(UTC))
+    return Status(
+        [*_lines(project, watch, problem), *_reset_lines(records)], list(_rows(warehouse, epoch, records, watch))
+    )
+
+
+def lines_before_the_first_epoch(warehouse: Path) -> list[str]:
+    """What there is to say while nothing is published."""
+    pid = holder(warehouse)
+    engine = "not running" if pid is None else f"running, pid {pid}; working on the first epoch, see its log"
+    return [f"engine: {engine}", *_reset_lines(read_control(warehouse))]
+
+
+def _lines(project: Project, watch: Watch | None, problem: CdcViewsError | None) -> Iterator[str]:
+    if (wrong := trouble(project, watch, problem)) is not None:
+        yield f"fix: {wrong}"
+    last = project.last
+    assert last.committed_at is not None
+    age_s = (project.now - last.committed_at).total_seconds()
+    yield f"engine: {activity(project)}"
+    yield f"epoch {last.epoch} at {last.position}, {age_s:.1f} s old"
+    if watch is None:
+        yield "services: not asked" + (f": {problem.message}" if problem is not None else "")
+        return
+    yield f'connector "{watch.settings.log.connector}": {watch.task_state or "no answer yet"}'
+    yield _slot_line(watch)
+    behind = watch.kafka.value
+    yield "topics: " + ("no answer" if behind is None else f"{sum(behind.values())} offsets behind")
+
+
+def _slot_line(watch: Watch) -> str:
+    name, slot = f'slot "{watch.settings.source.slot}"', watch.slot
+    if slot is None:
+        return f"{name}: {'no answer' if watch.postgres.value is None and not _is_gone(watch) else 'gone'}"
+    backlog = slot.backlog
+    age = "" if slot.lag_seconds is None else f" ({in_words(slot.lag_seconds)})"
+    limit = "without a limit"
+    if backlog.limit_bytes is not None:
+        limit = f"of at most {size_in_words(backlog.limit_bytes)}"
+        if slot.seconds_to_limit is not None and not backlog.is_active:
+            limit += f", reached in about {in_words(slot.seconds_to_limit)}"
+    used = "" if backlog.is_active else ", nobody reads from it"
+    return (
+        f"{name}: {size_in_words(backlog.lag_bytes)} behind{age}, keeps {size_in_words(backlog.kept_bytes)} of WAL "
+        f"{limit}{used}"
+    )
+
+
+def _is_gone(watch: Watch) -> bool:
+    return watch.postgres.is_known and watch.postgres.failure is None
+
+
+def _rows(
+    warehouse: Path, epoch: PublishedEpoch, records: Sequence[ControlRecord], watch: Watch | None
+) -> Iterator[dict[str, Any]]:
+    detail = epoch.detail
+    failures = {**detail.failures, **{name: why.message for name, why in detail.stopped.items()}}
+    fresh = Freshness(records).seconds(datetime.now(UTC))
+    behind, takeover = _behind(watch), last_takeover(records)
+    strategies = TakeoverDetail.read(takeover).strategies if takeover is not None else {}
+    costs = _last_costs(records)
+    for name, table in sorted(epoch.tables.items()):
+        last_epoch, last_ms = costs.get(name, (None, None))
+        yield {
+            "table": name, "status": table.status, "version": table.version, "path": table.path,
+            "failure": failures.get(name),
+            "parked": detail.parked.get(name, 0), "discarded": detail.discarded.get(name, 0),
+            "freshness_s": round(fresh[name], 1), "behind": behind.get(name), "strategy": strategies.get(name),
+            "rows": row_count(warehouse, table.path, table.version), "last_epoch": last_epoch, "last_ms": last_ms,
+        }  # fmt: skip
+
+
+def _behind(watch: Watch | None) -> dict[str, int]:
+    """The offsets that each mirror is behind, by its name."""
+    if watch is None or watch.kafka.value is None:
+        return {}
+    tables = topic_names(watch.settings.log.topic_prefix, watch.settings.source.tables)
+    return {str(tables[topic]): count for topic, count in watch.kafka.value.items() if topic in tables}
+
+
+def _last_costs(records: Sequence[ControlRecord]) -> dict[str, tuple[int, int | None]]:
+    """For each table the last epoch that changed it, and for a view the milliseconds that its update took."""
+    found: dict[str, tuple[int, int | None]] = {}
+    for record in records:
+        if record.published_at is not None and not record.is_idle:
+            detail = PublishedDetail.read(record)
+            found |= dict.fromkeys(detail.changes, (record.epoch, None))
+            found |= {name: (record.epoch, work.milliseconds) for name, work in detail.view_work.items()}
+    return found
+
+
+def _last_change(records: Sequence[ControlRecord]) -> ControlRecord | None:
+    return next((record for record in reversed(records) if record.published_at and not record.is_idle), None)
+
+
+def _reset_lines(records: Sequence[ControlRecord]) -> Iterator[str]:
+    reset = reset_of(records)
+    if reset is None:
+        return
+    state = "" if reset.is_done else ', whose reset is unfinished: "cdc-views reset" continues it'
+    yield f'capture {reset.capture.number}: slot "{reset.capture.slot}"{state}'
+    if reset.is_done and reset.left:
+        yield f'objects of {len(reset.left)} earlier captures are left: "cdc-views reset --clean" removes them'
