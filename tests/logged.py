@@ -7,6 +7,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+LEVELS = ("INFO", "WARNING", "ERROR")
+
 
 class _Kept(logging.Handler):
     def __init__(self) -> None:
@@ -20,7 +22,7 @@ class _Kept(logging.Handler):
 def messages(stderr: str) -> list[str]:
     """Those of `run`, whose other lines are errors."""
     lines = [json.loads(line) for line in stderr.splitlines() if line.startswith("{")]
-    assert all(line["time"].endswith("+00:00") and line["level"] in ("INFO", "WARNING") for line in lines), stderr
+    assert all(line["time"].endswith("+00:00") and line["level"] in LEVELS for line in lines), stderr
     return [line["message"] for line in lines]
 
 

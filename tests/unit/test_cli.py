@@ -31,7 +31,7 @@ from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.engine.service.supervisor import Supervisor
-from cdc_views.errors import NotConfirmed
+from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
 from cdc_views.host.locations import state_folder
 from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
@@ -612,6 +612,29 @@ def test_run_that_is_interrupted_says_what_is_published(
     publish_idle(published)
     shown = cdc_views("-C", published, "run")
     assert messages(shown.stderr) == ["stopped between two epochs", "last published: epoch 3 at 0/30"]
+
+
+@pytest.mark.parametrize(
+    ("error", "shown_as"),
+    [
+        (SlotChanged("slot is gone", hint="reset"), {"message": "SlotChanged: slot is gone", "hint": "reset"}),
+        (ValueError("value 'secret of ada'"), {"message": "ValueError in cli/operate/run.py, line LINE"}),
+    ],
+)
+def test_error_that_ends_run_is_a_json_line_before_it_is_printed(
+    published: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, shown_as: dict[str, str]
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Supervisor, "run", failing)
+    first, *printed = cdc_views("-C", published, "run").stderr.splitlines()
+    line = json.loads(first)
+    assert line.pop("time")
+    line["message"] = re.sub(r"\d+$", "LINE", line["message"])
+    assert line == {"level": "ERROR", "error": type(error).__name__, **shown_as}
+    assert len(printed) == 2
+    assert "ada" not in first + "".join(printed)
 
 
 def test_run_that_is_interrupted_before_anything_is_published_says_so(

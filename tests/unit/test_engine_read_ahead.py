@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -245,6 +246,17 @@ def test_table_with_a_bad_event_is_left_out_and_said(brokers: Brokers, said: lis
     reading.start()
     reading.join()
     assert said == ['table "public.t" is not read while the snapshot goes on: BadEvent: broken']
+
+
+def test_unexpected_error_is_said_without_the_values_in_its_message(brokers: Brokers, said: list[str]) -> None:
+    brokers.problem = ValueError("Could not convert 'secret of ada' to int")
+    reading = new_reading(Jobs().spark)
+    reading.start()
+    reading.join()
+    [line] = said
+    assert re.fullmatch(
+        r'table "public\.t" is not read while the snapshot goes on: ValueError( in .*, line \d+)?', line
+    )
     assert reading.tables == {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import capture_of
 from cdc_views.engine.service.engine import OnEpoch
 from cdc_views.engine.service.supervisor import Supervisor
+from cdc_views.errors import CdcViewsError
+from cdc_views.errors.unexpected import described
 from cdc_views.replay.reset import continue_reset
 from cdc_views.serve.prometheus import Metrics
 from cdc_views.serve.watch.connector_alarm import ConnectorAlarm
@@ -46,7 +49,7 @@ def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int |
     show_dated_lines()
     settings = project.settings()
     java_command()
-    with _reporting_interrupt(settings.warehouse), _watching(settings, metrics_port) as on_epoch:
+    with _logging_the_end(), _reporting_interrupt(settings.warehouse), _watching(settings, metrics_port) as on_epoch:
         supervisor = Supervisor(settings, delta_jars, SHOWN, continue_reset)
         supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=on_epoch)
 
@@ -66,6 +69,21 @@ def _watching(settings: Settings, metrics_port: int | None) -> Iterator[OnEpoch]
 
         with metrics.counting_errors(), nullcontext() if metrics_port is None else metrics.served(metrics_port):
             yield on_epoch
+
+
+@contextmanager
+def _logging_the_end() -> Iterator[None]:
+    """Log the error that ends the engine where each line is JSON. For people it is printed, as by every command."""
+    try:
+        yield
+    except Exception as error:
+        if not sys.stderr.isatty():
+            fields, text = {"error": type(error).__name__}, described(error)
+            if isinstance(error, CdcViewsError):
+                text = f"{type(error).__name__}: {error.message}"
+                fields |= {"hint": error.hint} if error.hint else {}
+            _LOGGER.error(text, extra={"fields": fields})
+        raise
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from cdc_views import faults
+from cdc_views.base.names import TableName
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.config import Settings
 from cdc_views.engine.capture.declared import Declared
@@ -27,6 +28,7 @@ from cdc_views.engine.input.bulk import Ahead, BulkReader, OnProgress, Progress,
 from cdc_views.engine.input.bulk_files import Range
 from cdc_views.engine.tables import mirror_spec
 from cdc_views.errors import CdcViewsError, NotRunning
+from cdc_views.errors.unexpected import described
 from cdc_views.log.debezium.placeholder import read_placeholder
 from cdc_views.log.kafka.record import Offsets, TopicPartition
 from cdc_views.log.kafka.retention import LogRetention
@@ -211,7 +213,7 @@ class Reading:
                     self._begin()
                     self._read(self._spark)
         except Exception as error:
-            self._log_unread("tables are", error)
+            self._log_unread(error)
 
     def _begin(self) -> None:
         """Start with the tables that have not been started."""
@@ -243,7 +245,9 @@ class Reading:
             if self._ended.is_set():
                 return
             if table.leader_epochs != {each: epochs.get(each) for each in table.begin}:
-                _LOGGER.info('table "%s" is read again: its topic has another leader', table.source.name)
+                fields = {"table": str(table.source.name)}
+                text = 'table "%s" is read again: its topic has another leader'
+                _LOGGER.info(text, table.source.name, extra={"fields": fields})
                 self._left = [*self._left, self.tables.pop(name).source]
                 continue
             try:
@@ -252,7 +256,7 @@ class Reading:
                 raise
             except Exception as error:
                 del self.tables[name]
-                self._log_unread(f'table "{table.source.name}" is', error)
+                self._log_unread(error, table.source.name)
 
     def _read_on(self, spark: SparkSession, table: TableAhead, ends: Offsets) -> None:
         if sum(ends[each] - at for each, at in table.begin.items()) < self._settings.log.bulk_offsets:
@@ -269,7 +273,11 @@ class Reading:
         if written:
             faults.point("read_ahead.after_piece")
 
-    def _log_unread(self, what: str, error: Exception) -> None:
+    def _log_unread(self, error: Exception, table: TableName | None = None) -> None:
+        """Log that a table is not read, or that no table is. Messages of others than us may quote values of rows."""
         if not self._ended.is_set():
-            text = error.message if isinstance(error, CdcViewsError) else str(error).partition("\n")[0]
-            _LOGGER.warning("%s not read while the snapshot goes on: %s: %s", what, type(error).__name__, text)
+            what = "tables are" if table is None else f'table "{table}" is'
+            name = type(error).__name__
+            text = f"{name}: {error.message}" if isinstance(error, CdcViewsError) else described(error)
+            fields = {"error": name} if table is None else {"error": name, "table": str(table)}
+            _LOGGER.warning("%s not read while the snapshot goes on: %s", what, text, extra={"fields": fields})
