@@ -107,12 +107,16 @@ def _of_distincts(plan: AddPlan) -> Iterator[str]:
 
 
 def _of_patch(plan: PatchPlan) -> Iterator[str]:
-    (handle,) = plan.keys.handles
-    yield from _of_find(handle, plan.leaves)
-    yield f"the stored rows of affected ({_names(handle)}) are merged from"
+    handle = plan.keys.handles[0] if plan.keys is not None else None
+    if handle is not None:
+        yield from _of_find(handle, plan.leaves)
+    yield f"the stored rows{f' of affected ({_names(handle)})' if handle is not None else ''} are merged from"
     yield from (f"  {lookup}" for lookup in plan.kept)
     for leaf in plan.leaves:
         yield f"with the rows that are added to {leaf}"
         yield from (f"  and {lookup}" for lookup in plan.added[leaf.path])
+    if handle is None:
+        yield f"where they no longer give the first {plan.most}, the whole query is run"
+        return
     yield f"where they no longer give the first {plan.most}, ({_names(handle)}) is computed again from"
     yield from (f"  {lookup}" for lookup in handle.recompute)

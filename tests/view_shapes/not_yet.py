@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Final
 
 NOT_YET: Final[Mapping[str, str]] = {
-    "global_top_k": "FULL",
     "scalar_uncorrelated": "FULL",
     "join_on_aggregate": "FULL",
     "rollup": "FULL",

@@ -264,7 +264,8 @@ class _EpochOfViews:
                 ways.took("view", name, way)
             try:
                 version = self._committed(view, base, update)
-            except TooMany:
+            except TooMany as reason:
+                _LOGGER.debug('view "%s": not by %s in this epoch: %s', name, way.upper(), reason)
                 continue
             except (Fenced, StackError):
                 raise

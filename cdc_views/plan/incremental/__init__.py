@@ -9,6 +9,7 @@ strategy.py      the plan of a view for KEYS, or the reason why it has none
 additive.py      the plans of views for ADD, or the reason why it has none
 extremes.py      the extremes, and the numbers of different values, that ADD keeps over all rows
 top_rows.py      the plan of a view for PATCH, or the reason why it has none
+first_rows.py    the same for the first rows of a whole query
 inlined.py       the view's text with a place for each leaf
 maintenance.py   the strategy of a view, with the reason
 """

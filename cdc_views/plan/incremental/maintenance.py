@@ -14,6 +14,7 @@ from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
+from cdc_views.plan.incremental.first_rows import first_rows_plan, require_keys
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
@@ -56,9 +57,10 @@ class LeafText:
 class Maintenance:
     """The strategy of a view and the reason for it.
 
-    KEYS has `keys`, PATCH `patch` beside it. ADD has `adds`, or for groups `group_adds` beside `keys`. All of these
-    have `text`. KEYS has the internal views that it uses in `stored`. FULL has the expressions that are `wanted`:
-    internal views that store them may make it KEYS. `fault` is an error of the planner that ruled out a better one.
+    KEYS has `keys`, PATCH `patch` beside it, or alone for the first rows of a whole query. ADD has `adds`, or for
+    groups `group_adds` beside `keys`. All of these have `text`. KEYS has the internal views that it uses in `stored`.
+    FULL has the expressions that are `wanted`: internal views that store them may make it KEYS. `fault` is an error of
+    the planner that ruled out a better one.
     """
 
     strategy: StrategyName
@@ -118,7 +120,13 @@ def _incremental(
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
         return Maintenance("ADD", _reason(adds), adds=adds, text=_text(view, parsed, types, adds.leaves))
-    keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
+    try:
+        keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
+    except NotIncremental:
+        first = _first_rows(view, parsed, types, columns, row_keys)
+        if first is None:
+            raise
+        return first
     lookups = len(keys.lookups)
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
@@ -155,6 +163,18 @@ def _reason(adds: AddPlan) -> str:
     return "; ".join(text for text, found in kinds.items() if found)
 
 
+def _first_rows(
+    view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], row_keys: RowKeys
+) -> Maintenance | None:
+    try:
+        patch = first_rows_plan(parsed, view.sources.__getitem__, types, columns, row_keys)
+        text = _text(view, parsed, types, patch.leaves)
+        require_keys(patch, row_keys, text.used)
+    except NotIncremental:
+        return None
+    return Maintenance("PATCH", "the stored rows are merged with the rows that are added", patch=patch, text=text)
+
+
 def _patched(
     plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
 ) -> Maintenance:
@@ -162,7 +182,7 @@ def _patched(
     assert plan.keys is not None
     assert plan.text is not None
     patch = patch_plan(parsed, columns, view.key, plan.keys, row_keys, plan.text.used)
-    names = ", ".join(patch.keys.handles[0].parts[0].names)
+    names = ", ".join(plan.keys.handles[0].parts[0].names)
     reason = f"the stored rows of affected ({names}) are merged with the rows that are added"
     return replace(plan, strategy="PATCH", reason=reason, patch=patch)
 

@@ -26,7 +26,7 @@ tell this: if they differ from each removed row of the leaf, the stored row stay
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
@@ -52,16 +52,18 @@ _Carried = Mapping[Leaf, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class PatchPlan:
-    """How the first rows of each partition are maintained.
+    """How the first rows of each partition, or of the whole view, are maintained.
 
-    `keys` finds the affected partitions and computes them again; its handle are the columns of PARTITION BY. `most` is
-    k. `place` is the column of the view with the row's number; None if there is none. `plain` are columns of the view
-    that do not depend on that number. `stored` stands for the stored rows in lookups. `kept` has the lookups from these
-    to their leaf rows, `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has
-    for each leaf pairs of a column and the column of the view with its value.
+    `leaves` are those of the view. `keys` finds the affected partitions and computes them again; its handle are the
+    columns of PARTITION BY. It is None for the whole view (first_rows.py). `most` is k. `place` is the column of the
+    view with the row's number; None if there is none. `plain` are columns of the view that do not depend on that
+    number. `stored` stands for the stored rows in lookups. `kept` has the lookups from these to their leaf rows,
+    `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has for each leaf pairs
+    of a column and the column of the view with its value.
     """
 
-    keys: KeysPlan
+    leaves: tuple[Leaf, ...]
+    keys: KeysPlan | None
     most: int
     place: str | None
     plain: tuple[str, ...]
@@ -69,11 +71,6 @@ class PatchPlan:
     kept: tuple[Lookup, ...]
     added: Mapping[Path, tuple[Lookup, ...]]
     carried: Mapping[Path, tuple[tuple[str, str], ...]]
-
-    @property
-    def leaves(self) -> tuple[Leaf, ...]:
-        """The leaves of the view."""
-        return self.keys.leaves
 
 
 @dataclass(frozen=True)
@@ -115,24 +112,39 @@ def patch_plan(
         not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in keys.leaves
     ):
         raise NotIncremental("a table whose key is not in the query")
+    plan = merged_plan(operator, outputs, numbered.most, row_keys, keys)
+    partition = {name for handle in keys.handles for part in handle.parts for name in part.names}
+    values = (each for lookup in plan.kept for each in lookup.values.columns)
+    if {column.name for each in values for column in each if column.leaf == plan.stored} <= partition:
+        raise NotIncremental("the stored rows lead to all rows of their partition")
+    has_key = key is not None and set(key) <= set(plan.plain)
+    place = list(columns)[numbered.places[0]] if has_key and numbered.places else None
+    return replace(plan, place=place)
+
+
+def merged_plan(
+    operator: Operator,
+    outputs: Sequence[Column],
+    most: int,
+    row_keys: Mapping[str, Collection[str]],
+    keys: KeysPlan | None = None,
+) -> PatchPlan:
+    """Plan how stored rows and added rows are merged, for the operator of the rows that are ordered, and the columns of
+    the view. Raises NotIncremental if the stored rows do not lead to their leaf rows.
+    """
+    leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
     carried = _carried(outputs, operator)
     stored = Leaf((-1,), _STORED, {name: each.type for name, each in _exact(outputs)})
-    kept = _kept(operator, carried, stored, keys, row_keys)
-    partition = {name for handle in keys.handles for part in handle.parts for name in part.names}
-    sought = {column for lookup in kept for each in lookup.values.columns for column in each if column.leaf == stored}
-    if {column.name for column in sought} <= partition:
-        raise NotIncremental("the stored rows lead to all rows of their partition")
-    plain = tuple(name for name, _ in _exact(outputs))
-    has_key = key is not None and set(key) <= set(plain)
     return PatchPlan(
+        leaves,
         keys,
-        numbered.most,
-        list(columns)[numbered.places[0]] if has_key and numbered.places else None,
-        plain,
+        most,
+        None,
+        tuple(name for name, _ in _exact(outputs)),
         stored,
-        kept,
-        {leaf.path: tuple(operator.find(leaf, all_columns(keys.leaves))) for leaf in keys.leaves},
-        {leaf.path: tuple(carried.get(leaf, {}).items()) for leaf in keys.leaves},
+        _kept(operator, carried, stored, keys, row_keys),
+        {leaf.path: tuple(operator.find(leaf, all_columns(leaves))) for leaf in leaves},
+        {leaf.path: tuple(carried.get(leaf, {}).items()) for leaf in leaves},
     )
 
 
@@ -146,7 +158,7 @@ def _numbered(tree: exp.Expr) -> _Numbered:
     if tree.args.get("qualify") is not None:
         return _qualified(tree)
     require_only(tree, _OF_OUTER)
-    _require_rows(tree)
+    require_rows(tree)
     source = tree.args["from_"].this if tree.args.get("from_") else None
     where = tree.args.get("where")
     if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select) or where is None:
@@ -178,14 +190,14 @@ def _qualified(select: exp.Select) -> _Numbered:
 def _window(select: exp.Select) -> tuple[exp.Window, list[exp.Expr]]:
     """The only window of a SELECT, which may be written twice and must number its rows, and its PARTITION BY."""
     require_only(select, _OF_NUMBERED)
-    _require_rows(select)
+    require_rows(select)
     found = [(window, partition) for window, _, partition in windows(select)]
     if not found or not isinstance(found[0][0].this, exp.RowNumber) or any(each != found[0] for each in found):
         raise NotIncremental("other windows than one row_number()")
     return found[0]
 
 
-def _require_rows(select: exp.Select) -> None:
+def require_rows(select: exp.Select) -> None:
     """Raise NotIncremental unless each row of a SELECT comes from one row of its FROM, and depends on no other."""
     if is_aggregated(select) or any(map(makes_rows, select.expressions)) or any(nested_queries(select)):
         raise NotIncremental("an aggregate, a function that returns several rows, or a subquery in an expression")
@@ -231,7 +243,7 @@ def _carried(outputs: Sequence[Column], operator: Operator) -> _Carried:
 
 
 def _kept(
-    operator: Operator, carried: _Carried, stored: Leaf, keys: KeysPlan, row_keys: Mapping[str, Collection[str]]
+    operator: Operator, carried: _Carried, stored: Leaf, keys: KeysPlan | None, row_keys: Mapping[str, Collection[str]]
 ) -> tuple[Lookup, ...]:
     """The lookups from the stored rows to their leaf rows: by keys, and from there by joins if this reaches them all.
 
@@ -245,13 +257,13 @@ def _kept(
 
 
 def _restrictions(
-    carried: _Carried, stored: Leaf, keys: KeysPlan, row_keys: Mapping[str, Collection[str]]
+    carried: _Carried, stored: Leaf, keys: KeysPlan | None, row_keys: Mapping[str, Collection[str]]
 ) -> Iterator[Restriction]:
     """Restrict each leaf to what the stored rows have of it: its key, or else columns that KEYS looks up, too.
 
     By other columns it is not restricted, since each set of columns that is looked up needs an index.
     """
-    lookups = [each for handle in keys.handles for found in (handle.recompute, *handle.find.values()) for each in found]
+    lookups = keys.lookups if keys is not None else []
     for leaf, columns in carried.items():
         names = tuple(row_keys[leaf.source])
         if not columns.keys() >= set(names):

@@ -30,7 +30,11 @@ SELECT user_id, status, count(*) AS orders FROM orders GROUP BY ROLLUP (user_id,
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders ORDER BY id LIMIT 3;
--- strategy: FULL: the whole query is run and compared with the stored rows: LIMIT over all rows: each change may change all of its rows
+-- strategy: PATCH: the stored rows are merged with the rows that are added
+--   the stored rows are merged from
+--     public.orders by (id) from (stored rows.id)
+--   with the rows that are added to public.orders
+--   where they no longer give the first 3, the whole query is run
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -45,3 +45,17 @@ SELECT user_id, id FROM (SELECT o.user_id, o.id, row_number() OVER (PARTITION BY
 --   the rows of affected (user_id) are computed again from
 --     public.orders by (user_id) from (affected keys 1.user_id)
 --     public.users by (id) from (public.orders.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, price FROM products ORDER BY price DESC LIMIT 10;
+-- strategy: PATCH: the stored rows are merged with the rows that are added
+--   the stored rows are merged from
+--     public.products by (id) from (stored rows.id)
+--   with the rows that are added to public.products
+--   where they no longer give the first 10, the whole query is run
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT price FROM products ORDER BY price DESC LIMIT 10;
+-- strategy: FULL: the whole query is run and compared with the stored rows: LIMIT over all rows: each change may change all of its rows

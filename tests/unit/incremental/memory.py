@@ -257,6 +257,8 @@ class Memory:
             try:
                 return patch(self._work(view, old, view.plan.patch))
             except TooMany:
+                if view.plan.keys is None:
+                    raise
                 self.ways.took("view", view.name, "keys")
         if view.plan.group_adds is not None:
             try:

@@ -51,7 +51,7 @@ def keys(work: Incremental[KeysPlan]) -> Changes | None:
     return compared(work, rows, stored_rows(work, boxes))  # diff
 
 
-def compared(work: Incremental[KeysPlan], rows: pa.Table, stored: pa.Table) -> Changes | None:
+def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Changes | None:
     """The changes from the stored rows of some boxes to their new rows; None without one.
 
     Raises TooMany, KeyNotUnique.

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cdc_views.engine.views.search import Rows, search
 from cdc_views.engine.views.strategies.difference import tuples
-from cdc_views.engine.views.strategies.incremental import Incremental
+from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import (
     Box,
     affected,
@@ -40,22 +40,38 @@ Values: TypeAlias = tuple[object, ...]
 
 def patch(work: Incremental[PatchPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
+    if work.plan.keys is None:
+        return _patch_all(work)
     by_keys = work.by_keys(work.plan.keys)
     boxes = affected(by_keys)
     if not boxes:
         return None
     (box,) = boxes
     stored = stored_rows(by_keys, boxes)
-    rows = _merged(work, box, stored)
-    doubtful = _doubtful(work, box, stored, rows)
+    rows = _merged(work, stored)
+    rows = rows.filter(inside(rows, box))
+    names = box.values[0].column_names
+    doubtful = _doubtful(work, stored, rows, names).select(names)
     if doubtful.num_rows:
         rows = _refilled(by_keys, box, doubtful, rows)
         work.warehouse.ways.took("view", work.spec.name, "keys")
     return compared(by_keys, rows, stored)
 
 
-def _merged(work: Incremental[PatchPlan], box: Box, stored: pa.Table) -> pa.Table:
-    """The first rows of each partition of the box, of those that were stored and those that are added."""
+def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
+    """Update a view that has the first rows of a whole query."""
+    deltas = [work.delta(leaf) for leaf in work.plan.leaves]
+    if not any(delta.old.num_rows or delta.new.num_rows for delta in deltas):
+        return None
+    stored = work.warehouse.rows(work.spec, work.base)
+    rows = _merged(work, stored)
+    if _doubtful(work, stored, rows, ()).num_rows:
+        raise TooMany("of the first rows some were removed, and only the other rows say which ones follow")
+    return compared(work, rows, stored)
+
+
+def _merged(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
+    """The first rows of each partition, of those that were stored and those that are added; others are not exact."""
     plan = work.plan
     found = [_look_up_all(work, plan.kept, {plan.stored: stored})]
     for leaf in plan.leaves:
@@ -63,8 +79,7 @@ def _merged(work: Incremental[PatchPlan], box: Box, stored: pa.Table) -> pa.Tabl
             found.append(_look_up_all(work, plan.added[leaf.path], {leaf: added}))
     reduced = {leaf.path: _united(work, leaf, [each[leaf] for each in found if leaf in each]) for leaf in plan.leaves}
     require_few(work, sum(rows.num_rows for rows in reduced.values()))
-    rows = work.run([reduced]).drop_columns([BOX])
-    return rows.filter(inside(rows, box))
+    return work.run([reduced]).drop_columns([BOX])
 
 
 def _look_up_all(work: Incremental[PatchPlan], lookups: Iterable[Lookup], known: Rows) -> Rows:
@@ -78,12 +93,14 @@ def _united(work: Incremental[PatchPlan], leaf: Leaf, found: Iterable[pa.Table])
     return one_per_key(pa.concat_tables([schema.empty_table(), *tables]), work.of(leaf).spec.key)
 
 
-def _doubtful(work: Incremental[PatchPlan], box: Box, stored: pa.Table, rows: pa.Table) -> pa.Table:
-    """The partitions of the box whose first rows do not follow from the stored and the added ones."""
-    names, most = box.values[0].column_names, work.plan.most
-    kept = _staying(work, stored)
+def _doubtful(work: Incremental[PatchPlan], stored: pa.Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """A stored row of each partition whose first rows do not follow from the stored and the added ones.
+
+    `names` are the columns that partition the rows; without any, all rows are one partition.
+    """
+    most, kept = work.plan.most, _staying(work, stored)
     if kept.num_rows == stored.num_rows:
-        return stored.select(names).slice(0, 0)
+        return stored.slice(0, 0)
     before, staying, after = (_by_partition(work, each, names) for each in (stored, kept, rows))
     last = _by_partition(work, _at(work, rows, most), names)
 
@@ -95,9 +112,13 @@ def _doubtful(work: Incremental[PatchPlan], box: Box, stored: pa.Table, rows: pa
         is_passed = staying[partition] - after[partition] or staying[partition] & last[partition]
         return after[partition].total() == most and bool(is_passed)
 
-    places = {partition: place for place, partition in enumerate(tuples(stored.select(names)))}
+    places = {partition: place for place, partition in enumerate(_partitions(stored, names))}
     doubtful = [place for partition, place in places.items() if not is_certain(partition)]
-    return stored.select(names).take(pa.array(doubtful, pa.int64()))
+    return stored.take(pa.array(doubtful, pa.int64()))
+
+
+def _partitions(rows: pa.Table, names: Sequence[str]) -> list[Values]:
+    return tuples(rows.select(list(names))) if names else [()] * rows.num_rows
 
 
 def _staying(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
@@ -127,7 +148,7 @@ def _by_partition(
 ) -> defaultdict[Values, Counter[Values]]:
     """The rows in their plain columns, by partition."""
     found: defaultdict[Values, Counter[Values]] = defaultdict(Counter)
-    for partition, row in zip(tuples(rows.select(list(names))), tuples(rows.select(work.plan.plain)), strict=True):
+    for partition, row in zip(_partitions(rows, names), tuples(rows.select(work.plan.plain)), strict=True):
         found[partition][row] += 1
     return found
 
