@@ -6,23 +6,20 @@ operators/       one file for each kind of operator, with its rules and their pr
 scope.py         what names stand for in a FROM
 build.py         from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
-additive.py      the plans of views for ADD, or the reason why it has none
-extremes.py      the extremes, and the numbers of different values, that ADD keeps over all rows
-top_rows.py      the plan of a view for PATCH, or the reason why it has none
-first_rows.py    the same for the first rows of a whole query
+delta_plans/     the plans of views for ADD and PATCH, or the reason why they have none
 inlined.py       the view's text with a place for each leaf
 maintenance.py   the strategy of a view, with the reason
 """
 
 from __future__ import annotations
 
-from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, Total, add_plan, group_plan
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
-from cdc_views.plan.incremental.extremes import Distinct, Extreme
+from cdc_views.plan.incremental.delta_plans.additive import AddPlan, GroupPlan, Total, add_plan, group_plan
+from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
+from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan
-from cdc_views.plan.incremental.top_rows import PatchPlan, patch_plan
 
 __all__ = [
     "AddPlan",

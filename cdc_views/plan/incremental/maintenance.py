@@ -11,14 +11,14 @@ from sqlglot import exp
 
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.incremental.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
 from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.delta_plans.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
+from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan, require_keys
+from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
-from cdc_views.plan.incremental.first_rows import first_rows_plan, require_keys
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
-from cdc_views.plan.incremental.top_rows import PatchPlan, patch_plan
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import tokens_of

@@ -1,9 +1,9 @@
 """ADD: add the totals over the rows that are added to the stored ones, and subtract those over the rows removed.
 
-plan/incremental/additive.py says which views have such totals, and proves that this gives the new row. One query
-computes the totals over the rows added and over the rows removed; no other row of an input is read, but those that
-count(DISTINCT) looks up (extremes.py). To add twice would
-be wrong: the stored row must be that of the old versions of the inputs, as it is for a live view (engine/tables.py).
+plan/incremental/delta_plans/additive.py says which views have such totals, and proves that this gives the new row. One
+query computes the totals over the rows added and over the rows removed; no other row of an input is read, but those
+that count(DISTINCT) looks up (extremes.py). To add twice would be wrong: the stored row must be that of the old
+versions of the inputs, as it is for a live view (engine/tables.py).
 
 A sum over no values is NULL. Let S be the stored sum, A and R the sums over the rows added and removed. The new sum
 has values if A has one, since added rows stay; if R is NULL and S has one, since none is removed; and if S + A - R is

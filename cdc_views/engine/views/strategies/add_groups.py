@@ -1,9 +1,9 @@
 """ADD for groups: add the totals over the rows that are added to the stored ones, and subtract those over rows removed.
 
-plan/incremental/additive.py says which views have such totals, and proves that the terms below give what changes: one
-for each changed leaf and side. One query computes the totals of all terms. Of a leaf, a term has its changed rows, and
-of the others the rows that these join; no other row of an input is read, however large a group is. To add twice would
-be wrong: the stored rows must be those of the old versions of the inputs, as they are for a live view.
+plan/incremental/delta_plans/additive.py says which views have such totals, and proves that the terms below give what
+changes: one for each changed leaf and side. One query computes the totals of all terms. Of a leaf, a term has its
+changed rows, and of the others the rows that these join; no other row of an input is read, however large a group is. To
+add twice would be wrong: the stored rows must be those of the old versions of the inputs, as they are for a live view.
 
 A sum over no values is NULL. A new sum has values if no term removed one and there was one before or now, or if it is
 not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again.

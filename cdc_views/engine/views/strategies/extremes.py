@@ -1,4 +1,4 @@
-"""New extremes and numbers of different values, of which plan/incremental/extremes.py says when they follow."""
+"""New extremes and numbers of different values; plan/incremental/delta_plans/extremes.py says when they follow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """PATCH: merge the stored first rows of each affected partition with the rows that the epoch adds to it.
 
-plan/incremental/top_rows.py says which views have such partitions, and proves when the merged rows are the first ones.
-The view's own text does the merge: it runs over the leaf rows behind the stored and the added rows. So Spark compares
-the rows as it always does, and numbers them. A whole partition is not read.
+plan/incremental/delta_plans/top_rows.py says which views have such partitions, and proves when the merged rows are the
+first ones. The view's own text does the merge: it runs over the leaf rows behind the stored and the added rows. So
+Spark compares the rows as it always does, and numbers them. A whole partition is not read.
 
 A partition that had k rows, lost one, and may have a better row than those that are left, is computed again by KEYS.
 The lookups of the stored rows' own leaf rows are at the new version, so rows that are gone are not found.

@@ -43,16 +43,16 @@ from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
-from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
-from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.extremes import Distinct, Extreme, split
-from cdc_views.plan.incremental.linear import (
+from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme, split
+from cdc_views.plan.incremental.delta_plans.linear import (
     all_columns,
     require_handle,
     require_linear,
     require_multilinear,
     require_only,
 )
+from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
+from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan

@@ -19,11 +19,11 @@ from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
+from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
 from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.linear import require_multilinear, require_only
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import outputs_of
-from cdc_views.plan.incremental.top_rows import PatchPlan, merged_plan, require_rows
 from cdc_views.plan.keys import windows
 from cdc_views.views.references import ParsedQuery
 

@@ -33,8 +33,8 @@ from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path, is_exact
+from cdc_views.plan.incremental.delta_plans.linear import all_columns, require_handle, require_multilinear, require_only
 from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.linear import all_columns, require_handle, require_multilinear, require_only
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.plan.incremental.strategy import KeysPlan, equal_to, outputs_of
