@@ -138,12 +138,16 @@ class Part:
         return self.files.strides == (0,)
 
     def _of(self, places: Places) -> Part:
-        files = self.files[places]
-        numbers, counts = np.unique(files, return_counts=True)
-        sizes = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-        if len(sizes) == 1:
-            files = _constant(int(files[0]), len(files))
-        return Part(self.high[places], None if self.low is None else self.low[places], files, self.rows[places], sizes)
+        low = None if self.low is None else self.low[places]
+        if self._is_of_one_file:
+            file = int(self.files[0])
+            sizes = {file: len(places)}
+        else:
+            counts = np.bincount(self.files[places])
+            sizes = {int(file): int(counts[file]) for file in np.flatnonzero(counts)}
+            file = next(iter(sizes))
+        files = _constant(file, len(places)) if len(sizes) == 1 else self.files[places]
+        return Part(self.high[places], low, files, self.rows[places], sizes)
 
 
 _NOTHING: Final = Found(np.empty(0, np.intp), np.empty(0, np.uint32), np.empty(0, np.uint32))
