@@ -19,7 +19,7 @@ class Lsn(int):
         except ValueError:
             raise BadLsn(
                 f'position "{text}" is not an LSN, wanted the form X/Y',
-                hint='an LSN is what "SELECT pg_current_wal_lsn()" prints, as in 0/16B3748',
+                hint='an LSN is what "SELECT pg_current_wal_insert_lsn()" prints, as in 0/16B3748',
             ) from None
 
     def __str__(self) -> str:

@@ -99,6 +99,10 @@ class EpochChanges:
         """The number of changed rows."""
         return int(self.inserted.num_rows + self.updated.num_rows + self.deleted.num_rows)
 
+    def __bool__(self) -> bool:
+        """An item without changes is there, too: it has a token."""
+        return True
+
     def rows(self) -> Iterator[RowChange]:
         """The changed rows one by one: deletes, updates, inserts."""
         for old in self.deleted.to_pylist():
@@ -129,7 +133,10 @@ def changes(
     root: Path, stored: StoredTables, name: str, since: str | None = None, *, follow: bool = False
 ) -> Iterator[ChangeItem]:
     """The changes after `since`, epoch by epoch; see WarehouseReader.changes."""
-    feed = _Feed(root, stored, name, since)
+    return _items(_Feed(root, stored, name, since), follow)  # "now" is the time of this call
+
+
+def _items(feed: _Feed, follow: bool) -> Iterator[ChangeItem]:
     last: tuple[int, float] | None = None  # epoch and time of the last item
     while True:
         for item in feed.take():
@@ -174,6 +181,10 @@ class _Feed:
         if place is None:
             yield self._snapshot(PublishedEpoch.latest(self._root), None)
             return
+        if (log := log_id(self._root)) != self._log:
+            self._log = log
+            yield self._snapshot(PublishedEpoch.latest(self._root), "the warehouse was created again")
+            return
         later = [PublishedEpoch(self._root, record) for record in published_after(self._root, place.epoch)]
         for epoch in later:
             table = epoch.readable.get(self._name)
@@ -199,7 +210,7 @@ class _Feed:
 
     def wait(self) -> None:
         """Wait for a later epoch, for a limited time."""
-        wait_until(lambda: PublishedEpoch.latest(self._root).number > self.epoch, _PROGRESS_S, _POLL_S)
+        wait_until(lambda: PublishedEpoch.latest(self._root).number != self.epoch, _PROGRESS_S, _POLL_S)
 
     def _changes(self, place: Place, epoch: PublishedEpoch, table: TableVersion) -> TableDifference | str | None:
         """What the epoch has changed, if anything; or the reason why this is not known."""

@@ -29,8 +29,8 @@ _RETENTION: Final = "upkeep.keep_hours and upkeep.keep_epochs say for how long e
 class MomentArguments(TypedDict, total=False):
     """The arguments of a read that say at which moment: those of Moment."""
 
-    at: int | datetime | str | None
-    at_least: str | None
+    at: int | Lsn | datetime | str | None
+    at_least: str | Lsn | None
     timeout_s: float | None
     max_age_s: float | None
 
@@ -45,13 +45,18 @@ class Moment:
     the first epoch (0 by default). `max_age_s`: the most seconds that the source may have gone on since.
     """
 
-    at: int | datetime | str | None = None
-    at_least: str | None = None
+    at: int | Lsn | datetime | str | None = None
+    at_least: str | Lsn | None = None
     timeout_s: float | None = None
     max_age_s: float | None = None
 
     def __post_init__(self) -> None:
         """Check the arguments. Raises BadMoment, BadLsn."""
+        for name in ("at", "at_least"):  # an Lsn is an int, and would be taken as the number of an epoch
+            if isinstance(position := getattr(self, name), Lsn):
+                object.__setattr__(self, name, str(position))
+        if not isinstance(self.at_least, str | None):
+            raise BadMoment(f"at_least is of type {type(self.at_least).__name__}, wanted a position")
         if self.at is not None and (self.at_least, self.timeout_s, self.max_age_s) != (None, None, None):
             raise BadMoment("a read has both at and another moment", hint="an epoch of the past needs no further limit")
         if isinstance(self.at, bool) or not isinstance(self.at, int | datetime | str | None):
@@ -95,7 +100,7 @@ def choose(root: Path, moment: Moment = LATEST) -> PublishedEpoch:
         epoch = PublishedEpoch.latest(root, moment.timeout_s or 0)
     else:
         timeout_s = DEFAULT_TIMEOUT_S if moment.timeout_s is None else moment.timeout_s
-        epoch = _at_least(root, Lsn.parse(moment.at_least), timeout_s)
+        epoch = _at_least(root, Lsn.parse(str(moment.at_least)), timeout_s)
     if moment.max_age_s is not None and (age_s := epoch.age_s) > moment.max_age_s:
         raise EpochTooOld(
             f"epoch {epoch.number} is {age_s:.1f} s old, wanted at most {moment.max_age_s:g} s",
@@ -174,7 +179,7 @@ def _readable(
     # The newest one can be read, and upkeep removes the oldest first.
     oldest = published[bisect_left(published[:-1], True, key=lambda record: _has_tables(root, record))]
     raise EpochNotRetained(
-        f"{wanted} is no longer retained: the oldest epoch that can be read is {oldest.epoch}, "
+        f"{wanted} was never published, or is no longer retained: the oldest epoch that can be read is {oldest.epoch}, "
         f"at {oldest.position} of {oldest.committed_at}",
         hint=_RETENTION,
         oldest=oldest.epoch,

@@ -31,7 +31,7 @@ class WarehouseReader:
 
     def __init__(self, warehouse: str | PathLike[str]) -> None:
         """`warehouse` is its folder. Raises WarehouseUnusable if that is not a folder."""
-        self.warehouse = Path(warehouse)
+        self.warehouse = Path(warehouse).absolute()
         require_folder(self.warehouse)
         self._stored = StoredTables(self.warehouse)
 
@@ -59,7 +59,7 @@ class WarehouseReader:
         `since` to resume after it. "now" begins with the changes after the last published epoch.
 
         A TableSnapshot comes again, with a `reason`, where the changes are not known: the table was rebuilt, swapped,
-        reset or defined anew, its epochs are no longer retained, or an epoch has changed more than two million rows.
+        reset or redefined, its epochs are no longer retained, or an epoch has changed more than two million rows.
 
         The last item is of the last published epoch, and may be empty. With `follow`, later ones come as they are
         published; an empty item comes once a minute, for its token.

@@ -40,11 +40,16 @@ class SparkTables(Mapping[str, "DataFrame"]):
     def create_temp_views(self) -> list[str]:
         """Create a temporary view of each table, for the session's SQL, and return their names.
 
-        A mirror has the name of its table without the schema. Tables that have failed or are stopped are left out.
+        A mirror in schema `public` has the name of its table, another one `schema_table`. Tables that have failed or
+        are stopped are skipped.
         """
         created = []
         for name, table in self.epoch.readable.items():
-            bare = name if table.kind == "view" else TableName.parse(name).table
-            self[name].createOrReplaceTempView("`" + bare.replace("`", "``") + "`")
-            created.append(bare)
+            view = name if table.kind == "view" else _view_of(TableName.parse(name))
+            self[name].createOrReplaceTempView("`" + view.replace("`", "``") + "`")
+            created.append(view)
         return created
+
+
+def _view_of(mirror: TableName) -> str:
+    return mirror.table if mirror.schema == "public" else f"{mirror.schema}_{mirror.table}"

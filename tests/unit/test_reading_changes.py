@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -114,6 +115,45 @@ def test_changes_from_now_on(shop: Published) -> None:
     shop.publish()
     [item] = items(shop, item.token)
     assert shown(item) == [("delete", (1, "a"), None)]
+
+
+def test_changes_from_now_on_begin_with_the_call(shop: Published) -> None:
+    later = cdc_views.open(shop.root).changes("public.orders", NOW)
+    shop.write(ORDERS, [], [(1,)])
+    shop.publish()
+    [item] = later
+    assert shown(item) == [("delete", (1, "a"), None)]  # type: ignore[arg-type]
+
+
+def test_item_without_changes_is_not_skipped_as_nothing(shop: Published) -> None:
+    [item] = items(shop, NOW)
+    assert (len(item), bool(item)) == (0, True)
+
+
+def test_follower_of_a_warehouse_that_is_created_again_gets_all_rows(shop: Published) -> None:
+    follower = cdc_views.open(shop.root).changes("public.orders", follow=True)
+    assert next(follower).epoch == 1
+    shutil.rmtree(shop.root)
+    again = Published(shop.root)
+    for number in (7, 8):
+        again.write(ORDERS, [(number, None)])
+        again.publish()
+    item = next(follower)
+    assert isinstance(item, TableSnapshot)
+    assert (item.epoch, item.reason) == (2, "the warehouse was created again")
+    assert sorted(item.table.arrow()["id"].to_pylist()) == [7, 8]
+
+
+def test_rows_of_a_table_that_comes_back_at_its_old_path_are_found_by_a_reader_that_knew_it(shop: Published) -> None:
+    warehouse = cdc_views.open(shop.root)
+    assert warehouse.get("public.orders", 1) is not None
+    shutil.rmtree(shop.root)
+    again = Published(shop.root)
+    for number in (7, 8):
+        again.write(ORDERS, [(number, "new")])
+        again.publish()
+    assert warehouse.get("public.orders", 7) == {"id": 7, "note": "new"}
+    assert warehouse.get("public.orders", 1) is None
 
 
 def test_rows_of_a_view_without_a_key_are_counted(shop: Published) -> None:

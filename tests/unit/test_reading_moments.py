@@ -159,3 +159,12 @@ def test_moment_of_a_command_line_is_a_number_a_position_or_a_time() -> None:
     assert Moment.parse_at("2026-11-26T08:00:00Z") == datetime(2026, 11, 26, 8, tzinfo=UTC)
     with pytest.raises(BadMoment):
         Moment.parse_at("yesterday")
+
+
+def test_positions_of_the_client_are_moments(shop: Published) -> None:
+    warehouse = cdc_views.open(shop.root)
+    second = warehouse.epoch(at=2)
+    assert warehouse.epoch(at=second.position).number == 2
+    assert warehouse.epoch(at_least=second.position).number == 3
+    with pytest.raises(BadMoment, match="at_least is of type int, wanted a position"):
+        Moment(at_least=5)  # type: ignore[arg-type]

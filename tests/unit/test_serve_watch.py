@@ -74,6 +74,25 @@ def test_moments_of_a_long_outage_are_thinned_and_the_lag_stays() -> None:
     assert times.bytes_per_second() == pytest.approx(1)
 
 
+def test_moments_of_another_server_are_forgotten_after_a_failover() -> None:
+    times = WalTimes()
+    times.add(Lsn(0x9000), NOON)
+    for second in range(1, 4):
+        times.add(Lsn(second * 0x100), NOON + timedelta(seconds=second))
+    assert times.since(Lsn(0x100)) == NOON + timedelta(seconds=1)
+    assert times.bytes_per_second() == pytest.approx(0x100)
+
+
+def test_error_after_a_look_does_not_end_the_looking(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise ValueError("of a caller")
+
+    sampled = Sampled(lambda: 1, 0.01, limit_s=1, on_look=fail)
+    sampled.look()
+    sampled.look()
+    assert (sampled.value, sampled.failure, len(caplog.records)) == (1, None, 2)
+
+
 def test_slot_without_a_limit_is_named_as_one() -> None:
     watched = Watched()
     watched.answers.backlog = backlog(confirmed=100, wal_end=103)

@@ -108,7 +108,9 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     detail = epoch.detail
     failures = {**detail.failures, **{name: why.message for name, why in detail.stopped.items()}}
-    fresh = Freshness(records).seconds(datetime.now(UTC))
+    freshness = Freshness(records)
+    freshness.take(epoch.record)  # which may be later than the records
+    fresh = freshness.seconds(datetime.now(UTC))
     behind, takeover = _behind(watch), last_takeover(records)
     strategies = TakeoverDetail.read(takeover).strategies if takeover is not None else {}
     costs = _last_costs(records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -12,6 +13,8 @@ from typing import Final, Generic, TypeVar
 from cdc_views.host.waiting import wait_until
 
 Value = TypeVar("Value")
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 OVERDUE: Final = "Overdue"
 """The failure of a service that does not answer at all, not even with an error."""
@@ -89,7 +92,10 @@ class Sampled(Generic[Value]):
             self._failure = type(error).__name__
             self.failures[self._failure] += 1
         self._began_s = None
-        self._on_look()
+        try:
+            self._on_look()
+        except Exception:  # else the thread would end, and the last value would be shown for good
+            _LOGGER.exception("an error after a look at a service")
 
     def _run(self) -> None:
         while not self._ended.is_set():

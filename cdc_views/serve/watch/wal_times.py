@@ -27,7 +27,9 @@ class WalTimes:
 
     def add(self, end: Lsn, at: datetime) -> None:
         """Note that the WAL ended at `end`; moments that are not later than the last one are ignored."""
-        if self._times and (at <= self._times[-1] or end < self._ends[-1]):
+        if self._ends and end < self._ends[-1]:  # another server, after a failover or a restore
+            self._ends, self._times = [], []
+        if self._times and at <= self._times[-1]:
             return
         self._ends.append(end)
         self._times.append(at)

@@ -234,3 +234,9 @@ class DriverTables:
             if path not in self._tables:
                 self._tables[path] = DriverTable(self._root / path, self._indexes)
             return self._tables[path]
+
+    def renewed(self, path: str) -> DriverTable:
+        """The table at a path, of which nothing is known yet."""
+        with self._lock:
+            self._tables[path] = DriverTable(self._root / path, self._indexes)
+            return self._tables[path]

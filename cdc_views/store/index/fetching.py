@@ -57,9 +57,10 @@ class _Wanted:
 class RowGroups:
     """Decoded row groups, cached within `disk_bytes` below `folder`; for several threads."""
 
-    def __init__(self, folder: Path, disk_bytes: int) -> None:
+    def __init__(self, folder: Path, disk_bytes: int, *, most_decoded_rows: float = _MOST_DECODED_ROWS) -> None:
         self._folder = folder
         self._disk_bytes = disk_bytes
+        self._most_decoded_rows = most_decoded_rows
         self._footers: OrderedDict[Path, _Groups] = OrderedDict()
         self._decoded: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
         self._used_bytes = 0
@@ -72,7 +73,7 @@ class RowGroups:
         """
         by_file = {data_file(table, path): rows for path, rows in stored.items()}
         wanted = {file: list(self._by_group(file, rows)) for file, rows in by_file.items()}
-        if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > _MOST_DECODED_ROWS:
+        if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > self._most_decoded_rows:
             return None
         parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
         # Each row group gives a few rows: callers would pay for every batch.

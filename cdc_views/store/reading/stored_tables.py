@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +18,14 @@ from deltalake.exceptions import DeltaError
 from cdc_views.config import StoreSettings
 from cdc_views.errors import TableUnavailable
 from cdc_views.store.delta_log.deletion_vectors import file_of
-from cdc_views.store.delta_log.entries import data_file, newest_version
+from cdc_views.store.delta_log.entries import data_file, entry_file, newest_version
 from cdc_views.store.delta_log.features import KEY
 from cdc_views.store.delta_log.history import History
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import RESTORE
 from cdc_views.store.index.changed_rows import ChangedRows
-from cdc_views.store.index.driver_table import DriverTables, Indexes
+from cdc_views.store.index.driver_table import DriverTable, DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.row_bags import rows_in_both
 from cdc_views.store.reading.row_search import find_rows
@@ -82,8 +83,10 @@ class StoredTables:
         self._root = root
         self._described: dict[str, StoredTable] = {}
         self._tables = DriverTables(root, Indexes(0))
-        self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES)
-        self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._tables.table)
+        self._entries: dict[str, tuple[int, int]] = {}
+        # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
+        self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES, most_decoded_rows=math.inf)
+        self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
         self._history = History(root)
 
     def describe(self, path: str) -> StoredTable:
@@ -106,9 +109,9 @@ class StoredTables:
 
         Raises TableUnavailable, WarehouseUnusable.
         """
-        schema = self.describe(path).schema
-        table = self._tables.table(path)
         try:
+            table = self._table(path)
+            schema = self.describe(path).schema
             with table.lock:
                 state = table.at(version)
                 if state is not None:
@@ -117,7 +120,7 @@ class StoredTables:
                     assert rows is not None  # one row group
                     return rows
         except OSError as error:
-            raise unreadable(table.folder, path, version, error) from error
+            raise unreadable(self._root / path, path, version, error) from error
         raise TableUnavailable(f'table "{path}": the log no longer has version {version}', hint="read a newer epoch")
 
     def difference(
@@ -128,10 +131,11 @@ class StoredTables:
         Reads only the rows of files that one of the versions does not have, and those that only one of them has
         deleted. None if a version can no longer be read, or if more than two million rows differ.
         """
+        self._table(path)
         schema = _fields(self.describe(path).schema, columns)
         try:
             changed = self._changed_rows.between(TableSpec(path, path, schema, ()), base, version, schema)
-        except FileNotFoundError:
+        except (FileNotFoundError, TableUnavailable):
             return None
         if changed is None:
             return None
@@ -143,6 +147,20 @@ class StoredTables:
         else:  # at most one row in each version
             of_old = of_new = np.arange(min(old.num_rows, new.num_rows))
         return TableDifference(_without(new, of_new), new.take(of_new), old.take(of_old), _without(old, of_old))
+
+    def _table(self, path: str) -> DriverTable:
+        """The table, without what is known of another one that was at the same path and was removed.
+
+        The path of a view is that of its definition: a view that is removed and comes back has its old path.
+        """
+        table = self._tables.table(path)
+        with table.lock:
+            if self._entries.get(path) != _identity(table):
+                self._described.pop(path, None)
+                table = self._tables.renewed(path)
+            table.catch_up()
+            self._entries[path] = _identity(table)
+        return table
 
     def is_one_epoch(self, path: str, base: int, version: int, epoch: int) -> bool:
         """Whether this epoch alone has changed rows between two versions, as far as the table's log shows.
@@ -158,6 +176,15 @@ class StoredTables:
                 of_commit = commit.stamp.epoch if commit.stamp is not None else None
                 epochs += [] if epochs[-1:] == [of_commit] else [of_commit]
         return len(commits) == version - base and set(epochs) <= {epoch}
+
+
+def _identity(table: DriverTable) -> tuple[int, int]:
+    """What tells the newest known entry of a log from one of the same number in another log."""
+    try:
+        found = entry_file(table.folder, table.state.version).stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
 
 
 def _without(rows: pa.Table, numbers: Any) -> pa.Table:
