@@ -267,7 +267,7 @@ def _dependent(outer: Operator, query: exp.Expr, context: _Context) -> Operator:
         query = query.this
     inner, equalities = _correlated(query, context)
     holder = _holder(query)
-    if isinstance(holder, exp.In) and not equalities:
+    if isinstance(holder, exp.In) and not equalities and _is_set(query, holder):
         inner, equalities = _in_values(holder, query, context, scope)
     if not inner.leaves:
         return outer
@@ -281,6 +281,15 @@ def _holder(query: exp.Expr) -> exp.Expr | None:
     while isinstance(node, exp.Subquery | exp.Paren):
         node = node.parent
     return node
+
+
+def _is_set(query: exp.Expr, holder: exp.In) -> bool:
+    """Whether a query has the values of an IN.
+
+    In a list, or in parentheses of its own, it is one value, which is NULL if the query has no row.
+    """
+    inside = holder.args.get("query")
+    return inside is query or (isinstance(inside, exp.Subquery) and inside.this is query)
 
 
 def _must_hold(condition: exp.Expr) -> bool:

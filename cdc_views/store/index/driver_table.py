@@ -22,7 +22,7 @@ from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.recent_states import RecentStates
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, are_whole
-from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, KeyIndex
+from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, SMALL_PARTS_BYTES, KeyIndex
 from cdc_views.store.index.parts import Found
 from cdc_views.store.index.stored_keys import add_files, live_rows
 
@@ -41,8 +41,9 @@ class _Known:
 
     @property
     def memory_bytes(self) -> int:
-        # In memory, an index on disk has no more than a few small parts.
-        return 0 if self.index.is_on_disk else max(self.reserved_bytes, self.index.memory_bytes)
+        if self.index.is_on_disk:  # what could not be written to the disk
+            return max(0, self.index.memory_bytes - SMALL_PARTS_BYTES)
+        return max(self.reserved_bytes, self.index.memory_bytes)
 
     @property
     def disk_bytes(self) -> int:

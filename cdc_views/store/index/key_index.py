@@ -25,7 +25,7 @@ from cdc_views.store.index.parts import SHARDS, Found, Part, by_shard, joined
 _MOST_MERGED: Final = 1 << 22
 # Parts of this length are cut into shards.
 _LEAST_SHARDED: Final = 1 << 19
-# Smaller parts of an index on disk stay in memory, since most of them are soon merged: up to 25 MB for an index.
+# Smaller parts of an index on disk stay in memory, since most of them are soon merged.
 _LEAST_ON_DISK: Final = 1 << 15
 # The path of file number 0, which stands for all removed files that still have rows in a part.
 _GONE: Final = ""
@@ -37,6 +37,10 @@ BYTES_PER_ROW: Final = 24
 
 BYTES_PER_NUMBER: Final = 16
 """The same for a key of one whole number, none NULL, which takes 8 bytes instead of 16."""
+
+
+SMALL_PARTS_BYTES: Final = (SHARDS + 1) * 2 * _LEAST_ON_DISK * BYTES_PER_ROW
+"""The most that an index on disk keeps in memory: in each list, parts that are each shorter than half of the last."""
 
 
 class KeyIndex:

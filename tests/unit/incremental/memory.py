@@ -296,6 +296,9 @@ class Memory:
     def rows(self, spec: TableSpec, version: int) -> pa.Table:
         return self.stored[spec.name].versions[version]
 
+    def is_small(self, path: str) -> bool:
+        return True
+
     def find(self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None) -> pa.Table:
         return self.stored[spec.name].lookup(version, wanted, columns)
 

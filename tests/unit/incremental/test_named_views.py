@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.incremental.memory import Memory, Row, State, tuples
+from tests.unit.incremental.played import declared, played
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES, VIEWS, maintained, maintained_at_random
 
@@ -171,3 +172,37 @@ def test_rows_of_a_bag_with_the_same_hash_are_computed_in_full() -> None:
 def test_join_of_texts_that_a_collation_makes_equal_is_computed_in_full() -> None:
     sql = "SELECT t.id, u.id AS o FROM t JOIN u ON t.s COLLATE NOCASE = u.s COLLATE NOCASE"
     assert "no equality of columns" in plan_of(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.id, u.id AS o FROM t JOIN u ON u.id = t.k "
+        "QUALIFY row_number() OVER (PARTITION BY t.g ORDER BY t.s, t.id) = 1",
+        "SELECT id, o FROM (SELECT t.id, u.id AS o, row_number() OVER (PARTITION BY t.g ORDER BY t.s, t.id) AS n "
+        "FROM t JOIN u ON u.id = t.k) q WHERE n <= 2",
+        "SELECT t.id, u.id AS o FROM t JOIN u ON u.id = t.k "
+        "QUALIFY row_number() OVER (PARTITION BY t.g, t.k ORDER BY t.s, t.id) <= 2",
+    ],
+    ids=["one column", "below a subquery", "two columns"],
+)
+def test_first_rows_of_partitions_whose_columns_are_not_selected_are_refilled(sql: str) -> None:
+    rows = [(1, 1, 5, "a"), (2, 1, 5, "b"), (3, 1, 5, "c"), (4, 1, 6, "a")]
+    later = [(1, 1, 5, "z"), *rows[1:]]
+    memory = declared(TABLES, sql)
+    assert memory.views["v"].plan.strategy == "KEYS"
+    played(memory, [{"t": each, "u": [(1, 1, 1, "a")]} for each in (rows, later, later[1:], later[2:])])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id NOT IN ((SELECT id FROM u WHERE s = 'x'), 3)",
+        "(id IN ((SELECT id FROM u WHERE s = 'x'), 4)) IS NOT NULL",
+    ],
+)
+def test_query_in_the_list_of_an_in_is_one_value(condition: str) -> None:
+    rows = [(1, 1, 1, "a"), (2, 1, 1, "a")]
+    memory = declared(TABLES, f"SELECT id, g FROM t WHERE {condition}")
+    assert memory.views["v"].plan.strategy == "FULL"
+    played(memory, [{"t": rows[:count], "u": [(5, 1, 1, "x")]} for count in (1, 2)])

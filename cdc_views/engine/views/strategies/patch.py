@@ -63,6 +63,8 @@ def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
     deltas = [work.delta(leaf) for leaf in work.plan.leaves]
     if not any(delta.old.num_rows or delta.new.num_rows for delta in deltas):
         return None
+    if not work.warehouse.is_small(work.spec.path):
+        raise TooMany("the view has more rows than the driver may hold")
     stored = work.warehouse.rows(work.spec, work.base)
     rows = _merged(work, stored)
     if _doubtful(work, stored, rows, ()).num_rows:

@@ -65,7 +65,7 @@ def require_multilinear(operator: Operator) -> None:
 
 
 def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) -> None:
-    """Raise NotIncremental unless the handle of KEYS has all of these columns of a FROM, in one part, and no floats.
+    """Raise NotIncremental unless the handle of KEYS is these columns of a FROM, in one part, and no floats.
 
     The rows of a group are put together in the driver, by values that are the same.
     """
@@ -74,7 +74,8 @@ def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) ->
     parts = [part for handle in keys.handles for part in handle.parts]
     if any(column is None or not column.origin for column in found) or len(parts) != 1:
         raise NotIncremental("groups that are not found by columns of one table")
-    if len(parts[0].names) != len(origins):
+    # A window may be restricted by other columns than those of its partition, as many of them (operators/grouping.py).
+    if {frozenset(each) for each in zip(*parts[0].origins, strict=True)} != origins:
         raise NotIncremental("a column of the groups is not selected")
     if not all(is_exact(column.type) for origin in parts[0].origins for column in origin):
         raise NotIncremental("groups of floating-point values")
