@@ -27,7 +27,7 @@ from cdc_views.store.delta_log import table_properties
 INTERVAL_S: Final = 0.2
 
 _DELETED: Final = "_deleted"
-_NOT_WRITTEN: Final = ("delta.enableDeletionVectors",)
+_NOT_WRITTEN: Final = "delta.enableDeletionVectors"
 
 Last = dict[bytes, bytes | None]  # the last event of each key; None is a tombstone
 
@@ -72,7 +72,11 @@ class DeltaRsLoop:
 
     def _create(self, table: SourceTable) -> DeltaTable:
         spec = self._baseline.spec(table)
-        properties = {name: value for name, value in table_properties(spec).items() if name not in _NOT_WRITTEN}
+        properties = {
+            name: value
+            for name, value in table_properties(spec).items()
+            if name.startswith("delta.") and name != _NOT_WRITTEN
+        }
         folder = self._baseline.folder / spec.path
         folder.mkdir(parents=True)
         return DeltaTable.create(str(folder), Schema.from_arrow(spec.schema), configuration=properties)

@@ -147,6 +147,22 @@ def histories(draws: Draws, all_tables: Sequence[Table]) -> list[State]:
     return found
 
 
+def small_changes(draws: Draws, all_tables: Sequence[Table], epochs: int) -> list[State]:
+    """A long history: some rows in each table, and then one to three changed rows in each epoch."""
+    state: dict[str, dict[Any, Row]] = {table.name: {} for table in all_tables}
+    found: list[State] = []
+    for epoch in range(epochs):
+        for _ in range(draws.number(1, 3) if epoch else 10):
+            table = draws.pick(all_tables)
+            row = _row(draws, table)
+            if _key(table, row) in state[table.name] and draws.chance(40):
+                del state[table.name][_key(table, row)]
+            else:
+                state[table.name][_key(table, row)] = row
+        found.append({name: list(rows.values()) for name, rows in state.items()})
+    return found
+
+
 def _row(draws: Draws, table: Table) -> Row:
     values = []
     for name, kind in table.columns.items():

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 import pytest
 
 from tests.unit.incremental.memory import Memory, Row, State, tuples
 from tests.unit.incremental.played import declared, played
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
+from tests.unit.incremental.random_views import Draws, small_changes
+from tests.unit.incremental.test_random_views import EXAMPLES, SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES, VIEWS, maintained, maintained_at_random
+
+LONG: Final = max(4, EXAMPLES // 10)
+EPOCHS: Final = 30
 
 
 def rows(memory: Memory) -> list[Row]:
@@ -172,6 +177,15 @@ def test_rows_of_a_bag_with_the_same_hash_are_computed_in_full() -> None:
 def test_join_of_texts_that_a_collation_makes_equal_is_computed_in_full() -> None:
     sql = "SELECT t.id, u.id AS o FROM t JOIN u ON t.s COLLATE NOCASE = u.s COLLATE NOCASE"
     assert "no equality of columns" in plan_of(sql)
+
+
+@pytest.mark.parametrize("number", range(LONG))
+def test_view_equals_its_sql_through_a_long_history_of_small_changes(number: int) -> None:
+    with naming_the_seed():
+        random = Random(f"{SEED} {number}")
+        name = random.choice(sorted(VIEWS))
+        states = small_changes(Draws(random.randrange), TABLES, EPOCHS)
+        assert maintained(VIEWS[name], *states).by_keys > 0, name
 
 
 @pytest.mark.parametrize(

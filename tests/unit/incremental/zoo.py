@@ -252,6 +252,14 @@ VIEWS: Final = {
         "SELECT id, rank() OVER (PARTITION BY k ORDER BY g NULLS FIRST) AS r, sum(g) OVER (PARTITION BY k ORDER BY id) "
         "AS n FROM t"
     ),
+    "first row of a partition that is not selected": (
+        "SELECT t.id, u.id AS o FROM t JOIN u ON u.id = t.k QUALIFY row_number() OVER (PARTITION BY t.g ORDER BY t.s, "
+        "t.id) = 1"
+    ),
+    "first rows of two columns that are not selected": (
+        "SELECT w.id, w.k, t.id AS i FROM w JOIN t ON t.id = w.g QUALIFY row_number() OVER (PARTITION BY t.g, t.k "
+        "ORDER BY w.id, w.k) <= 2"
+    ),
     "window over a join without the columns of its partition": (
         "SELECT t.id, u.id AS o, count(*) OVER (PARTITION BY t.g, u.g) AS n FROM t JOIN u ON u.k = t.k"
     ),
