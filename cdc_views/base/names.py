@@ -10,6 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+HIDDEN: Final = "_cv_"
+"""The first letters of what tables and the warehouse have of ours: readers do not see it, and users may not name it."""
+
 _DEFAULT_SCHEMA: Final = "public"
 _PART: Final = re.compile(r'(?:"((?:[^"]|"")+)"|([^".][^.]*))(?=\.|\Z)')
 

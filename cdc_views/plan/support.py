@@ -11,10 +11,10 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan import refusals
 from cdc_views.plan.refusals import Refusal
-from cdc_views.views.definition import HIDDEN
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.engine.tables import Tables
 from cdc_views.store.control import ControlRecord, TableVersion, known_attempts, read_control
 from cdc_views.store.reading import scan
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
 SAMPLES: Final = 5
-_HIDDEN: Final = "_cv_"
 _THERE: Final = "_cv_there"
 _BOTH: Final = "NOT only_old AND NOT only_new"
 # The sum of floats depends on the order of the rows.
@@ -122,7 +122,7 @@ def _pairs(spec: TableSpec, others: Sequence[str], rounded: Collection[str]) -> 
 
 def _sample(kind: str, row: dict[str, Any], spec: TableSpec, others: Sequence[str]) -> dict[str, Any]:
     def values(side: str, columns: Sequence[str]) -> dict[str, Any]:
-        return {column: row[f"{side} {column}"] for column in columns if not column.startswith(_HIDDEN)}
+        return {column: row[f"{side} {column}"] for column in columns if not column.startswith(HIDDEN)}
 
     if kind != "different":
         return {"kind": kind, "row": values(kind.removeprefix("only_"), spec.schema.names)}

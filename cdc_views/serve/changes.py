@@ -20,11 +20,12 @@ import orjson
 import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadToken
 from cdc_views.host.waiting import wait_until
-from cdc_views.serve.published import HIDDEN, PublishedEpoch
+from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
-from cdc_views.store.control import TableVersion, log_id, published_after
+from cdc_views.store.control import KnownLog, TableVersion, published_after
 from cdc_views.store.reading import StoredTables, TableDifference
 
 NOW: Final = "now"
@@ -159,12 +160,12 @@ class _Feed:
         self._stored = stored
         self._name = name
         self._epoch = PublishedEpoch.latest(root)
-        self._log = log_id(root)
+        self._log = KnownLog(root)
         self._place: Place | None = None
         if since == NOW:
             self._place = self._place_of(self._epoch, self._epoch.table(name))
         elif since is not None:
-            self._place = Place.parse(since, name, self._log)
+            self._place = Place.parse(since, name, self._log.id)
             self._require_not_later(self._place)
 
     @property
@@ -181,8 +182,7 @@ class _Feed:
         if place is None:
             yield self._snapshot(PublishedEpoch.latest(self._root), None)
             return
-        if (log := log_id(self._root)) != self._log:
-            self._log = log
+        if self._log.is_another():
             yield self._snapshot(PublishedEpoch.latest(self._root), "the warehouse was created again")
             return
         later = [PublishedEpoch(self._root, record) for record in published_after(self._root, place.epoch)]
@@ -215,7 +215,7 @@ class _Feed:
     def _changes(self, place: Place, epoch: PublishedEpoch, table: TableVersion) -> TableDifference | str | None:
         """What the epoch has changed, if anything; or the reason why this is not known."""
         if table.path != place.path:
-            return f"the table was rebuilt, reset or defined anew: epoch {epoch.number} has it in another folder"
+            return f"the table was rebuilt, reset or redefined: epoch {epoch.number} has it in another folder"
         if table.version == place.version:
             return None
         described = self._stored.describe(table.path)
@@ -243,7 +243,7 @@ class _Feed:
         return {"epoch": epoch.number, "position": epoch.position, "committed_at": epoch.committed_at, "token": token}
 
     def _place_of(self, epoch: PublishedEpoch, table: TableVersion) -> Place:
-        return Place(self._name, self._log, epoch.number, table.path, table.version)
+        return Place(self._name, self._log.id, epoch.number, table.path, table.version)
 
     def _require_not_later(self, place: Place) -> None:
         if place.epoch > self.epoch:

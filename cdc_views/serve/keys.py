@@ -10,8 +10,8 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadKey, KeyNotRecorded
-from cdc_views.serve.published import HIDDEN
 from cdc_views.store.reading import StoredTable
 
 

@@ -15,9 +15,6 @@ from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning,
 from cdc_views.host.waiting import wait_until
 from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published
 
-HIDDEN: Final = "_cv_"
-"""The first letters of the columns that tables have and readers do not see."""
-
 _POLL_S: Final = 0.2
 
 

@@ -10,9 +10,9 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from cdc_views.base.names import TableName
+from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadQuery, TableUnavailable
-from cdc_views.serve.published import HIDDEN, PublishedEpoch
+from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.reading import refused, scan
 
 # DuckDB returns table names with their aliases, and quotes a name with a blank.

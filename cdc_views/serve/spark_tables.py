@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from cdc_views.base.names import TableName
 from cdc_views.serve.moment import MomentArguments
 from cdc_views.serve.reader import WarehouseReader
+from cdc_views.store.delta_log import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +47,7 @@ class SparkTables(Mapping[str, "DataFrame"]):
         created = []
         for name, table in self.epoch.readable.items():
             view = name if table.kind == "view" else _view_of(TableName.parse(name))
-            self[name].createOrReplaceTempView("`" + view.replace("`", "``") + "`")
+            self[name].createOrReplaceTempView(quoted(view))
             created.append(view)
         return created
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.serve.keys import Key
-from cdc_views.serve.published import HIDDEN, PublishedEpoch
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.store.delta_log import quoted
 from cdc_views.store.reading import StoredTable, StoredTables, TableScan, read_table, scan
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class TableReader:
     def spark(self, session: SparkSession) -> DataFrame:
         """A data frame of a Spark session, which needs Delta."""
         frame = session.read.format("delta").option("versionAsOf", self.version).load(self.path)
-        return frame.select(*("`" + name.replace("`", "``") + "`" for name in self.schema.names))
+        return frame.select(*map(quoted, self.schema.names))
 
     def get(self, *key: object) -> dict[str, object] | None:
         """The row with a key, by column; None if there is none. The values are in the order of `key`; NULL is None.

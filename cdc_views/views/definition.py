@@ -16,12 +16,12 @@ from typing import Final, Literal, NoReturn
 
 from sqlglot import Token, TokenType
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadView
 from cdc_views.views.kinds import COMMON_OPTIONS, DEFAULT_KIND, FLAGS, KINDS
 from cdc_views.views.text import place, tokens_of
 
 FORM: Final = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (option [= value], ...)] AS SELECT ..."
-HIDDEN: Final = "_cv_"
 
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

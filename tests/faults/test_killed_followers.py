@@ -22,7 +22,7 @@ EPOCHS = 5
 
 @contextlib.contextmanager
 def publishing(shop: Published, chance: random.Random) -> Iterator[None]:
-    """Publish epochs with random changes in a thread, until told to stop."""
+    """Publish epochs with random changes in a thread, until the block ends."""
     stop = threading.Event()
 
     def publish() -> None:

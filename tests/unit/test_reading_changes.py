@@ -19,7 +19,8 @@ from cdc_views.errors import BadToken, UnknownView, ViewFailed
 from cdc_views.metrics import Work, counting
 from cdc_views.serve import changes as feed
 from cdc_views.serve.changes import NOW, EpochChanges, TableSnapshot
-from cdc_views.store.control import control_log
+from cdc_views.store.control import FOLDER, KnownLog, control_log, known_log
+from cdc_views.store.delta_log import entry_file, newest_version
 from cdc_views.store.reading import stored_tables
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Stamp, TableSpec
@@ -262,7 +263,7 @@ def test_table_that_was_swapped_is_a_snapshot_again(shop: Published) -> None:
     assert shown(changed) == [("insert", None, (3, "c"))]
     assert isinstance(again, TableSnapshot)
     assert (again.epoch, again.table.arrow().num_rows) == (4, 4)
-    assert again.reason == "the table was rebuilt, reset or defined anew: epoch 3 has it in another folder"
+    assert again.reason == "the table was rebuilt, reset or redefined: epoch 3 has it in another folder"
 
 
 def test_changes_that_are_no_longer_retained_are_a_snapshot_again(shop: Published) -> None:
@@ -349,9 +350,27 @@ def test_token_of_something_else_is_an_error(shop: Published, tmp_path: Path) ->
     for given in ("", "x", token[:-4], items(shop, name="totals")[0].token, items(other)[0].token):
         with pytest.raises(BadToken):
             items(shop, given)
-    later = feed.Place.parse(token, ORDERS.name, feed.log_id(shop.root))
+    later = feed.Place.parse(token, ORDERS.name, KnownLog(shop.root).id)
     with pytest.raises(BadToken, match="is of epoch 9, and the last published one is epoch 2"):
         items(shop, feed.replace(later, epoch=9).token())
+
+
+def test_log_is_identified_again_only_if_the_entry_that_was_known_is_gone(
+    shop: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    delta_table = known_log.DeltaTable
+    monkeypatch.setattr(known_log, "DeltaTable", lambda path: opened.append(path) or delta_table(path))
+    known = KnownLog(shop.root)
+    shop.publish()
+    assert (known.is_another(), len(opened)) == (False, 1)
+    entry_file(shop.root / FOLDER, newest_version(shop.root / FOLDER)).touch()  # as if it were another file
+    assert (known.is_another(), len(opened)) == (False, 2)
+    shutil.rmtree(shop.root)
+    Published(shop.root).publish()
+    assert (known.is_another(), len(opened)) == (True, 3)
+    assert known.id == KnownLog(shop.root).id
+    assert not known.is_another()
 
 
 # Following

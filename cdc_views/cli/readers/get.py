@@ -8,7 +8,7 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
-from cdc_views.cli.readers.moments import ReadCommand, moment_of, moment_options, show_epoch
+from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
 from cdc_views.serve.moment import Moment, choose
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.reading import StoredTables
@@ -26,10 +26,7 @@ def get(
     project: Project,
     view: str,
     key: tuple[str, ...],
-    at: str | None,
-    at_least: str | None,
-    max_age_s: float | None,
-    wait_s: float | None,
+    moment: Moment,
     form: str | None,
 ) -> None:
     """Print the row of a view or mirror with this key; works while the engine is down.
@@ -39,7 +36,7 @@ def get(
     Example: cdc-views get order_totals 42
     """
     warehouse = project.warehouse()
-    epoch = choose(warehouse, Moment(**moment_of(at, at_least, max_age_s, wait_s)))
+    epoch = choose(warehouse, moment)
     table = TableReader(epoch, view, StoredTables(warehouse))
     row = table.get_by_text(*key)
     if row is not None:

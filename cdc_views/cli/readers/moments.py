@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final
 
 import click
 
-from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, MomentArguments
+from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment
 from cdc_views.serve.published import PublishedEpoch
 
 WAIT_S: Final = 600.0
@@ -22,7 +23,16 @@ class ReadCommand(click.Command):
 
 
 def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--at`, `--at-least`, `--max-age` and `--wait`, which a ReadCommand gets as the arguments of `moment_of`."""
+    """Add `--at`, `--at-least`, `--max-age` and `--wait` to a ReadCommand, which gets them as a `moment`."""
+
+    @wraps(command)
+    def with_moment(
+        *args: Any, at: str | None, at_least: str | None, max_age_s: float | None, wait_s: float | None, **others: Any
+    ) -> Any:
+        when = None if at is None else Moment.parse_at(at)
+        moment = Moment(at=when, at_least=at_least, timeout_s=wait_s, max_age_s=max_age_s)
+        return command(*args, moment=moment, **others)
+
     options = (
         click.option("--at", metavar="EPOCH|TIME|LSN", help="Read the last epoch up to there."),
         click.option(
@@ -46,18 +56,8 @@ def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
     )
     for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def moment_of(at: str | None, at_least: str | None, max_age_s: float | None, wait_s: float | None) -> MomentArguments:
-    """The arguments of a read, from the values of the options. Raises BadMoment."""
-    return {
-        "at": None if at is None else Moment.parse_at(at),
-        "at_least": at_least,
-        "timeout_s": wait_s,
-        "max_age_s": max_age_s,
-    }
+        with_moment = option(with_moment)
+    return with_moment
 
 
 def show_epoch(epoch: PublishedEpoch) -> None:

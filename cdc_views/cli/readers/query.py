@@ -6,7 +6,7 @@ import click
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
-from cdc_views.cli.readers.moments import ReadCommand, moment_of, moment_options, show_epoch
+from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
 from cdc_views.serve.moment import Moment, choose
 from cdc_views.serve.query import query as answer
 
@@ -19,17 +19,14 @@ from cdc_views.serve.query import query as answer
 def query(
     project: Project,
     sql: str,
-    at: str | None,
-    at_least: str | None,
-    max_age_s: float | None,
-    wait_s: float | None,
+    moment: Moment,
     form: str | None,
 ) -> None:
     """Run a query (DuckDB SQL) on the published epoch; works while the engine is down.
 
     Example: cdc-views query "SELECT count(*) FROM public.orders"
     """
-    epoch = choose(project.warehouse(), Moment(**moment_of(at, at_least, max_age_s, wait_s)))
+    epoch = choose(project.warehouse(), moment)
     result = answer(epoch, sql)
     print_rows(result.to_pylist(), result.column_names, form)
     show_epoch(epoch)

@@ -21,6 +21,7 @@ from cdc_views.store.control import (
     ControlRecord,
     PublishedDetail,
     TakeoverDetail,
+    last_published_of,
     last_takeover,
     open_intent,
     read_control,
@@ -48,7 +49,7 @@ class Status:
 def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | None = None) -> Status:
     """Read the control log, and what the watch knows. `problem`: why there is none. Raises NothingPublished."""
     pid, records = holder(warehouse), read_control(warehouse)
-    epoch = PublishedEpoch.latest(warehouse)
+    epoch = PublishedEpoch(warehouse, last_published_of(records, warehouse))
     if watch is not None:
         watch.observe(epoch.record)
     project = Project(pid, epoch.record, _last_change(records), open_intent(records), datetime.now(UTC))
@@ -108,9 +109,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     detail = epoch.detail
     failures = {**detail.failures, **{name: why.message for name, why in detail.stopped.items()}}
-    freshness = Freshness(records)
-    freshness.take(epoch.record)  # which may be later than the records
-    fresh = freshness.seconds(datetime.now(UTC))
+    fresh = Freshness(records).seconds(datetime.now(UTC))
     behind, takeover = _behind(watch), last_takeover(records)
     strategies = TakeoverDetail.read(takeover).strategies if takeover is not None else {}
     costs = _last_costs(records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,16 @@ class Leaf:
 
     def __str__(self) -> str:
         return self.source
+
+
+def leaf_at(source_of: Callable[[int], str], types: Mapping[str, Mapping[str, str]]) -> Callable[[object, Path], Leaf]:
+    """Makes the leaf of a table at a path, of the manifest's name at an offset of the text, and the types of each."""
+
+    def leaf(table: object, path: Path) -> Leaf:
+        source = source_of(path[-1])
+        return Leaf(path, source, types[source])
+
+    return leaf
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
-from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan, require_keys
-from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
+from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
+from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
@@ -169,7 +169,7 @@ def _first_rows(
     try:
         patch = first_rows_plan(parsed, view.sources.__getitem__, types, columns, row_keys)
         text = _text(view, parsed, types, patch.leaves)
-        require_keys(patch, row_keys, text.used)
+        require_keys(patch.leaves, row_keys, text.used)
     except NotIncremental:
         return None
     return Maintenance("PATCH", "the stored rows are merged with the rows that are added", patch=patch, text=text)

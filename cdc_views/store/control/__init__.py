@@ -7,9 +7,9 @@ from cdc_views.store.control.control_log import (
     ControlLog,
     known_attempts,
     last_published,
+    last_published_of,
     last_reset,
     last_takeover,
-    log_id,
     open_intent,
     published_after,
     read_control,
@@ -23,6 +23,7 @@ from cdc_views.store.control.details import (
     TakeoverDetail,
     request_of,
 )
+from cdc_views.store.control.known_log import KnownLog
 from cdc_views.store.control.records import (
     INTERNAL_VIEW_FOLDER,
     MIRROR_FOLDER,
@@ -43,6 +44,7 @@ __all__ = [
     "ControlRecord",
     "CutDetail",
     "IntentDetail",
+    "KnownLog",
     "Needed",
     "PublishedDetail",
     "QuarantineDetail",
@@ -51,9 +53,9 @@ __all__ = [
     "TakeoverDetail",
     "known_attempts",
     "last_published",
+    "last_published_of",
     "last_reset",
     "last_takeover",
-    "log_id",
     "needed",
     "open_intent",
     "published_after",

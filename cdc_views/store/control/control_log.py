@@ -52,9 +52,9 @@ __all__ = [
     "TableVersion",
     "known_attempts",
     "last_published",
+    "last_published_of",
     "last_reset",
     "last_takeover",
-    "log_id",
     "open_intent",
     "published_after",
     "read_control",
@@ -311,9 +311,14 @@ def last_published(root: Path) -> ControlRecord:
     for record in _newest(root / FOLDER):
         if record.kind in PUBLISHING:
             return record
-    published = [record for record in read_control(root) if record.kind in PUBLISHING]
-    if published:
-        return published[-1]
+    return last_published_of(read_control(root), root)
+
+
+def last_published_of(records: Sequence[ControlRecord], root: Path) -> ControlRecord:
+    """The last published one of the records of a warehouse. Raises NothingPublished."""
+    for record in reversed(records):
+        if record.kind in PUBLISHING:
+            return record
     raise NothingPublished(
         f'nothing is published yet in "{root}"',
         hint='start the engine with "cdc-views run" and wait for its first epoch',
@@ -333,12 +338,6 @@ def published_after(root: Path, epoch: int) -> list[ControlRecord]:
         if record.kind in PUBLISHING:
             found.append(record)
     return [record for record in read_control(root) if record.kind in PUBLISHING and record.epoch > epoch]
-
-
-def log_id(root: Path) -> str:
-    """What identifies the control log: that of a warehouse which was created again has another."""
-    with touching(root):
-        return str(DeltaTable(str(root / FOLDER)).metadata().id)
 
 
 def _newest(folder: Path) -> Iterator[ControlRecord]:

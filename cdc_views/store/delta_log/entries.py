@@ -42,6 +42,18 @@ def entry_file(table: Path, version: int) -> Path:
     return table / LOG_FOLDER / f"{version:020d}.json"
 
 
+def entry_identity(table: Path, version: int) -> tuple[int, int] | None:
+    """What tells a log entry from one of the same version in the log of another table that took its place.
+
+    None if the entry is not there.
+    """
+    try:
+        found = entry_file(table, version).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 def data_file(table: Path, path: str) -> Path:
     """The file that a path in the log refers to; the log has it URL-encoded."""
     return table / urllib.parse.unquote(path)

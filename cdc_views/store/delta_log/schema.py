@@ -74,9 +74,9 @@ def statistics_columns(spec: TableSpec) -> list[str]:
     return [name for name, kind in types.items() if isinstance(kind, str) and kind not in _WITHOUT_STATISTICS]
 
 
-def quoted(column: str) -> str:
-    """A column name for Spark SQL."""
-    return "`" + column.replace("`", "``") + "`"
+def quoted(name: str) -> str:
+    """A name for Spark SQL, in backticks."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def require_column_names(table: str, names: Sequence[str]) -> None:

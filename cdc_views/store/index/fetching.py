@@ -79,6 +79,10 @@ class RowGroups:
         # Each row group gives a few rows: callers would pay for every batch.
         return pa.Table.from_batches(parts, schema=schema).combine_chunks()
 
+    def footer(self, file: Path) -> pq.FileMetaData:
+        """The footer of a data file, which never changes."""
+        return self._groups(file).footer
+
     def _by_group(self, file: Path, rows: RowNumbers) -> Iterator[_Wanted]:
         ends = self._groups(file).ends
         numbers = np.fromiter(rows, np.int64, len(rows))
@@ -103,7 +107,7 @@ class RowGroups:
         return known
 
     def _rows_to_decode(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> int:
-        footer = self._groups(file).footer
+        footer = self.footer(file)
         missing = [each for each in wanted if _missing(each.kept, schema)]
         return sum(footer.row_group(each.group).num_rows for each in missing)
 
@@ -116,7 +120,7 @@ class RowGroups:
                 if missing := _missing(rows, schema):
                     if reader is None:
                         # Threads and read-ahead cost more than they save for one row group.
-                        footer = self._groups(file).footer
+                        footer = self.footer(file)
                         reader = opened.enter_context(pq.ParquetFile(file, metadata=footer, pre_buffer=False))
                         metrics.count(files_read=1)
                     rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)

@@ -8,11 +8,11 @@ which would double the time that a command takes to start.)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from functools import lru_cache, reduce
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import orjson
@@ -26,19 +26,24 @@ from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.stored_keys import conformed
 
-_MOST_FOOTERS: Final = 1000
 
-
-def find_rows(table: Path, state: TableState, columns: pa.Schema, key: Mapping[str, pa.Scalar]) -> StoredRows:
+def find_rows(
+    table: Path,
+    state: TableState,
+    columns: pa.Schema,
+    key: Mapping[str, pa.Scalar],
+    footer_of: Callable[[Path], pq.FileMetaData],
+) -> StoredRows:
     """The live rows whose `columns` equal `key`. NULL finds NULL, NaN finds NaN, and 0.0 finds -0.0.
 
-    Raises FileNotFoundError if a file of the version was removed.
+    `footer_of` returns the footer of a data file. Raises FileNotFoundError if a file of the version was removed.
     """
     found: StoredRows = {}
     for path, add in state.files.items():
         if not _may_hold(add, key):
             continue
-        numbers = RowNumbers(number for part in _numbers(data_file(table, path), columns, key) for number in part)
+        file = data_file(table, path)
+        numbers = RowNumbers(number for part in _numbers(file, footer_of(file), columns, key) for number in part)
         if live := numbers - state.dead_rows(table, path):
             found[path] = live
     return found
@@ -53,9 +58,8 @@ def _may_hold(add: Add, key: Mapping[str, pa.Scalar]) -> bool:
     return all(low[name] <= number <= high[name] for name, number in bounded)
 
 
-def _numbers(file: Path, columns: pa.Schema, key: Mapping[str, pa.Scalar]) -> Iterator[Any]:
+def _numbers(file: Path, footer: pq.FileMetaData, columns: pa.Schema, key: Mapping[str, pa.Scalar]) -> Iterator[Any]:
     """The numbers of the matching rows of a file, an array for each row group that may hold some."""
-    footer = _footer(file)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     begins = [0, *accumulate(group.num_rows for group in groups)]
     chosen = [number for number, group in enumerate(groups) if _group_may_hold(group, key)]
@@ -101,9 +105,3 @@ def _is_nan(value: pa.Scalar) -> bool:
 
 def _all(rows: int) -> pa.ChunkedArray:
     return pa.chunked_array([np.ones(rows, bool)])
-
-
-@lru_cache(_MOST_FOOTERS)
-def _footer(file: Path) -> pq.FileMetaData:
-    """The footer of a data file, which never changes."""
-    return pq.read_metadata(file)

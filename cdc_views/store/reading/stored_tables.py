@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from cdc_views.config import StoreSettings
 from cdc_views.errors import TableUnavailable
 from cdc_views.store.delta_log.deletion_vectors import file_of
-from cdc_views.store.delta_log.entries import data_file, entry_file, newest_version
+from cdc_views.store.delta_log.entries import data_file, entry_identity, newest_version
 from cdc_views.store.delta_log.features import KEY
 from cdc_views.store.delta_log.history import History
 from cdc_views.store.delta_log.schema import TableSpec
@@ -83,7 +83,7 @@ class StoredTables:
         self._root = root
         self._described: dict[str, StoredTable] = {}
         self._tables = DriverTables(root, Indexes(0))
-        self._entries: dict[str, tuple[int, int]] = {}
+        self._entries: dict[str, tuple[int, int] | None] = {}
         # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
         self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES, most_decoded_rows=math.inf)
         self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
@@ -115,7 +115,7 @@ class StoredTables:
             with table.lock:
                 state = table.at(version)
                 if state is not None:
-                    stored = find_rows(table.folder, state, _fields(schema, key), key)
+                    stored = find_rows(table.folder, state, _fields(schema, key), key, self._row_groups.footer)
                     rows = self._row_groups.fetch(table.folder, stored, schema)
                     assert rows is not None  # one row group
                     return rows
@@ -155,11 +155,11 @@ class StoredTables:
         """
         table = self._tables.table(path)
         with table.lock:
-            if self._entries.get(path) != _identity(table):
+            if self._entries.get(path) != entry_identity(table.folder, table.state.version):
                 self._described.pop(path, None)
                 table = self._tables.renewed(path)
             table.catch_up()
-            self._entries[path] = _identity(table)
+            self._entries[path] = entry_identity(table.folder, table.state.version)
         return table
 
     def is_one_epoch(self, path: str, base: int, version: int, epoch: int) -> bool:
@@ -176,15 +176,6 @@ class StoredTables:
                 of_commit = commit.stamp.epoch if commit.stamp is not None else None
                 epochs += [] if epochs[-1:] == [of_commit] else [of_commit]
         return len(commits) == version - base and set(epochs) <= {epoch}
-
-
-def _identity(table: DriverTable) -> tuple[int, int]:
-    """What tells the newest known entry of a log from one of the same number in another log."""
-    try:
-        found = entry_file(table.folder, table.state.version).stat()
-    except FileNotFoundError:
-        return 0, 0
-    return found.st_ino, found.st_mtime_ns
 
 
 def _without(rows: pa.Table, numbers: Any) -> pa.Table:

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, Protocol
 
 import pyarrow as pa
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.store.reading import read_table
-from cdc_views.views.definition import HIDDEN
 
 SHOWN_PER_TABLE: Final = 5
 

@@ -26,6 +26,13 @@ def played(memory: Memory, states: Sequence[State]) -> Memory:
     return memory
 
 
+def kept_by(strategy: str, tables: Sequence[Table], sql: str, *states: State) -> Memory:
+    """A view that is maintained by this strategy through these states of the tables."""
+    memory = declared(tables, sql)
+    assert memory.views["v"].plan.strategy == strategy, memory.views["v"].plan.reason
+    return played(memory, states)
+
+
 def random_states(tables: Sequence[Table], seed: int | str, count: int = 1) -> list[State]:
     """The states of some random histories, one after the other."""
     random = Random(seed)

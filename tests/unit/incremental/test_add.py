@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from cdc_views.engine.views.strategies import Incremental, TooMany
 from cdc_views.plan.explain import explain
 from cdc_views.store.warehouse import RowsChanged
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
-from tests.unit.incremental.played import declared, played, random_states
+from tests.unit.incremental.played import declared, kept_by, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 TABLES: Final = (
@@ -59,11 +60,7 @@ def state(*rows: tuple[Any, ...], **tables: Sequence[tuple[Any, ...]]) -> State:
     return {"a": [(*row, 1, None) for row in rows], "b": [], "f": [], **tables}
 
 
-def maintained(sql: str, *states: State) -> Memory:
-    """A view that is maintained by ADD through these states of the tables."""
-    memory = declared(TABLES, sql)
-    assert memory.views["v"].plan.strategy == "ADD", memory.views["v"].plan.reason
-    return played(memory, states)
+maintained = partial(kept_by, "ADD", TABLES)
 
 
 def row(memory: Memory) -> tuple[Any, ...]:

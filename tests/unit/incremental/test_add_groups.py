@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -12,8 +13,8 @@ import pytest
 
 from cdc_views.engine.views.strategies import Incremental
 from cdc_views.store.warehouse import RowsChanged
-from tests.unit.incremental.memory import Memory, State, Table, tuples
-from tests.unit.incremental.played import check_fails, declared, played, random_states
+from tests.unit.incremental.memory import Memory, Table, tuples
+from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.add_groups")
@@ -61,11 +62,7 @@ OTHERS: Final = {
 }
 
 
-def maintained(sql: str, *states: State) -> Memory:
-    """A view that is maintained by ADD through these states of the tables."""
-    memory = declared(TABLES, sql)
-    assert memory.views["v"].plan.strategy == "ADD", memory.views["v"].plan.reason
-    return played(memory, states)
+maintained = partial(kept_by, "ADD", TABLES)
 
 
 def maintained_at_random(sql: str, seed: str) -> Memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import pytest
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.store.index.changed_rows import RowsChanged
 from tests.unit.incremental.memory import Memory, State, UnequalView, tuples
-from tests.unit.incremental.played import check_fails, declared, played, random_states
+from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 from tests.unit.incremental.test_add import BOTH, TABLES
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
@@ -44,10 +45,7 @@ FULL: Final = {
 }
 
 
-def maintained(sql: str, *states: State) -> Memory:
-    memory = declared(TABLES, sql)
-    assert memory.views["v"].plan.strategy == "ADD", memory.views["v"].plan.reason
-    return played(memory, states)
+maintained = partial(kept_by, "ADD", TABLES)
 
 
 def maintained_at_random(sql: str, seed: int, count: int = 1) -> Memory:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
 import pytest
 
 from tests.unit.incremental.memory import Memory, State, tuples
-from tests.unit.incremental.played import check_fails, declared, played, random_states
+from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES
 
@@ -37,10 +38,7 @@ FULL: Final = {
 }
 
 
-def maintained(sql: str, *states: State) -> Memory:
-    memory = declared(TABLES, sql)
-    assert memory.views["v"].plan.strategy == "PATCH", memory.views["v"].plan.reason
-    return played(memory, states)
+maintained = partial(kept_by, "PATCH", TABLES)
 
 
 def maintained_at_random(sql: str, seed: int | str, count: int = 1) -> Memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import pytest
 
 from cdc_views.engine.views.strategies import TooMany
 from tests.unit.incremental.memory import Memory, State, Table, tuples
-from tests.unit.incremental.played import check_fails, declared, played, random_states
+from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name
@@ -70,11 +71,7 @@ OTHERS: Final = {
 }
 
 
-def maintained(sql: str, *states: State) -> Memory:
-    """A view that is maintained by PATCH through these states of the tables."""
-    memory = declared(TABLES, sql)
-    assert memory.views["v"].plan.strategy == "PATCH", memory.views["v"].plan.reason
-    return played(memory, states)
+maintained = partial(kept_by, "PATCH", TABLES)
 
 
 def maintained_at_random(sql: str, seed: str) -> Memory:

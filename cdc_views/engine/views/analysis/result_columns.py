@@ -6,6 +6,7 @@ from typing import Final
 
 from pyspark.sql import types as T
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.views.definition import ViewDefinition
 
@@ -34,8 +35,10 @@ def check_columns(view: ViewDefinition, schema: T.StructType) -> None:
                 f'{place}: column "{field.name}" has a character that Delta does not allow in a name',
                 hint="give it another name with AS",
             )
-        if field.name.lower().startswith("_cv_"):
-            raise BadView(f'{place}: column "{field.name}" begins with "_cv_", which is reserved for hidden columns')
+        if field.name.lower().startswith(HIDDEN):
+            raise BadView(
+                f'{place}: column "{field.name}" begins with "{HIDDEN}", which is reserved for hidden columns'
+            )
         if refused := _refused(field.dataType):
             raise UnsupportedView(
                 f'{place}: column "{field.name}" has type {refused.simpleString()}', hint=_REFUSED[type(refused)]

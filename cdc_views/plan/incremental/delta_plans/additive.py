@@ -42,7 +42,7 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build_from
-from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme, split
 from cdc_views.plan.incremental.delta_plans.linear import (
     all_columns,
@@ -148,14 +148,9 @@ def add_plan(
     """
     select = query.tree
     assert isinstance(select, exp.Select)
-
-    def leaf_of(table: object, path: Path) -> Leaf:
-        source = source_of(path[-1])
-        return Leaf(path, source, types[source])
-
     try:
         require_linear(select)
-        operator, scope = build_from(select, leaf_of, Expressions(query))
+        operator, scope = build_from(select, leaf_at(source_of, types), Expressions(query))
         leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
         extremes, distincts, others = split(_items(select, columns), scope, columns, len(leaves))
         totals = _totals_of({name: _aggregate(name, item) for name, item in others.items()}, scope, columns)

@@ -12,13 +12,13 @@ not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build, build_from
-from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.columns import leaf_at
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
 from cdc_views.plan.incremental.expressions.known import Expressions
@@ -45,26 +45,12 @@ def first_rows_plan(
     require_rows(select)
     if any(windows(select)) or not select.args.get("order"):
         raise NotIncremental("a window, or no order")
-    leaves: dict[Path, Leaf] = {}
-
-    def leaf_of(table: object, path: Path) -> Leaf:
-        source = source_of(path[-1])
-        return leaves.setdefault(path, Leaf(path, source, types[source]))
-
+    leaf_of = leaf_at(source_of, types)
     operator, _ = build_from(select, leaf_of, Expressions(query))
     require_multilinear(operator)
-    outputs = outputs_of(
-        build(select, leaf_of, Expressions(query)), columns, are_renamed=query.definition.columns is not None
-    )
+    built = build(select, leaf_of, Expressions(query))
+    outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     return merged_plan(operator, outputs, _most(select), row_keys)
-
-
-def require_keys(plan: PatchPlan, row_keys: Mapping[str, Sequence[str]], used: Mapping[str, Collection[str]]) -> None:
-    """Raise NotIncremental if the text does not name the whole key of a table."""
-    if any(
-        not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in plan.leaves
-    ):
-        raise NotIncremental("a table whose key is not in the query")
 
 
 def _most(select: exp.Select) -> int:

@@ -108,10 +108,7 @@ def patch_plan(
     require_handle(numbered.partition, scope, keys)
     built = build(query.tree, leaf_of, Expressions(query))
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
-    if any(
-        not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in keys.leaves
-    ):
-        raise NotIncremental("a table whose key is not in the query")
+    require_keys(keys.leaves, row_keys, used)
     plan = merged_plan(operator, outputs, numbered.most, row_keys, keys)
     partition = {name for handle in keys.handles for part in handle.parts for name in part.names}
     values = (each for lookup in plan.kept for each in lookup.values.columns)
@@ -120,6 +117,14 @@ def patch_plan(
     has_key = key is not None and set(key) <= set(plan.plain)
     place = list(columns)[numbered.places[0]] if has_key and numbered.places else None
     return replace(plan, place=place)
+
+
+def require_keys(
+    leaves: Sequence[Leaf], row_keys: Mapping[str, Collection[str]], used: Mapping[str, Collection[str]]
+) -> None:
+    """Raise NotIncremental if the text does not name the whole key of each table."""
+    if any(not row_keys[leaf.source] or not set(row_keys[leaf.source]) <= set(used[leaf.source]) for leaf in leaves):
+        raise NotIncremental("a table whose key is not in the query")
 
 
 def merged_plan(

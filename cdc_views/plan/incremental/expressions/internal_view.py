@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
-from cdc_views.base.names import TableName
+from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.columns import is_exact
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.written import Identity
-from cdc_views.views.definition import HIDDEN, ViewDefinition
+from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.kinds import DEFAULT_KIND
 from cdc_views.views.text import quoted_name
