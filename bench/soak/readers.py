@@ -66,7 +66,7 @@ class PinnedReader(threading.Thread):
         tables = {
             name: read_table(self._warehouse, table.path, table.version)
             for name, table in record.tables.items()
-            if table.status != "failed"
+            if table.status not in ("failed", "building")
         }
         sums = [pc.sum(tables[f"public.{name}"]["balance"]).as_py() for name in ("accounts", "savings")]
         [total] = tables["bank"]["total"].to_pylist()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -16,6 +17,7 @@ from cdc_views.log.kafka.record import Offsets, offsets_by_partition
 from cdc_views.metrics import UpkeepDone
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.control import (
+    BUILDING,
     INTERNAL_VIEW_FOLDER,
     MIRROR_FOLDER,
     PUBLISHING,
@@ -91,6 +93,7 @@ class Tables:
     The versions are those of the last published epoch; only fences have been added since, so the content is what
     readers see. `shadows` names the shadow tables that the next epoch publishes: they may hold rows although no
     epoch was published with them at their path. `upkeep_done` counts what upkeep did since the last published record.
+    `building` says of each view that is built beside the epochs how far it is: its table is not among these.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Tables:
         self.warehouse = warehouse
         self.shadows: frozenset[str] = frozenset()
         self.upkeep_done = UpkeepDone()
+        self.building: dict[str, str] = {}
         self._find_path = find_path
         self.parallel_commits = parallel_commits
         self.generation = generation
@@ -149,6 +153,35 @@ class Tables:
         """The mirrors in `shadows` and their versions. The views that read them must be recomputed."""
         return {name: self._versions[name] for name in self.shadows & self.sources.keys()}
 
+    def beside(self, record: ControlRecord) -> Tables:
+        """These tables as a published record has them, for work beside the epochs. Commits to them are no attempts."""
+        other = copy(self)
+        other.warehouse = self.warehouse.beside()
+        other.upkeep_done, other.shadows, other.building = UpkeepDone(), frozenset(), {}
+        other.specs, other._versions, other._defined = dict(self.specs), dict(self._versions), dict(self._defined)
+        other.published = record
+        other.stand_at({name: record.tables[name].version for name in other.specs if other.is_published(name)})
+        return other
+
+    def adopt(self, specs: Collection[TableSpec], record: ControlRecord) -> None:
+        """Add tables that were built beside the epochs: from now on, the last published epoch has them as `record`."""
+        assert self.published is not None
+        assert record.seq == self.published.seq
+        built = {spec.name: record.tables[spec.name] for spec in specs}
+        self.take_back(specs)
+        self.published = replace(self.published, tables={**self.published.tables, **built})
+
+    def take_back(self, specs: Iterable[TableSpec]) -> None:
+        """Add tables that were removed, at their newest versions."""
+        for spec in specs:
+            self.specs[spec.name] = spec
+            self.stand_at({spec.name: self.warehouse.create(spec)})
+
+    def standing(self) -> dict[str, TableVersion]:
+        """What the last epoch has of the views that are being built: rows by their old definitions, if there are."""
+        published = self.published.tables if self.published is not None else {}
+        return {name: replace(published[name], status=BUILDING) for name in self.building if name in published}
+
     def remove(self, name: str) -> None:
         """Remove a view. Its Delta table is kept."""
         del self.specs[name], self._versions[name]
@@ -182,10 +215,11 @@ class Tables:
         self.offsets = offsets
 
     def is_published(self, name: str) -> bool:
-        """Whether the last epoch has this table at its present path."""
-        if self.published is None or name not in self.published.tables:
+        """Whether the last epoch has this table at its present path, and with rows of its present definition."""
+        if self.published is None or name not in self.published.tables or name not in self.specs:
             return False
-        return self.published.tables[name].path == self.specs[name].path
+        table = self.published.tables[name]
+        return table.path == self.specs[name].path and table.status != BUILDING
 
     def stopped(self) -> dict[TableName, StoppedTable]:
         """The tables that the last epoch says are stopped."""

@@ -70,6 +70,7 @@ CdcViewsError
 ├── EpochNotRetained          the wanted epoch can no longer be read: `oldest`
 ├── KeyNotRecorded            a table of an earlier version of cdc_views, whose key readers cannot know
 ├── UnknownView               a name that the published epoch does not have
+├── ViewBeingBuilt            a new or edited view that no epoch has yet; the other views go on
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
 │   ├── KeyNotUnique          two rows of a view have the key that was derived for it
 │   └── ColumnsDiffer         the columns of a view's result are not those that were declared
@@ -114,6 +115,7 @@ from cdc_views.errors.engine import (
     NotPublishedYet,
     RequestFailed,
     TableUnavailable,
+    ViewBeingBuilt,
     ViewFailed,
 )
 from cdc_views.errors.given import (
@@ -265,6 +267,7 @@ __all__ = [
     "UnsupportedTable",
     "UnsupportedType",
     "UnsupportedView",
+    "ViewBeingBuilt",
     "ViewCycle",
     "ViewFailed",
     "WarehouseLocked",

@@ -62,6 +62,10 @@ class ViewFailed(CdcViewsError):
     """A view whose query failed. The message says since when."""
 
 
+class ViewBeingBuilt(CdcViewsError):
+    """A new or edited view that no epoch has yet. It is built beside the epochs and joins one of them."""
+
+
 class KeyNotUnique(ViewFailed):
     """Two rows of a view have the same values in `key`, the columns that should identify a row."""
 

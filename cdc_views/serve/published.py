@@ -11,11 +11,12 @@ from typing import Final, Self
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.base.stopped import STOPPED
-from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning, UnknownView, ViewFailed
+from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning, UnknownView, ViewBeingBuilt, ViewFailed
 from cdc_views.host.waiting import wait_until
-from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published
+from cdc_views.store.control import BUILDING, ControlRecord, PublishedDetail, TableVersion, last_published
 
 _POLL_S: Final = 0.2
+_STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,17 @@ class PublishedEpoch:
 
     @property
     def readable(self) -> dict[str, TableVersion]:
-        """The tables without those that are stopped or have failed, whose rows are of an earlier epoch."""
-        return {name: table for name, table in self.tables.items() if table.status not in (STOPPED, "failed")}
+        """The tables without those that are stopped, failed or being built, whose rows are of an earlier epoch."""
+        return {name: table for name, table in self.tables.items() if table.status not in _STANDING}
 
     def table(self, name: str) -> TableVersion:
         """Path and Delta version of a mirror (`schema.table`) or a view.
 
-        Raises UnknownView, ViewFailed, and the error that stopped a table: SchemaChanged, TableTruncated.
+        Raises UnknownView, ViewFailed, ViewBeingBuilt, and what stopped a table: SchemaChanged, TableTruncated.
         """
         table = self.tables.get(name)
+        if name in self.detail.building:
+            raise self._being_built(name, table)
         if table is None:
             raise UnknownView(
                 f'epoch {self.record.epoch} has no table "{name}"',
@@ -114,6 +117,13 @@ class PublishedEpoch:
                 hint=f"its last good rows are version {table.version} of {table.path}; the next epoch tries again",
             )
         return table
+
+    def _being_built(self, name: str, table: TableVersion | None) -> ViewBeingBuilt:
+        message = f'view "{name}" is being built: {self.detail.building[name]}'
+        if table is None:
+            return ViewBeingBuilt(message, hint="it joins the other views at one of the next epochs")
+        rows = f"version {table.version} of {table.path} has the last rows of its old definition"
+        return ViewBeingBuilt(message, hint=f'{rows}; "--at" an earlier epoch reads it with the other views')
 
     def _stopped(self, name: str, table: TableVersion) -> CdcViewsError:
         stopped = self.detail.stopped_tables[TableName.parse(name)]

@@ -60,12 +60,12 @@ def _named_tables(epoch: PublishedEpoch, database: duckdb.DuckDBPyConnection, sq
         written = database.get_table_names(sql, qualified=True)
     except duckdb.Error as error:
         raise BadQuery(" ".join(str(error).split()), hint="queries are DuckDB's SQL") from None
-    found = []
+    found, tables = [], {**epoch.tables, **epoch.detail.building}
     for name in written:
         with suppress(ValueError):  # a name of three parts
             table = TableName.parse(_ALIAS.sub("", name))
             # A name without a schema is a view, or a mirror in schema public.
-            found += [known for known in (table.table, str(table)) if known in epoch.tables]
+            found += [known for known in (table.table, str(table)) if known in tables]
     return found
 
 

@@ -7,8 +7,9 @@ a commit in commits, the index for lookups in index. Here they share one set of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -72,18 +73,28 @@ class Warehouse:
         row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
         self._lookups = Lookups(settings, row_groups, self.tables.table)
         self._changed_rows = ChangedRows(settings, row_groups, self.tables.table)
-        self._commits = TableCommits(
-            root,
-            settings,
-            self.tables,
-            self.history,
-            SparkCommits(root, spark, self.history, commits_by_spark),
-            self.ways,
-            allow_direct=allow_direct,
-            is_writer=is_writer,
-        )
+        self._commits = self._commits_of(commits_by_spark, is_writer=is_writer)
         if not settings.fsync:
             durable.turn_off()
+
+    def beside(self) -> Self:
+        """The same tables, for work beside the epochs: its commits are no attempts, and its ways are counted apart."""
+        other = copy(self)
+        other.ways = Ways()
+        other._commits = other._commits_of(1, is_writer=False)
+        return other
+
+    def _commits_of(self, by_spark_at_once: int, *, is_writer: bool) -> TableCommits:
+        return TableCommits(
+            self._root,
+            self._settings,
+            self.tables,
+            self.history,
+            SparkCommits(self._root, self._spark, self.history, by_spark_at_once),
+            self.ways,
+            allow_direct=self._allow_direct,
+            is_writer=is_writer,
+        )
 
     def create(self, spec: TableSpec) -> int:
         """Create the table if it is absent, and return its newest version.

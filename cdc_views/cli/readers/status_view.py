@@ -18,6 +18,7 @@ from cdc_views.serve.watch.health import Project, activity, trouble
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.serve.watch.words import in_words, size_in_words
 from cdc_views.store.control import (
+    BUILDING,
     ControlRecord,
     PublishedDetail,
     TakeoverDetail,
@@ -108,7 +109,7 @@ def _rows(
     warehouse: Path, epoch: PublishedEpoch, records: Sequence[ControlRecord], watch: Watch | None
 ) -> Iterator[dict[str, Any]]:
     detail = epoch.detail
-    failures = {**detail.failures, **{name: why.message for name, why in detail.stopped.items()}}
+    failures = {**detail.failures, **detail.building, **{name: why.message for name, why in detail.stopped.items()}}
     fresh = Freshness(records).seconds(datetime.now(UTC))
     behind, takeover = _behind(watch), last_takeover(records)
     strategies = TakeoverDetail.read(takeover).strategies if takeover is not None else {}
@@ -122,6 +123,9 @@ def _rows(
             "freshness_s": round(fresh[name], 1), "behind": behind.get(name), "strategy": strategies.get(name),
             "rows": row_count(warehouse, table.path, table.version), "last_epoch": last_epoch, "last_ms": last_ms,
         }  # fmt: skip
+
+    for name in sorted(detail.building.keys() - epoch.tables.keys()):
+        yield {**dict.fromkeys(COLUMNS), "table": name, "status": BUILDING, "failure": detail.building[name]}
 
 
 def _behind(watch: Watch | None) -> dict[str, int]:

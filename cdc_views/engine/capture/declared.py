@@ -15,7 +15,7 @@ from cdc_views.errors import BadView, CdcViewsError
 from cdc_views.plan.compiled import CompiledView, compile_view, refused_view
 from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
 from cdc_views.source.connection import Connection
-from cdc_views.store.control import ControlRecord, TableVersion, TakeoverDetail
+from cdc_views.store.control import BUILDING, ControlRecord, TableVersion, TakeoverDetail
 from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph
 
@@ -78,7 +78,8 @@ def _running(views: Iterable[ViewDefinition], records: Sequence[ControlRecord]) 
         return {}
     texts = TakeoverDetail.read(known).views
     names = [name for name, text in texts_of(views).items() if texts.get(name) == text]
-    return {name: published.tables[name] for name in names if name in published.tables}
+    found = {name: published.tables[name] for name in names if name in published.tables}
+    return {name: table for name, table in found.items() if table.status != BUILDING}
 
 
 def compile_declared(

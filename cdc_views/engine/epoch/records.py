@@ -98,6 +98,7 @@ def publish(
         discarded=counts.discarded,
         request=swap.request if swap else retry.request if retry else None,
         replaced=swap.replaced if swap else None,
+        building=dict(tables.building),
     )
     # Present even if empty: a record without `changes` only moves the position.
     counted = PublishedDetail(
@@ -114,7 +115,7 @@ def publish(
         epoch=intent.epoch,
         attempt=intent.attempt,
         generation=tables.generation,
-        tables=_manifest(intent, commits, results, deltas),
+        tables=_manifest(intent, commits, results, deltas) | tables.standing(),
         detail=counted.json_fields() | _cut_detail(intent.cut) | detail.json_fields(),
         **_cut_columns(intent.cut),
     )
@@ -125,7 +126,12 @@ def publish_position(control: ControlLog, cut: Cut, tables: Tables) -> ControlRe
     last = tables.published
     assert last is not None
     standing = PublishedDetail.read(last)
-    detail = PublishedDetail.given(failures=standing.failures, parked=standing.parked, discarded=standing.discarded)
+    detail = PublishedDetail.given(
+        failures=standing.failures,
+        parked=standing.parked,
+        discarded=standing.discarded,
+        building=dict(tables.building),
+    )
     return control.append(
         kind="publish",
         epoch=control.new_epoch(),
@@ -134,7 +140,8 @@ def publish_position(control: ControlLog, cut: Cut, tables: Tables) -> ControlRe
         tables={
             name: replace(table, status=last.tables[name].status if name in last.tables else "live")
             for name, table in tables.versions().items()
-        },
+        }
+        | tables.standing(),
         detail=_cut_detail(cut) | detail.json_fields(),
         **_cut_columns(cut),
     )

@@ -34,8 +34,11 @@ TORN: Final = "not all that was committed had come to the disk"
 UNREADABLE: Final = "the intended part of the log can no longer be read as it was"
 
 
-def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> None:
-    """Steps 1 to 3. Raises Fenced if another writer was faster, ForeignCommit for a version that is not ours."""
+def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) -> ControlRecord:
+    """Steps 1 to 3; returns the record of the takeover.
+
+    Raises Fenced if another writer was faster, ForeignCommit for a version that is not ours.
+    """
     published = control.published_in(tables.generation)
     takeover = control.take_over(generation=tables.generation, detail=detail)
     faults.point("takeover.after_record")
@@ -51,6 +54,7 @@ def take_over(control: ControlLog, tables: Tables, detail: dict[str, object]) ->
         tables.stand_at({name: tables.warehouse.fence(spec.path, stamp, tables.version(name))})
     faults.point("takeover.after_fence")
     refuse_foreign_commits(control, tables)
+    return takeover
 
 
 def _require_published_versions(tables: Tables, published: ControlRecord) -> None:

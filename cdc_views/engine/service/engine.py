@@ -14,6 +14,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.capture.types import prints_in_zone
 from cdc_views.capture.unchanged import with_placeholder
 from cdc_views.config import Settings
+from cdc_views.engine.building import Beside
 from cdc_views.engine.capture.broken import remembering, require_unbroken
 from cdc_views.engine.capture.captures import Reset, facts_of, known_takeover, reset_of
 from cdc_views.engine.capture.declared import Declared, declare, texts_of
@@ -150,6 +151,8 @@ class Engine:
         lock.hold_in_jvm(self._spark)
         generation = (takeover.generation if takeover else None) or generation_name(facts)
         self._writer = self._open_writer(log, source, declared, known, generation)
+        self._beside = Beside(self._spark, self._tables, self._writer.views)
+        self._resources.callback(self._beside.stop)
         self._requests = Requests(settings.warehouse)
         self._maintenance = Maintenance(settings.warehouse, self._tables, self._control, settings.upkeep)
         detail = TakeoverDetail(
@@ -204,7 +207,7 @@ class Engine:
 
     def _take_over(self, log: Log, source: Connection, declared: Declared, detail: TakeoverDetail) -> None:
         with self._control.writing():
-            take_over(self._control, self._tables, detail.json_fields())
+            self._takeover = take_over(self._control, self._tables, detail.json_fields())
         if self._request is not None:
             # Before an open intent is recovered: its tables are those to be replaced.
             self._tables.shadows = frozenset(self._request.tables)
@@ -221,6 +224,7 @@ class Engine:
     def run(self, *, once: bool = False, until: Lsn | None = None, on_epoch: OnEpoch = lambda record: None) -> None:
         """Publish epochs for ever, or one (`once`), or until one holds everything committed before `until`.
 
+        If for ever, new views over large tables are built beside the epochs. Otherwise the next epoch has all views.
         An epoch does not hold everything of a stopped table (`require_none_stopped`). Raises Fenced once another engine
         has taken over, whatever else fails first; DiskFull; RequestFailed if the engine must be restarted to go on.
         """
@@ -233,12 +237,15 @@ class Engine:
             raise stopped.exception()
 
     def _run(self, once: bool, until: Lsn | None, on_epoch: OnEpoch) -> None:
+        if until is None and not once:
+            self._beside.begin(self._takeover)
         recovered = recover(self._writer)
         if recovered is not None:
             on_epoch(recovered)
         idle_interval_s = self._settings.engine.idle_epoch_interval_s if until is None and not once else 0
         while not (once and recovered) and not self._holds(until):
             self._serve_requests(on_epoch)
+            self._beside.join()
             record = self._writer.run(idle_interval_s)
             self._maintenance.slot()
             if record is None:

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+BESIDE: Final = "beside"
+"""The pool of jobs that give way to those of the epochs (fair_scheduler.xml)."""
+
 _ROWS: Final = "number of output rows"
 _FILES: Final = "number of files read"
 
@@ -28,13 +31,22 @@ class SparkWork:
 
 
 @contextmanager
-def job_group(session: SparkSession, description: str) -> Iterator[str]:
-    """Put the jobs that this thread starts in the block into a group of their own; yields the group's name."""
+def job_group(session: SparkSession, description: str, tag: str | None = None) -> Iterator[str]:
+    """Put the jobs that this thread starts in the block into a group of their own; yields the group's name.
+
+    With a tag, they are in the pool of work that gives way to the epochs, and can be cancelled by it.
+    """
     context, group = session.sparkContext, f"cdc-views {uuid.uuid4()}"
     context.setJobGroup(group, description)
+    if tag is not None:
+        context.addJobTag(tag)
+        context.setLocalProperty("spark.scheduler.pool", BESIDE)
     try:
         yield group
     finally:
+        if tag is not None:
+            context.removeJobTag(tag)
+            context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 

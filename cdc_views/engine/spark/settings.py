@@ -18,6 +18,7 @@ from cdc_views.store.files import ROW_GROUP
 from cdc_views.store.upkeep import FULL_ROWS
 
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+POOLS: Final = Path(__file__).with_name("fair_scheduler.xml")
 
 # Without these settings a commit of a few rows takes about twice as long.
 _FIXED: Final = {
@@ -40,6 +41,7 @@ _FIXED: Final = {
     # Upkeep rewrites a file at once when many of its rows are deleted.
     "spark.sql.files.maxRecordsPerFile": str(FULL_ROWS),
     "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": POOLS.as_uri(),
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",

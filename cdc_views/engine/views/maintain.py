@@ -65,7 +65,10 @@ class ViewWork:
 
 
 class ViewRunner:
-    """Maintains the views, level by level of their graph. `work` is the work of the last epoch, by view."""
+    """Maintains the views, level by level of their graph, except those that are left out.
+
+    `work` is the work of the last epoch, by view. `tag` is set for work beside the epochs.
+    """
 
     def __init__(
         self,
@@ -74,8 +77,10 @@ class ViewRunner:
         failures: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`failures` maps each view that cannot be run at all to the reason."""
+        self.tag: str | None = None
         self._spark = spark
-        self._levels = levels
+        self._all_levels = levels
+        self._left_out: frozenset[str] = frozenset()
         self._failures = failures
         self._relations: Relations | None = None
         self._queries: SmallQueries | None = None
@@ -85,9 +90,35 @@ class ViewRunner:
         self.work: dict[str, ViewWork] = {}
 
     @property
+    def levels(self) -> list[list[CompiledView]]:
+        """The views by the level of their graph, parents before children."""
+        return [[view for view in level if view.definition.name not in self._left_out] for level in self._all_levels]
+
+    @property
     def views(self) -> list[CompiledView]:
         """All views, parents before children."""
-        return [view for level in self._levels for view in level]
+        return [view for level in self.levels for view in level]
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Leave the views out of the epochs until they are admitted. The views above them must be among them."""
+        self._left_out |= frozenset(names)
+
+    def admit(self, names: Collection[str]) -> None:
+        """Maintain the views again, from the next epoch on."""
+        self._left_out -= frozenset(names)
+
+    def has_failed_to_run(self, name: str) -> bool:
+        """Whether a view cannot be run at all."""
+        return name in self._failures
+
+    def strategy(self, view: CompiledView, tables: Tables) -> str:
+        """The strategy of a view."""
+        return self._plan(view, tables).strategy
+
+    def read_by(self, view: CompiledView, tables: Tables) -> set[str]:
+        """The tables that a view reads, and the internal views by which its rows are looked up."""
+        plan = self._plan(view, tables)
+        return {*view.inputs, *(plan.keys.internal_views if plan.keys is not None else ())}
 
     def above(self, tables: Collection[str]) -> set[str]:
         """The views that read one of these tables, directly or through other views."""
@@ -101,7 +132,7 @@ class ViewRunner:
         """Whether the last epoch has exactly these views, as they are defined now, and none is to be retried."""
         names = {view.definition.name for view in self.views}
         published = tables.published.tables if tables.published is not None else {}
-        dropped = {name for name, table in published.items() if table.kind == "view"} - names
+        dropped = {name for name, table in published.items() if table.kind == "view"} - names - tables.building.keys()
         again = not self._has_begun and any(tables.is_failed(name) for name in names)
         if not all(tables.is_failed(name) for name in self._failures):
             return False
@@ -128,10 +159,11 @@ class ViewRunner:
             intent,
             dict(commits),
             self._failures,
+            self.tag,
             tries_failed=not self._has_begun,
         )
         try:
-            for level in self._levels:
+            for level in self.levels:
                 due = [view for view in level if epoch.is_due(view)]
                 epoch.keep_others(level)
                 brought = in_parallel(epoch.bring, due, tables.parallel_commits)
@@ -146,7 +178,7 @@ class ViewRunner:
     def strategies(self, tables: Tables) -> dict[str, str]:
         """The strategy of each view that can be run."""
         runnable = [view for view in self.views if view.definition.name not in self._failures]
-        return {view.definition.name: self._plan(view, tables).strategy for view in runnable}
+        return {view.definition.name: self.strategy(view, tables) for view in runnable}
 
     def _plan(self, view: CompiledView, tables: Tables) -> Maintenance:
         """How a view is maintained; planned once."""
@@ -171,10 +203,12 @@ class _EpochOfViews:
         intent: Intent,
         changed: dict[str, int],
         failures: Mapping[str, str],
+        tag: str | None,
         *,
         tries_failed: bool,
     ) -> None:
         self._failures = failures
+        self._tag = tag
         self._tries_failed = tries_failed
         self._relations = relations
         self._plan = plan
@@ -247,7 +281,7 @@ class _EpochOfViews:
     def _update(self, view: CompiledView, base: int) -> ViewResult:
         spec, session = self._tables.specs[view.definition.name], self._relations.session
         work, began = Work(), time.monotonic()
-        with job_group(session, f"view {spec.name}") as group:
+        with job_group(session, f"view {spec.name}", self._tag) as group:
             self.work[spec.name] = ViewWork(work, group)
             try:
                 with metrics.counting(work):

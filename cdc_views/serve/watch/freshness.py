@@ -7,17 +7,17 @@ from datetime import datetime
 from typing import Final
 
 from cdc_views.base.stopped import STOPPED
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import BUILDING, ControlRecord
 
-_STANDING: Final = frozenset({STOPPED, "failed"})
+_STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
 """The status of tables that keep the rows of an earlier epoch."""
 
 
 class Freshness:
     """The last published record, and for each mirror and view the commit time of the epoch whose rows it has.
 
-    A table that is stopped or has failed keeps the time of the last epoch in which it was not; if no known record has
-    that epoch, the time of the first known one. So it may be older than this says, but never fresher.
+    A table that is stopped, has failed or is being built keeps the time of the last epoch in which it was not; if no
+    known record has that epoch, the time of the first known one. So it may be older than this says, but never fresher.
     """
 
     def __init__(self, records: Iterable[ControlRecord] = ()) -> None:

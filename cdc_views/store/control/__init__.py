@@ -25,6 +25,7 @@ from cdc_views.store.control.details import (
 )
 from cdc_views.store.control.known_log import KnownLog
 from cdc_views.store.control.records import (
+    BUILDING,
     INTERNAL_VIEW_FOLDER,
     MIRROR_FOLDER,
     PUBLISHING,
@@ -35,6 +36,7 @@ from cdc_views.store.control.records import (
 from cdc_views.store.control.retention import Needed, needed
 
 __all__ = [
+    "BUILDING",
     "FOLDER",
     "INTERNAL_VIEW_FOLDER",
     "MIRROR_FOLDER",

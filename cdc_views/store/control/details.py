@@ -96,7 +96,8 @@ class PublishedDetail(_WithStopped):
     `parked` and `discarded` count keys and events by table. `stage_ms` are milliseconds by stage, `ways` the execution
     path of each step by table, `view_work` what the update of each view cost, `upkeep` what upkeep did since the last
     record.
-    `request` is the id of the request that the record answers, `replaced` the tables that a swap has replaced.
+    `building` says of each view that is built beside the epochs how far it is. `request` is the id of the request that
+    the record answers, `replaced` the tables that a swap has replaced.
     """
 
     changes: Mapping[str, int] = {}
@@ -108,6 +109,7 @@ class PublishedDetail(_WithStopped):
     ways: Mapping[str, Mapping[str, str]] = {}
     view_work: Mapping[str, Work] = {}
     upkeep: Mapping[str, int | float] = {}
+    building: Mapping[str, str] = {}
     request: str | None = None
     replaced: Mapping[str, ShadowTable] = {}
 

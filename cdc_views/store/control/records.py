@@ -20,6 +20,9 @@ MIRROR_FOLDER: Final = "mirrors/"
 VIEW_FOLDER: Final = "views/"
 INTERNAL_VIEW_FOLDER: Final = "internal_views/"
 
+BUILDING: Final = "building"
+"""The status of a view whose new definition is being built: its rows are those of an earlier epoch, by the old one."""
+
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PUBLISHING: Final[frozenset[str]] = frozenset({"publish", "swap", "rollback"})
 

@@ -76,7 +76,7 @@ def differences(
     for name in names:
         if name not in tables:
             found.append(Difference(name, "unpublished"))
-        elif tables[name].status in ("failed", "stopped"):
+        elif tables[name].status in ("failed", "stopped", "building"):
             found.append(Difference(name, "failed"))
         else:
             readable.append(name)
