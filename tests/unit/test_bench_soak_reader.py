@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from bench.soak import readers
 from bench.soak.readers import PinnedReader
 from bench.soak.world import BANK_TOTAL
 from cdc_views.store.control.control_log import ControlLog, TableVersion
@@ -34,6 +35,12 @@ def publish(root: Path, *versions: int) -> None:
     control.take_over()
     tables = {name: TableVersion(name, version, "ok") for name, version in zip(TABLES, versions, strict=True)}
     control.append(kind="publish", epoch=1, attempt=control.new_attempt(), tables=tables)
+
+
+@pytest.fixture(autouse=True)
+def _without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_LEAST_REST_S", 0.0)
+    monkeypatch.setattr(readers, "_REST", 0)
 
 
 def seen(root: Path) -> tuple[set[int], set[str]]:

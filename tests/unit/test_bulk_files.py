@@ -21,7 +21,10 @@ from cdc_views.log.kafka.record import RawRecord, TopicPartition
 from cdc_views.source.catalog import SourceTable
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.testing.memory.ddl import read_tables
+from tests.samples import SEEDS
 from tests.unit.log_records import PARTITION, FakeMessage, log_settings
+
+pytestmark = pytest.mark.usefixtures("without_fsync")
 
 LOG = log_settings()
 PLACE = TopicPartition(*PARTITION)
@@ -69,7 +72,7 @@ def random_log(seed: int, length: int, keys: int) -> tuple[list[FakeMessage], di
     ids=str,
 )
 @pytest.mark.parametrize("all_new", [True, False])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_files_of_a_range_hold_the_rows_at_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, all_new: bool, sizes: dict[str, int]
 ) -> None:

@@ -30,7 +30,7 @@ from cdc_views.source.catalog import Column, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 
 SEED = 20_261_122
-HISTORIES = int(os.environ.get("CDC_VIEWS_FUZZ", "1500"))  # `just nightly`: 6000
+HISTORIES = int(os.environ.get("CDC_VIEWS_FUZZ", "600"))  # `just nightly`: 6000
 LENGTH = 3  # events in a history; of five, three are mutated
 SECRET = "s3cret"
 

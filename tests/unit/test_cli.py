@@ -39,6 +39,8 @@ from cdc_views.views.definition import read_views
 from tests.logged import messages
 from tests.unit.published import ORDERS, Published
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 ROOT = Path(__file__).parents[2]
 SETTINGS = """\
 source: {dsn: "postgresql://app:very-secret@nowhere:1/app", tables: [public.orders]}
@@ -277,6 +279,7 @@ def lines_of_the_demo() -> list[list[str]]:
 def test_lines_of_the_readme_find_the_project_of_the_demo(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_root: bool
 ) -> None:
+    monkeypatch.setenv("CDC_VIEWS_CACHE", str(locations.cache_folder()))  # else downloaded again, into the other HOME
     for variable in ("CDC_VIEWS_STATE", "XDG_STATE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

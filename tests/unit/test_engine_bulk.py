@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,11 +35,11 @@ from cdc_views.testing import crash_at
 from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.ledger import EIGHT_DAYS_S, NAMES, Ledger, MirrorEngine, assert_right, published
+from tests.samples import SEEDS
 from tests.unit.log_records import log_settings
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
-SEEDS = int(os.environ.get("CDC_VIEWS_SEEDS", "2"))  # `just nightly`: 5
 POINTS = ("bulk.after_files", "mirrors.after_first_commit", "epoch.after_mirrors")
 
 

@@ -23,6 +23,8 @@ from pyspark.sql import SparkSession
 from cdc_views.config import StoreSettings
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
 ROWS = 700_000  # more than 10 MiB, from which a file is split
 HALF = ROWS // 2

@@ -21,6 +21,8 @@ from cdc_views.store.files.data_files import ROW_GROUP
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import BAG, BEGIN, ORDERS, TOTALS, Published
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Published:

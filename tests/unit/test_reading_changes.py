@@ -26,6 +26,8 @@ from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Stamp, TableSpec
 from tests.unit.published import BAG, ORDERS, TOTALS, Published
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Published:

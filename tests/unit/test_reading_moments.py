@@ -17,6 +17,8 @@ from cdc_views.serve.moment import Moment, choose
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from tests.unit.published import BEGIN, ORDERS, Published
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Published:

@@ -13,6 +13,8 @@ from cdc_views.replay.diff_report import SAMPLES, TableDifference, compare_versi
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import TableSpec
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64()), ("tags", pa.list_(pa.int32()))])
 NAN = float("nan")
 

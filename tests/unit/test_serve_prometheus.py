@@ -7,6 +7,7 @@ import re
 import socket
 from dataclasses import replace
 from pathlib import Path
+from socketserver import BaseServer
 
 import pytest
 import requests
@@ -17,6 +18,12 @@ from cdc_views.errors import PortInUse
 from cdc_views.serve.prometheus import Metrics
 from cdc_views.stack.services.ports import free_port
 from tests.unit.watched import EPOCH, NOON, Watched, backlog, full_metrics
+
+
+@pytest.fixture(autouse=True)
+def _soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server looks every half second whether it shall end."""
+    monkeypatch.setattr(BaseServer.serve_forever, "__defaults__", (0.01,))
 
 
 def samples(metrics: Metrics) -> dict[str, float]:

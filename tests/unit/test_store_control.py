@@ -16,6 +16,8 @@ from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
 from cdc_views.store.control.control_log import FOLDER, ControlLog, TableVersion, last_published, read_control
 from cdc_views.store.control.records import SCHEMA, ControlRecord
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 TABLES = {"public.orders": TableVersion("mirrors/public/orders/1", 7, "ok")}
 
 

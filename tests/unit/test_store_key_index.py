@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from cdc_views.store.index import key_index, parts
 from cdc_views.store.index.hashing import Fingerprints, fingerprints, has_fingerprints
 from cdc_views.store.index.key_index import BYTES_PER_ROW, KeyIndex
+from tests.samples import SEEDS
 
 TEXTS = ["", "a", "ab", "a\0", "abcdefgh", "abcdefghi", "é" * 100, "x" * 256, "x" * 257, "x" * 300 + "y", "x" * 301]
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -120,7 +121,7 @@ SCHEMAS = [
 @pytest.mark.parametrize(("on_disk", "is_long"), [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("shape", range(len(KEYS)))
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3 * SEEDS, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_index_finds_what_a_dictionary_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: int, on_disk: bool, is_long: bool, seed: int
 ) -> None:

@@ -27,7 +27,10 @@ from cdc_views.store.reading import read_table
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from cdc_views.testing import HandClock
+from tests.samples import SEEDS
 from tests.unit.stored_rows import KEY, SCHEMA, SPEC, Model, as_rows, table_of, warehouse_in
+
+pytestmark = pytest.mark.usefixtures("without_fsync")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def test_random_history_is_the_same_with_an_index_and_without(
     sizes = {"index_memory_mb": memory_mb, "index_disk_mb": disk_mb}
     model, warehouse = Model(seed), warehouse_in(tmp_path, **sizes)
     version, ways, foreign = warehouse.create(SPEC), set(), set()
-    for attempt in range(1, 20):
+    for attempt in range(1, 1 + 8 * SEEDS):
         version = warehouse.commit(SPEC, version, model.change(), Stamp(1, attempt, "0/1"))
         ways.update(warehouse.ways.taken().get("commit", {}).values())
         assert as_rows(read_table(tmp_path, "t", version)) == model.rows()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from collections import Counter
@@ -23,9 +22,11 @@ from cdc_views.store.index.hashing import fingerprints
 from cdc_views.store.index.row_bags import without_common_rows
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.warehouse import Changes, RowsChanged, Stamp, TableSpec, Warehouse
+from tests.samples import SEEDS
 from tests.unit.stored_rows import KEY, SPEC, Model, Row, as_rows, table_of, warehouse_in
 
-SEEDS = int(os.environ.get("CDC_VIEWS_SEEDS", "2"))  # `just nightly`: 5
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 PLAIN = TableSpec(SPEC.name, SPEC.path, SPEC.schema, SPEC.key, "plain")
 
 

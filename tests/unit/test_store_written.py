@@ -16,6 +16,7 @@ from cdc_views.store.delta_log.schema import Layout, TableSpec
 from cdc_views.store.files.data_files import write_rows
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, Warehouse
+from tests.samples import SEEDS
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
@@ -49,7 +50,7 @@ def test_written_rows_take_the_place_of_stored_ones(tmp_path: Path, layout: Layo
     warehouse = Warehouse(tmp_path, cast(SparkSession, None), settings)
     model: Model = {(a, b): 0 for a in range(20) for b in "xy"}
     version = warehouse.commit(spec, warehouse.create(spec), written(model, {}, all_new=True), Stamp(1, 1, "0/1"))
-    for attempt in range(2, 30):
+    for attempt in range(2, 2 + 14 * SEEDS):
         new = {(chance.randrange(30), chance.choice("xyz")): attempt for _ in range(chance.choice([0, 1, 9]))}
         # Of some of them nothing is stored.
         gone = {key: 0 for key in [(chance.randrange(30), "x") for _ in range(3)] if key not in new}

@@ -26,6 +26,7 @@ from cdc_views.testing.memory.ddl import PLACEHOLDER, read_tables
 from cdc_views.testing.memory.memory_log import MemoryLog
 from cdc_views.testing.memory.memory_source import MemorySource
 from cdc_views.testing.rows import assert_equal
+from tests.samples import SEEDS
 
 ORDERS = """CREATE TYPE state AS ENUM ('new', 'paid');
 CREATE TABLE orders (id bigserial PRIMARY KEY, name varchar(5) NOT NULL, total numeric(12,2) DEFAULT 1.5,
@@ -77,7 +78,7 @@ def test_change_that_is_refused_takes_its_transaction_with_it(change: Any, error
     assert_equal([tuple(row.values()) for row in made.rows("orders")], [tuple(row.values()) for row in before])
 
 
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@settings(max_examples=30 * SEEDS, deadline=None, database=None, derandomize=True)
 @given(histories())
 def test_log_folds_to_the_rows_of_every_history(history: History) -> None:
     tables = read_tables(history.schema.ddl())

@@ -82,17 +82,21 @@ def test_floats_are_the_same_as_compared_where_spark_takes_them_for_equal() -> N
 # ---- negative controls
 
 
-@pytest.mark.parametrize("name", ["groups", "groups of two columns", "except"])
-def test_rows_that_are_compared_by_their_bits_are_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(("name", "first"), [("groups", 27), ("groups of two columns", 38), ("except", 8)])
+def test_rows_that_are_compared_by_their_bits_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, name: str, first: int
+) -> None:
     def by_bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], pa.string())
 
     monkeypatch.setattr(strategy, "as_compared", by_bits)
-    check_fails(lambda seed: maintained_at_random(VIEWS[name], seed), HISTORIES)
+    check_fails(lambda seed: maintained_at_random(VIEWS[name], seed), HISTORIES, first)
 
 
-@pytest.mark.parametrize("name", ["groups", "inner join"])
-def test_lookups_that_do_not_find_equal_floats_are_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(("name", "first"), [("groups", 11), ("inner join", 5)])
+def test_lookups_that_do_not_find_equal_floats_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, name: str, first: int
+) -> None:
     look_up = strategy.look_up
 
     def only_the_same(work: object, of: object, version: int, wanted: pa.Table, names: Iterable[str]) -> pa.Table:
@@ -102,4 +106,4 @@ def test_lookups_that_do_not_find_equal_floats_are_noticed(monkeypatch: pytest.M
         return found.filter(pa.array([str(row) in known for row in own], pa.bool_()))
 
     monkeypatch.setattr(strategy, "look_up", only_the_same)
-    check_fails(lambda seed: maintained_at_random(VIEWS[name], seed), HISTORIES)
+    check_fails(lambda seed: maintained_at_random(VIEWS[name], seed), HISTORIES, first)

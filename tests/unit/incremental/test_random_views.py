@@ -1,7 +1,7 @@
 """Random views over random histories: what KEYS maintains equals the view's SQL run from scratch, after every epoch.
 
 Each run takes other examples; a failure names the seed that gives the same ones again, and then makes them smaller.
-CDC_VIEWS_EXAMPLES says how many.
+CDC_VIEWS_EXAMPLES says how many (tests/samples.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 
 from cdc_views.errors import UnsupportedView
+from tests.samples import EXAMPLES
 from tests.unit.incremental.memory import Memory
 from tests.unit.incremental.random_views import Column, Views, drawn, histories, tables
 
-EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "50"))
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 ENOUGH: Final = 2000  # examples, for each operator to occur
 DEPTH: Final = 3
