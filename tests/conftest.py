@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.fix_conformance",
     "tests.fix_disk",
     "tests.fix_wheel",
+    "tests.sharing",
 ]
 
 # A loaded machine is no failure of what is tested.
