@@ -31,6 +31,7 @@ from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.full_only import recompute_in_full
 
 EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "20"))
+LIMIT_S: Final = max(600, 5 * EXAMPLES)
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 VIEWS_AT_ONCE: Final = 3  # of an example, beside those that they read
 
@@ -147,6 +148,7 @@ def naming_the_seed() -> Iterator[None]:
         raise
 
 
+@pytest.mark.timeout(LIMIT_S)
 def test_every_view_is_right_after_every_epoch(spark: SparkSession) -> None:
     ways: set[str] = set()
 
@@ -170,6 +172,7 @@ def test_failure_names_the_seed() -> None:
     assert failed.value.__notes__ == [f"the same examples: CDC_VIEWS_SEED={SEED} CDC_VIEWS_EXAMPLES={EXAMPLES}"]
 
 
+@pytest.mark.timeout(LIMIT_S)
 def test_history_has_the_same_rows_whether_we_or_spark_read_and_commit(spark: SparkSession) -> None:
     views = {name: ZOO[name] for name in FEW}
 

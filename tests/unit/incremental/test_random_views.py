@@ -14,6 +14,7 @@ from random import randrange
 from typing import Any, Final
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def check(data: st.DataObject, counts: Counter[str]) -> None:
     counts["epochs"] += memory.by_keys
 
 
+@pytest.mark.timeout(max(600, EXAMPLES))
 def test_view_that_is_maintained_by_keys_equals_its_sql_after_every_epoch() -> None:
     counts: Counter[str] = Counter()
     phases = [Phase.generate, Phase.shrink] if "CDC_VIEWS_SEED" in os.environ else [Phase.generate]
