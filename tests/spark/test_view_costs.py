@@ -35,7 +35,7 @@ from tests.view_shapes.sizes import (
 )
 
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
-COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "4")
+COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "2")
 AT_ONCE: Final = 10  # views of one harness
 INCREMENTAL: Final = [name for name, view in VIEWS.items() if NOT_YET.get(name, view.strategy) != "FULL"]
 CHOSEN: Final = INCREMENTAL if COUNT == "all" else Random(f"costs {SEED}").sample(INCREMENTAL, int(COUNT))

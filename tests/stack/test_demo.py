@@ -42,15 +42,18 @@ def demo(state_folder: Path) -> Callable[..., subprocess.Popen[str]]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("seconds", "least"), [(40, 12_000), pytest.param(60, 20_000, marks=pytest.mark.nightly)], ids=["short", "whole"]
+)
 def test_demo_with_killed_engine_equals_postgres(
-    demo: Callable[..., subprocess.Popen[str]], state_folder: Path
+    demo: Callable[..., subprocess.Popen[str]], state_folder: Path, seconds: int, least: int
 ) -> None:
-    process = demo("--kill-engine", str(KILLS))
+    process = demo("--kill-engine", str(KILLS), "--seconds", str(seconds))
     out, err = process.communicate(timeout=840)
     assert process.returncode == 0, out + err
     found = LAST_LINE.fullmatch(out.splitlines()[-1])
     assert found, out
-    assert int(found[1]) >= 20_000
+    assert int(found[1]) >= least
     assert int(found[2]) > KILLS
     assert err.count("engine killed during attempt") == KILLS
     assert processes_of(state_folder) == []

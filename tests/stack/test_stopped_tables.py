@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -162,6 +162,12 @@ def world(
     assert destroy(made.settings, lambda text: None) == []
 
 
+def parts(tables: Iterable[str], size: int) -> list[list[str]]:
+    """The tables in their order, at most so many in each part."""
+    listed = list(tables)
+    return [listed[start : start + size] for start in range(0, len(listed), size)]
+
+
 @pytest.mark.proves(
     wrong="DDL or TRUNCATE on one of several captured tables, with or without a running engine",
     seen=(
@@ -170,21 +176,24 @@ def world(
     ),
     do="run `cdc-views reset`",
 )
-def test_stopped_tables_keep_their_rows_and_the_others_go_on_until_a_reset(world: World) -> None:
+@pytest.mark.parametrize("at_once", [4, pytest.param(1, marks=pytest.mark.nightly)], ids=["all", "one by one"])
+def test_stopped_tables_keep_their_rows_and_the_others_go_on_until_a_reset(world: World, at_once: int) -> None:
     with world.engine() as engine:
-        for table, (statements, _) in WHILE_RUNNING.items():
+        for tables in parts(WHILE_RUNNING, at_once):
             world.change()
-            if table in UNDATED:
+            if UNDATED & {*tables}:
                 world.catch_up(engine)
-            world.stop(table, statements)
+            for table in tables:
+                world.stop(table, WHILE_RUNNING[table][0])
             world.change()
             world.catch_up(engine)
             world.assert_exact()
             with pytest.raises(STOPS):
                 engine.require_none_stopped()
-    for table, (statements, _) in WHILE_DOWN.items():
+    for tables in parts(WHILE_DOWN, at_once):
         world.change()
-        world.stop(table, statements)
+        for table in tables:
+            world.stop(table, WHILE_DOWN[table][0])
         world.change()
         with world.engine() as engine:
             world.catch_up(engine)
