@@ -96,7 +96,7 @@ def _of_find(handle: Handle, leaves: Sequence[Leaf]) -> Iterator[str]:
 
 def _of_groups(plan: GroupPlan) -> Iterator[str]:
     for leaf in plan.leaves:
-        yield f"a change of {leaf} changes the totals of its ({_names(plan.keys.handles[0])})"
+        yield f"a change of {leaf} changes the totals of its ({', '.join(plan.found_by)})"
         yield from (f"  look up {lookup}" for lookup in plan.joined[leaf.path])
 
 

@@ -15,8 +15,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from cdc_views.plan.grouping_sets import columns_of_sets
 from cdc_views.plan.joins import JoinFacts, join_facts
-from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key
+from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key, output_of
 
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
@@ -277,36 +278,31 @@ def _grouped(
     group: exp.Group, select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
 ) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
-        return replace(rows, reason="grouping sets may return a row twice")
+        return _of_grouping_sets(group, outputs, sources, rows)
     if group.args.get("all"):
         wanted = [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
     else:
         wanted = list(group.expressions)
     key = []
     for expression in wanted:
-        name = _output_of(expression, outputs, sources)
+        name = output_of(expression, outputs, sources)
         if name is None:
             return replace(rows, reason=f'the group expression "{expression.sql("spark")}" is not selected unchanged')
         key.append(name.lower())
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=True, reason="the columns of GROUP BY")
 
 
-def _output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:
-    """The output column that is a group expression: by its number, by its expression, or by its alias."""
-    if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
-        position = int(expression.name) - 1
-        many = any(output.is_many for output in outputs[: position + 1])
-        return outputs[position].name or None if not many and 0 <= position < len(outputs) else None
-    origin = sources.resolve(expression)
-    same = [o for o in outputs if (origin is not None and o.origin == origin) or _is_same(o.value, expression)]
-    # Spark prefers a column to an alias, so an alias counts only if no column can be meant.
-    if not same and isinstance(expression, exp.Column) and not expression.table and sources.lacks(expression.name):
-        same = [output for output in outputs if output.name.lower() == expression.name.lower()]
-    return next((output.name for output in same if output.name), None)
-
-
-def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
-    return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()
+def _of_grouping_sets(
+    group: exp.Group, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
+) -> RelationFacts:
+    level = next((each.name for each in outputs if each.name and isinstance(each.value, exp.GroupingId)), None)
+    columns = columns_of_sets(group, sources.resolve)
+    names = [output_of(column, outputs, sources) for column in (columns or {}).values()]
+    found = [name.lower() for name in (*names, level) if name is not None]
+    if columns is None or len(found) <= len(columns):
+        return replace(rows, reason="grouping sets may return a row twice")
+    reason = "the columns of the grouping sets, and grouping_id()"
+    return replace(rows, key=tuple(dict.fromkeys(found)), nullable=True, reason=reason)
 
 
 def _own_nodes(item: exp.Expr) -> list[exp.Expr]:

@@ -140,3 +140,21 @@ class FromClause:
 
 def _may_have(rows: RelationFacts, name: str) -> bool:
     return rows.columns is None or name in (column.lower() for column in rows.columns)
+
+
+def output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:
+    """Return the output column that is a group expression: by its number, by its expression, or by its alias."""
+    if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
+        position = int(expression.name) - 1
+        many = any(output.is_many for output in outputs[: position + 1])
+        return outputs[position].name or None if not many and 0 <= position < len(outputs) else None
+    origin = sources.resolve(expression)
+    same = [o for o in outputs if (origin is not None and o.origin == origin) or _is_same(o.value, expression)]
+    # Spark prefers a column to an alias, so an alias counts only if no column can be meant.
+    if not same and isinstance(expression, exp.Column) and not expression.table and sources.lacks(expression.name):
+        same = [output for output in outputs if output.name.lower() == expression.name.lower()]
+    return next((output.name for output in same if output.name), None)
+
+
+def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
+    return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()

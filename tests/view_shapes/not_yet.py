@@ -12,5 +12,4 @@ from typing import Final
 NOT_YET: Final[Mapping[str, str]] = {
     "scalar_uncorrelated": "FULL",
     "join_on_aggregate": "FULL",
-    "rollup": "FULL",
 }

@@ -14,9 +14,11 @@ maintenance.py   the strategy of a view, with the reason
 from __future__ import annotations
 
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
-from cdc_views.plan.incremental.delta_plans.additive import AddPlan, GroupPlan, Total, add_plan, group_plan
+from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
+from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
+from cdc_views.plan.incremental.delta_plans.totals import Total
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan

@@ -11,9 +11,11 @@ from sqlglot import exp
 
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.plan.grouping_sets import has_only_sets
 from cdc_views.plan.incremental.columns import Leaf, Path
-from cdc_views.plan.incremental.delta_plans.additive import AddPlan, GroupPlan, add_plan, group_plan, is_total
+from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
+from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
@@ -58,9 +60,9 @@ class Maintenance:
     """The strategy of a view and the reason for it.
 
     KEYS has `keys`, PATCH `patch` beside it, or alone for the first rows of a whole query. ADD has `adds`, or for
-    groups `group_adds` beside `keys`. All of these have `text`. KEYS has the internal views that it uses in `stored`.
-    FULL has the expressions that are `wanted`: internal views that store them may make it KEYS. `fault` is an error of
-    the planner that ruled out a better one.
+    groups `group_adds` beside `keys`, which grouping sets lack. All of these have `text`. KEYS has the internal views
+    that it uses in `stored`. FULL has the expressions that are `wanted`: internal views that store them may make it
+    KEYS. `fault` is an error of the planner that ruled out a better one.
     """
 
     strategy: StrategyName
@@ -120,6 +122,10 @@ def _incremental(
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
         return Maintenance("ADD", _reason(adds), adds=adds, text=_text(view, parsed, types, adds.leaves))
+    if has_only_sets(parsed.tree):
+        sets = sets_plan(parsed, view.sources.__getitem__, types, columns, view.key)
+        text = _text(view, parsed, types, sets.leaves)
+        return Maintenance("ADD", _reason_of_groups(sets), group_adds=sets, text=text)
     try:
         keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
     except NotIncremental:
@@ -163,6 +169,10 @@ def _reason(adds: AddPlan) -> str:
     return "; ".join(text for text, found in kinds.items() if found)
 
 
+def _reason_of_groups(groups: GroupPlan) -> str:
+    return f"for each ({', '.join(groups.found_by)}), {_ADDED}"
+
+
 def _first_rows(
     view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], row_keys: RowKeys
 ) -> Maintenance | None:
@@ -195,8 +205,7 @@ def _added(
     if view.key is None:
         raise NotIncremental("the view has no key")
     groups = group_plan(parsed, columns, plan.keys)
-    names = ", ".join(groups.keys.handles[0].parts[0].names)
-    return replace(plan, strategy="ADD", reason=f"for each ({names}), {_ADDED}", group_adds=groups)
+    return replace(plan, strategy="ADD", reason=_reason_of_groups(groups), group_adds=groups)
 
 
 def _keys_of(plan: KeysPlan) -> dict[str, frozenset[str]]:

@@ -151,3 +151,29 @@ SELECT status FROM orders INTERSECT ALL SELECT name FROM users;
 -- inputs: public.orders, public.users
 -- query
 SELECT status FROM _cv_input_0 AS orders INTERSECT ALL SELECT name FROM _cv_input_1 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT status AS s, u.country, grouping_id() AS level, count(*) AS n
+FROM orders o JOIN users u ON u.id = o.user_id GROUP BY ROLLUP (u.country, status);
+-- key: (country, s, level): the columns of the grouping sets, and grouping_id()
+-- inputs: public.orders, public.users
+-- query
+SELECT status AS s, u.country, grouping_id() AS level, count(*) AS n
+FROM _cv_input_0 o JOIN _cv_input_1 u ON u.id = o.user_id GROUP BY ROLLUP (u.country, status)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY GROUPING SETS ((user_id), user_id);
+-- key: none: grouping sets may return a row twice
+-- inputs: public.orders
+-- query
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM _cv_input_0 AS orders GROUP BY GROUPING SETS ((user_id), user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY CUBE (user_id, status);
+-- key: none: grouping sets may return a row twice
+-- inputs: public.orders
+-- query
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM _cv_input_0 AS orders GROUP BY CUBE (user_id, status)

@@ -266,6 +266,8 @@ class Memory:
             try:
                 return add_groups(self._work(view, old, view.plan.group_adds))
             except TooMany:
+                if view.plan.keys is None:
+                    raise
                 self.ways.took("view", view.name, "keys")
         assert view.plan.keys is not None
         return keys(self._work(view, old, view.plan.keys))

@@ -1,12 +1,13 @@
 """ADD for groups: add the totals over the rows that are added to the stored ones, and subtract those over rows removed.
 
-plan/incremental/delta_plans/additive.py says which views have such totals, and proves that the terms below give what
-changes: one for each changed leaf and side. One query computes the totals of all terms. Of a leaf, a term has its
+plan/incremental/delta_plans/group_totals.py says which views have such totals, and proves that the terms below give
+what changes: one for each changed leaf and side. One query computes the totals of all terms. Of a leaf, a term has its
 changed rows, and of the others the rows that these join; no other row of an input is read, however large a group is. To
 add twice would be wrong: the stored rows must be those of the old versions of the inputs, as they are for a live view.
 
 A sum over no values is NULL. A new sum has values if no term removed one and there was one before or now, or if it is
-not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again.
+not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again, and
+FULL the whole view if it has grouping sets.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cdc_views.engine.views.strategies.keys import (
     look_up,
     recomputed,
     require_few,
-    stored_rows,
+    stored_with,
 )
 from cdc_views.engine.views.view_tables import BOX
 from cdc_views.plan.incremental import GroupPlan, Leaf, Path, Total
@@ -70,18 +71,24 @@ def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
         raise TooMany(f"{len(terms)} terms, each with {len(work.plan.leaves)} tables")
     require_few(work, sum(rows.num_rows for term in terms for rows in term.rows.values()))
     found = work.run([term.rows for term in terms])
-    by_keys = work.by_keys(work.plan.keys)
-    (handle,) = work.plan.keys.handles
-    (part,) = handle.parts
-    stored = stored_rows(by_keys, [Box(handle, (distinct(found.select(list(part.names))),))])
+    stored = stored_with(work, distinct(found.select(list(work.plan.found_by))))
     with localcontext() as context:
         context.prec = DIGITS
         rows, doubtful = _new_rows(work, stored, found, _changes(work.plan, terms, found))
     if doubtful.num_rows:
-        again = Box(handle, (doubtful.select(list(part.names)),))
-        work.warehouse.ways.took("view", work.spec.name, "keys")
-        rows = pa.concat_tables([rows, recomputed(by_keys, [again])])
-    return compared(by_keys, rows, stored)
+        rows = pa.concat_tables([rows, _computed_again(work, doubtful)])
+    return compared(work, rows, stored)
+
+
+def _computed_again(work: Incremental[GroupPlan], groups: pa.Table) -> pa.Table:
+    """The new rows of some groups by KEYS. Raises TooMany if the view has no such plan."""
+    keys = work.plan.keys
+    if keys is None:
+        raise TooMany("totals of a grouping set do not follow from the changed rows")
+    (handle,) = keys.handles
+    (part,) = handle.parts
+    work.warehouse.ways.took("view", work.spec.name, "keys")
+    return recomputed(work.by_keys(keys), [Box(handle, (groups.select(list(part.names)),))])
 
 
 def _terms(work: Incremental[GroupPlan]) -> Iterator[_Term]:

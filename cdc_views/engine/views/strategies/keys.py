@@ -176,11 +176,15 @@ def stored_rows(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
     """The stored rows that are in one of the boxes. Raises TooMany."""
     found = []
     for box in boxes:
-        fewest = min(box.values, key=lambda values: values.num_rows)
-        schema = pa.schema([work.spec.schema.field(name) for name in fewest.column_names])
-        rows = _required(work.warehouse.find(work.spec, work.base, cast_keys(fewest, schema)), work.spec)
+        rows = stored_with(work, min(box.values, key=lambda values: values.num_rows))
         found.append(rows.filter(inside(rows, box)))
     return found[0] if len(found) == 1 else one_per_key(pa.concat_tables(found), work.spec.key)
+
+
+def stored_with(work: Incremental[Any], values: pa.Table) -> pa.Table:
+    """The stored rows that have one of the values of some columns. Raises TooMany."""
+    schema = pa.schema([work.spec.schema.field(name) for name in values.column_names])
+    return _required(work.warehouse.find(work.spec, work.base, cast_keys(values, schema)), work.spec)
 
 
 def inside(rows: pa.Table, box: Box) -> pa.ChunkedArray:

@@ -1,0 +1,50 @@
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT u.country, o.status, grouping_id() AS level, count(*) AS n, sum(length(o.note)) AS characters
+FROM users u JOIN orders o ON o.user_id = u.id GROUP BY ROLLUP (u.country, o.status);
+-- strategy: ADD: for each (country, status, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.users changes the totals of its (country, status, level)
+--     look up public.orders by (user_id) from (public.users.id)
+--   a change of public.orders changes the totals of its (country, status, level)
+--     look up public.users by (id) from (public.orders.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, grouping(user_id) AS is_total, grouping_id() AS level, count(*) AS n
+FROM orders GROUP BY GROUPING SETS ((user_id, status), (status), ());
+-- strategy: ADD: for each (user_id, status, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id, status, level)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY CUBE (user_id);
+-- strategy: ADD: for each (user_id, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id, level)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, ROLLUP (status);
+-- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
+--   a change of public.orders affects (user_id)
+--   the rows of affected (user_id) are computed again from
+--     public.orders by (user_id) from (affected keys 1.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, status WITH ROLLUP;
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets with a total over all rows: each change may change all of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY GROUPING SETS ((user_id), (user_id), ());
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT weight, grouping_id() AS level, count(*) AS n FROM products GROUP BY ROLLUP (weight);
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: groups of floating-point values, or of values of a nested type
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, grouping_id() AS level, max(ordered_at) AS last, count(*) AS n FROM orders GROUP BY ROLLUP (user_id);
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: column "last" is neither count(*) nor the count or the sum of one value of each row

@@ -1,0 +1,171 @@
+"""ADD for ROLLUP, CUBE and GROUPING SETS: it gives the view's SQL after every epoch, or leaves the epoch to FULL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from importlib import import_module
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from cdc_views.engine.views.strategies import Incremental
+from cdc_views.store.warehouse import RowsChanged
+from tests.unit.incremental.memory import Memory, State, tuples
+from tests.unit.incremental.played import check_fails, declared, kept_by, played, random_states
+from tests.unit.incremental.random_views import Draws, small_changes
+from tests.unit.incremental.test_add_groups import ITEMS, TABLES, item, order
+from tests.unit.incremental.test_random_views import SEED, naming_the_seed
+
+strategy: Final = import_module("cdc_views.engine.views.strategies.add_groups")
+
+LEVEL: Final = "grouping_id(o.k, o.g) AS level"
+TOTALS: Final = "count(*) AS n, CAST(sum(i.d) AS DECIMAL(18, 2)) AS total, count(i.d) AS m"
+ROLLUP: Final = f"SELECT o.k, o.g, {LEVEL}, {TOTALS} FROM {ITEMS} GROUP BY ROLLUP (o.k, o.g)"
+
+VIEWS: Final = {
+    "rollup": ROLLUP,
+    "cube": f"SELECT o.k, o.g, {LEVEL}, {TOTALS} FROM {ITEMS} GROUP BY CUBE (o.k, o.g)",
+    "some sets": f"SELECT o.g, {TOTALS}, o.k, {LEVEL} FROM {ITEMS} GROUP BY GROUPING SETS ((o.k, o.g), o.g, ())",
+    "no set of all rows": f"SELECT o.k, o.g, {LEVEL}, {TOTALS} FROM {ITEMS} GROUP BY GROUPING SETS ((o.k), (o.g))",
+    "one column": "SELECT k, grouping_id(k) AS level, count(*) AS n, count(h) AS m FROM b GROUP BY ROLLUP (k)",
+    "grouping of columns": "SELECT x, h, grouping(x) AS gx, grouping_id(h, x) AS level, grouping(h) AS gh, count(*) "
+    "AS n FROM (SELECT b.h, o.x FROM b JOIN o ON o.k = b.k) q GROUP BY ROLLUP (h, x)",
+    "grouped column in a total": "SELECT k, grouping_id(k) AS level, count(k) AS m, count(*) AS n, count(*) FILTER "
+    "(WHERE k > 1) AS f FROM i WHERE h <> 1 OR h IS NULL GROUP BY ROLLUP (k)",
+    "self join": "SELECT x.k, y.h, grouping_id(x.k, y.h) AS level, count(*) AS n FROM i x JOIN i y ON y.k = x.k "
+    "GROUP BY CUBE (x.k, y.h)",
+    "sum without its count": "SELECT k, h, grouping_id(k, h) AS level, count(*) AS n, sum(d) AS total FROM i "
+    "GROUP BY ROLLUP (k, h)",
+}
+FULL: Final = {
+    "SELECT k, g, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
+    "SELECT k, grouping_id(k, g) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "all of their columns",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY GROUPING SETS ((k), (k))": "no set twice",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, o.k)": "no set twice",
+    "SELECT k % 2 AS p, grouping_id(k % 2) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k % 2)": "unchanged",
+    "SELECT k, grouping_id(k) AS level, count(g) AS n FROM o GROUP BY ROLLUP (k)": "no count(*)",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n, max(g) AS m FROM o GROUP BY ROLLUP (k)": "neither count(*)",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n, count(DISTINCT g) AS m FROM o GROUP BY ROLLUP (k)": "neither",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k) HAVING count(*) > 1": "HAVING",
+    "SELECT q.k, grouping_id(q.k) AS level, count(*) AS n FROM (SELECT DISTINCT k FROM o) q GROUP BY ROLLUP (q.k)":
+    "not only inner joins",
+    "SELECT i.k, grouping_id(i.k) AS level, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY CUBE (i.k)":
+    "not only inner joins",
+    "SELECT CAST(d AS DOUBLE) AS f, grouping_id(d) AS level, count(*) AS n FROM i GROUP BY ROLLUP (d)": "all of their",
+}  # fmt: skip
+HISTORIES: Final = 60
+
+maintained = partial(kept_by, "ADD", TABLES)
+
+
+@pytest.fixture(autouse=True)
+def over_no_rows_as_in_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over no rows, DuckDB has a row for the set of all rows, like Postgres, and Spark has none."""
+    query = Memory._query
+
+    def counted(self: Memory, sql: str, columns: Sequence[str] | None, rows: Mapping[str, pa.Table]) -> pa.Table:
+        found = query(self, sql, columns, rows)
+        return found.filter(pc.greater(found.column("n"), 0))
+
+    monkeypatch.setattr(Memory, "_query", counted)
+
+
+def rows(memory: Memory) -> set[tuple[Any, ...]]:
+    return set(tuples(memory.views["v"].stored.versions[-1]))
+
+
+def is_noticed(memory: Memory, seed: int) -> None:
+    played(memory, random_states(TABLES, seed, count=6))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
+    with naming_the_seed():
+        memory = maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}", count=6))
+        assert memory.by_keys > 0
+        assert memory.in_full == 0 or name == "sum without its count"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view_equals_its_sql_through_a_long_history_of_small_changes(name: str) -> None:
+    with naming_the_seed():
+        states = small_changes(Draws(Random(f"{SEED} {name}").randrange), TABLES, epochs=30)
+        assert maintained(VIEWS[name], *states).by_keys > 0
+
+
+@pytest.mark.parametrize("sql", FULL)
+def test_other_view_is_computed_in_full_with_the_reason(sql: str) -> None:
+    plan = declared(TABLES, sql).views["v"].plan
+    assert plan.strategy == "FULL"
+    assert FULL[sql] in plan.reason
+
+
+def test_groups_of_null_are_not_the_totals() -> None:
+    memory = maintained(VIEWS["one column"], {"b": [(None, 1), (1, 1)]}, {"b": [(None, 1), (None, None), (1, 1)]})
+    assert rows(memory) == {(None, 0, 2, 1), (1, 0, 1, 1), (None, 1, 3, 2)}
+
+
+def test_view_without_rows_is_empty_and_comes_back() -> None:
+    full: State = {"o": [order(1)], "i": [item(1, 1, "1.00")]}
+    assert rows(maintained(ROLLUP, full, {"o": [order(1)]})) == set()
+    assert len(rows(maintained(ROLLUP, full, {}, full))) == 3
+
+
+@pytest.mark.parametrize("left", [None, "0.00"])
+def test_sum_that_may_be_null_or_zero_is_left_to_full(left: str | None) -> None:
+    sql = VIEWS["sum without its count"]
+    before, after = ({"i": [(1, 1, 1, Decimal(each)), (2, 1, 1, left and Decimal(left))]} for each in ("5.00", "0.00"))
+    memory = maintained(sql, before, {"i": after["i"][1:]})
+    assert memory.in_full > 0
+
+
+def test_change_reads_only_what_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders, items = [order(number) for number in range(50)], [item(1, number, "1.00") for number in range(50)]
+    memory = maintained(ROLLUP, {"o": orders, "i": items})
+    read = list[int]()
+    run = Memory.run
+
+    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> pa.Table:
+        read.append(sum(table.num_rows for table in tables.values()))
+        return run(self, query, tables, *rest)
+
+    monkeypatch.setattr(Memory, "run", counting)
+    memory.epoch({"b": (), "o": orders, "i": [*items, item(2, 3, "3.00")]})
+    assert (read, memory.in_full) == ([2], 0)
+    assert (None, None, 3, 51, Decimal("53.00"), 51) in rows(memory)
+
+
+# ---- negative controls
+
+
+def test_other_leaves_at_the_new_version_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = strategy.look_up
+    monkeypatch.setattr(strategy, "look_up", lambda work, of, _, *rest: look_up(work, of, of.new, *rest))
+    check_fails(lambda seed: is_noticed(declared(TABLES, ROLLUP), seed), HISTORIES)
+
+
+def test_removed_rows_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    delta = Incremental.delta
+
+    def forgetful(work: Any, leaf: Any) -> RowsChanged:
+        found = delta(work, leaf)
+        return RowsChanged(found.old.slice(0, 0), found.new)
+
+    monkeypatch.setattr(Incremental, "delta", forgetful)
+    check_fails(lambda seed: is_noticed(declared(TABLES, VIEWS["cube"]), seed), HISTORIES)
+
+
+def test_groups_that_stay_without_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    new_rows = strategy._new_rows
+
+    def kept(work: Any, stored: pa.Table, *rest: Any) -> tuple[pa.Table, pa.Table]:
+        found, doubtful = new_rows(work, stored, *rest)
+        return (found if found.num_rows else stored), doubtful
+
+    monkeypatch.setattr(strategy, "_new_rows", kept)
+    check_fails(lambda seed: is_noticed(declared(TABLES, ROLLUP), seed), HISTORIES)
