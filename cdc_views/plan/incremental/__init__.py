@@ -4,7 +4,7 @@ columns.py       leaves and columns, and where a column's values come from
 restrictions.py  demands on an operator's output, and the lookups that they become
 operators/       one file for each kind of operator, with its rules and their proof
 scope.py         what names stand for in a FROM
-build.py         from the syntax tree to the operators
+build/           from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
 delta_plans/     the plans of views for ADD and PATCH, or the reason why they have none
 inlined.py       the view's text with a place for each leaf

@@ -1,0 +1,236 @@
+"""FROM and WHERE: the joins from left to right, and what names stand for in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, renamed, start_of
+from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
+from cdc_views.plan.incremental.operators import Dependent, Equality, FullJoin, InnerJoin, Operator, OuterJoin, Scan
+from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope, Source, conjuncts
+
+
+class From:
+    """Builds the joins of a FROM, and what names stand for in it. `laterals` are the queries of LATERAL."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.scope = Scope(context.outer)
+        self.laterals: list[exp.Expr] = []
+
+    def build(self, select: exp.Select) -> Operator:
+        """Build the joins, from left to right; inner joins in a row are one operator."""
+        from_ = select.args.get("from_")
+        if from_ is None:
+            return NOTHING
+        joins = select.args.get("joins") or []
+        if any(node.args.get("pivots") for node in (from_.this, *(join.this for join in joins))):
+            raise NotIncremental("PIVOT")
+        operators = [self._source(from_.this)]
+        conditions: list[exp.Expr | None] = []
+        equalities: list[Equality] = []
+        for join in joins:
+            if isinstance(join.this, exp.Lateral):
+                operators = [self._lateral(self._inner(operators, equalities, conditions), join.this)]
+                conditions, equalities = [], []
+            elif _is_inner(join):
+                operators.append(self._source(join.this))
+                equalities += self._using(join)
+                conditions.append(join.args.get("on"))
+            else:
+                # The conditions of WHERE hold only after the outer join.
+                operators = [self._outer(self._inner(operators, equalities, conditions), join)]
+                conditions, equalities = [], []
+        where = select.args.get("where")
+        filters = [where.this if where else None]
+        operator = self._inner(operators, equalities, conditions, filters)
+        for lateral in select.args.get("laterals") or ():
+            names = [column.name for column in lateral.args["alias"].columns]
+            self.scope.sources.append(
+                Source(lateral.alias.lower(), [Column(name) for name in names], has_more=not names)
+            )
+        self.scope.require(filters)
+        return _with_equalities(operator, self._equalities(filters))
+
+    def _source(self, node: exp.Expr) -> Operator:
+        """Build an item of FROM and add it to the scope."""
+        built = self._item(node)
+        alias = node.args.get("alias")
+        if isinstance(node, exp.Table) and alias:
+            built = renamed(built, [column.name for column in alias.columns])
+        name = node.alias_or_name.lower()
+        if any(each.alias == name for each in self.scope.sources):
+            raise NotIncremental(f'"{name}" stands for two tables')
+        leaf = built.leaf
+        self.scope.sources.append(Source(name, list(built.columns or ()), has_more=built.columns is None, leaf=leaf))
+        return built.operator
+
+    def _item(self, node: exp.Expr) -> Built:
+        context = self._context
+        if isinstance(node, exp.Subquery):
+            if node.args.get("joins"):
+                raise NotIncremental("a join in parentheses")
+            return self._context.query(node, replace(context, outer=None))
+        if isinstance(node, exp.Values | exp.Unnest):
+            return Built(NOTHING, None)
+        if not isinstance(node, exp.Table) or node.args.get("joins"):
+            raise NotIncremental("an item of FROM that is neither a table nor a query")
+        if node.args.get("sample"):
+            raise NotIncremental("TABLESAMPLE")
+        if not isinstance(node.this, exp.Identifier | exp.Dot):
+            return Built(NOTHING, None)  # a function that makes rows
+        path = (*context.path, start_of(node))
+        cte = context.ctes.get(node.name.lower()) if not node.args.get("db") else None
+        if cte is not None:
+            return renamed(self._context.query(cte.query, replace(cte.context, path=path, outer=None)), cte.names)
+        leaf = context.leaf_of(node, path)
+        return Built(context.expressions.scanned(leaf), Scan(leaf).columns, leaf)
+
+    def _lateral(self, operator: Operator, lateral: exp.Lateral) -> Operator:
+        query = lateral.this
+        alias = lateral.args.get("alias")
+        names = [column.name for column in alias.columns] if alias else []
+        if isinstance(query, exp.Subquery):
+            self.laterals.append(query)
+            operator = self._context.dependent(operator, query, replace(self._context, outer=self.scope))
+            columns = None if names else self._context.query(query, replace(self._context, outer=self.scope)).columns
+            names = names or [column.name for column in columns or ()]
+        self.scope.sources.append(Source(lateral.alias.lower(), [Column(name) for name in names], has_more=not names))
+        return operator
+
+    def _outer(self, left: Operator, join: exp.Join) -> Operator:
+        before = len(self.scope.sources)
+        right = self._source(join.this)
+        merged = self._using(join)
+        found = [*merged, *self._equalities([join.args.get("on")])]
+        if not found:
+            self._want([join.args.get("on")])
+        if join.kind not in ("SEMI", "ANTI"):
+            self.scope.make_optional(join.side, before)
+        if join.args.get("on") is not None and any(join.args["on"].find_all(exp.Query)):
+            raise NotIncremental("a subquery in the condition of an outer join")
+        equalities = tuple(
+            (one, other) if _is_below(one, left) else (other, one)
+            for one, other in found
+            if _is_below(one, left) != _is_below(other, left)
+        )
+        if not equalities:
+            raise NotIncremental("an outer, semi or anti join without an equality of columns")
+        if join.kind in ("SEMI", "ANTI"):
+            self.scope.sources[before].is_hidden = True
+            return Dependent(left, right, equalities)
+        if join.side == "FULL":
+            return FullJoin(left, right, equalities, frozenset(one | other for one, other in merged))
+        if join.side == "RIGHT":
+            return OuterJoin(right, left, tuple((other, one) for one, other in equalities))
+        return OuterJoin(left, right, equalities)
+
+    def _using(self, join: exp.Join) -> list[Equality]:
+        """Merge the columns of USING or NATURAL; returns their equalities, the left column first."""
+        *left, right = self.scope.sources
+        names = [column.name for column in join.args.get("using") or ()]
+        if join.method == "NATURAL":
+            if any(each.has_more for each in self.scope.sources):
+                raise NotIncremental("a NATURAL join of columns that are not all known")
+            if self.scope.merged:
+                raise NotIncremental("a NATURAL join of columns that are merged already")
+            own = {column.name for column in right.columns}
+            names = list(dict.fromkeys(c.name for each in left for c in each.columns if c.name in own))
+            in_lower_case = {name.lower() for name in own}
+            if any(c.name.lower() in in_lower_case and c.name not in own for each in left for c in each.columns):
+                raise NotIncremental("a NATURAL join of names that differ in case only")
+        found: list[Equality] = []
+        merged: dict[str, Column] = {}
+        for name in names:
+            one = Scope(None, left, dict(self.scope.merged)).resolve(exp.column(name))
+            other = Scope(None, [right]).resolve(exp.column(name))
+            kept: Origin = frozenset()
+            if one and other and one.origin and other.origin and are_comparable(one.origin, other.origin):
+                found.append((one.origin, other.origin))
+                kept = {"RIGHT": other.origin, "FULL": one.origin | other.origin}.get(join.side, one.origin)
+            merged[name.lower()] = Column(name, kept)
+        self.scope.merged = {**merged, **{name: each for name, each in self.scope.merged.items() if name not in merged}}
+        return found
+
+    def _equalities(self, conditions: Sequence[exp.Expr | None]) -> list[Equality]:
+        found: list[Equality] = []
+        for condition in conjuncts(conditions):
+            if not isinstance(condition, exp.EQ):
+                continue
+            left, right = self._resolve(condition.left), self._resolve(condition.right)
+            if left is None or right is None or not left.origin or not right.origin:
+                continue
+            if are_comparable(left.origin, right.origin):
+                found.append((left.origin, right.origin))
+        return found
+
+    def _resolve(self, node: exp.Expr) -> Column | None:
+        return self.scope.resolve(node) or self._context.expressions.column(node, self.scope)
+
+    def _inner(
+        self,
+        operators: Sequence[Operator],
+        merged: Sequence[Equality],
+        conditions: Sequence[exp.Expr | None],
+        filters: Sequence[exp.Expr | None] = (),
+    ) -> Operator:
+        """Join the inputs by the equalities of USING and of ON; those of the filters hold above this join, too.
+
+        Where these leave inputs apart, the values of equal expressions are wanted.
+        """
+        equalities = [*merged, *self._equalities(conditions)]
+        if not _are_connected(operators, [*equalities, *self._equalities(filters)]):
+            self._want([*conditions, *filters])
+        return _joined(operators, equalities)
+
+    def _want(self, conditions: Sequence[exp.Expr | None]) -> None:
+        for condition in conjuncts(conditions):
+            sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
+            if all(side.find(exp.Column) for side in sides):
+                self._context.expressions.want(sides, self.scope)
+
+
+def _is_inner(join: exp.Join) -> bool:
+    return not join.side and join.kind in ("", "INNER", "CROSS")
+
+
+def _is_below(origin: Origin, operator: Operator) -> bool:
+    return all(column.leaf in operator.leaves for column in origin)
+
+
+def _are_connected(operators: Sequence[Operator], equalities: Sequence[Equality]) -> bool:
+    """Whether equalities lead from each input to all others."""
+    groups = [{number} for number, operator in enumerate(operators) if operator.leaves]
+    for pair in _between(operators, equalities):
+        both = {number for number, each in enumerate(operators) if any(_is_below(origin, each) for origin in pair)}
+        joined = [group for group in groups if group & both]
+        groups = [*(group for group in groups if group not in joined), set[int]().union(*joined)]
+    return len(groups) <= 1
+
+
+def _joined(operators: Sequence[Operator], equalities: Sequence[Equality]) -> Operator:
+    """One operator for inputs that are joined by inner joins; equalities within one input restrict nothing."""
+    if len(operators) == 1:
+        return operators[0]
+    return InnerJoin(tuple(operators), _between(operators, equalities))
+
+
+def _between(operators: Sequence[Operator], equalities: Sequence[Equality]) -> tuple[Equality, ...]:
+    """The equalities of columns of two different inputs."""
+    below = [(pair, [next((n for n, each in enumerate(operators) if _is_below(origin, each)), None) for origin in pair])
+             for pair in equalities]  # fmt: skip
+    return tuple(pair for pair, (left, right) in below if left is not None and right is not None and left != right)
+
+
+def _with_equalities(operator: Operator, equalities: Sequence[Equality]) -> Operator:
+    """The operator with equalities that hold in its output: a filter of preserved rows commutes with an outer join."""
+    if isinstance(operator, InnerJoin):
+        children = tuple(_with_equalities(child, equalities) for child in operator.children)
+        return InnerJoin(children, (*operator.equalities, *_between(children, equalities)))
+    if isinstance(operator, OuterJoin):
+        return replace(operator, preserved=_with_equalities(operator.preserved, equalities))
+    return operator

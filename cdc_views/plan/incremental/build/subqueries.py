@@ -1,0 +1,106 @@
+"""The subqueries of expressions, and of LATERAL: each is put above the FROM that it depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.build.context import Context, with_ctes
+from cdc_views.plan.incremental.build.from_clause import From
+from cdc_views.plan.incremental.columns import are_comparable
+from cdc_views.plan.incremental.operators import Dependent, Equality, Operator
+from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope, conjuncts
+from cdc_views.plan.keys import nested_queries
+
+
+def dependent(outer: Operator, query: exp.Expr, context: Context) -> Operator:
+    """Put a subquery of an expression above the FROM that it depends on."""
+    scope = context.outer
+    assert scope is not None
+    while isinstance(query, exp.Subquery) and not query.args.get("with_"):
+        query = query.this
+    inner, equalities = _correlated(query, context)
+    holder = _holder(query)
+    if isinstance(holder, exp.In) and not equalities and _is_set(query, holder):
+        inner, equalities = _in_values(holder, query, context, scope)
+    if not inner.leaves:
+        return outer
+    if not equalities:
+        raise NotIncremental("a subquery without an equality of columns with the query around it")
+    return Dependent(outer, inner, tuple(equalities))
+
+
+def _holder(query: exp.Expr) -> exp.Expr | None:
+    node = query.parent
+    while isinstance(node, exp.Subquery | exp.Paren):
+        node = node.parent
+    return node
+
+
+def _is_set(query: exp.Expr, holder: exp.In) -> bool:
+    """Whether a query has the values of an IN.
+
+    In a list, or in parentheses of its own, it is one value, which is NULL if the query has no row.
+    """
+    inside = holder.args.get("query")
+    return inside is query or (isinstance(inside, exp.Subquery) and inside.this is query)
+
+
+def _must_hold(condition: exp.Expr) -> bool:
+    """Whether a condition stands where NULL means the same as false, and where names are those of FROM."""
+    node = condition.parent
+    while isinstance(node, exp.And | exp.Or | exp.Paren):
+        node = node.parent
+    return isinstance(node, exp.Where)
+
+
+def _is_in_where(node: exp.Expr) -> bool:
+    where = node.find_ancestor(exp.Where, exp.Query)
+    return isinstance(where, exp.Where) and isinstance(where.parent, exp.Select)
+
+
+def _in_values(holder: exp.In, query: exp.Expr, context: Context, scope: Scope) -> tuple[Operator, list[Equality]]:
+    """The subquery of an IN, and the equality of its column with the value before IN.
+
+    Raises NotIncremental if a NULL on either side may decide.
+    """
+    built = context.query(query, context)
+    column = scope.resolve(holder.this)
+    only = built.columns[0] if built.columns is not None and len(built.columns) == 1 else None
+    if not _must_hold(holder):
+        if not _is_in_where(holder):  # in HAVING and QUALIFY a name may be that of a selected column
+            raise NotIncremental(
+                "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
+            )
+        if not (column and column.is_never_null and only and only.is_never_null):
+            raise NotIncremental(
+                "NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; "
+                "add IS NOT NULL on both sides, or use NOT EXISTS"
+            )
+    if column is None or only is None or not column.origin or not only.origin:
+        return built.operator, []
+    return built.operator, [(column.origin, only.origin)] if are_comparable(column.origin, only.origin) else []
+
+
+def _correlated(query: exp.Expr, context: Context) -> tuple[Operator, list[Equality]]:
+    """The input of a correlated subquery, and its equalities with the columns around it, those first."""
+    context = with_ctes(query, context)
+    if not isinstance(query, exp.Select):
+        return context.query(query, context).operator, []
+    frame = From(context)
+    operator = frame.build(query)
+    for nested in nested_queries(query):
+        if not any(nested is each for each in frame.laterals):
+            operator = dependent(operator, nested, replace(context, outer=frame.scope))
+    where = query.args.get("where")
+    return operator, [
+        (outer.origin, inner.origin)
+        for condition in conjuncts([where.this if where else None])
+        if isinstance(condition, exp.EQ)
+        for one, other in ((condition.left, condition.right), (condition.right, condition.left))
+        if (inner := frame.scope.resolve(one)) is not None
+        and (outer := frame.scope.resolve_outer(other)) is not None
+        and inner.origin and outer.origin and are_comparable(inner.origin, outer.origin)
+    ]  # fmt: skip
