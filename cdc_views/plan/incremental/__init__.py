@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan
+from cdc_views.plan.incremental.delta_plans.averages import Average
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
@@ -25,6 +26,7 @@ from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_pla
 
 __all__ = [
     "AddPlan",
+    "Average",
     "Distinct",
     "Edit",
     "Extreme",

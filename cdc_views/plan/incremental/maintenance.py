@@ -165,6 +165,7 @@ def _reason(adds: AddPlan) -> str:
         _ADDED: adds.totals,
         "extremes are compared with those over the rows that are added and removed": adds.extremes,
         "different values are counted again if a changed row has them": adds.distincts,
+        "averages follow from sums and counts": adds.averages,
     }
     return "; ".join(text for text, found in kinds.items() if found)
 

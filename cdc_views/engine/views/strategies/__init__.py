@@ -4,6 +4,7 @@ full.py        runs the whole query
 incremental.py what KEYS, ADD and PATCH do alike: the changed rows, and the query over a few rows
 keys.py        looks up what a change affects, and runs the query over these rows
 add.py         adds the totals over the changed rows to the stored ones
+averages.py    the same for averages
 extremes.py    the same for the smallest, the largest and the number of different values
 add_groups.py  the same for the totals of groups
 patch.py       merges the stored first rows of each partition with the rows that are added

@@ -23,6 +23,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.engine.views.strategies.averages import new_average
 from cdc_views.engine.views.strategies.difference import difference
 from cdc_views.engine.views.strategies.extremes import both_versions, new_extreme, new_number
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
@@ -63,6 +64,7 @@ def _new_row(work: Incremental[AddPlan], stored: pa.Table, found: pa.Table) -> p
         context.prec = DIGITS
         row = _sum(plan, *(_totals(plan, rows) for rows in (stored, added, removed)))
     columns = {name: column_of([value], spec.schema.field(name).type) for name, value in row.items()}
+    columns |= {each.name: new_average(each, row, spec.schema.field(each.name).type) for each in plan.averages}
     columns |= {each.name: new_extreme(each, stored, added, removed) for each in plan.extremes}
     both = zip(others[::2], others[1::2], strict=True)
     columns |= {each.name: new_number(each, stored, *rows) for each, rows in zip(plan.distincts, both, strict=True)}

@@ -3,6 +3,7 @@
 additive.py      counts and sums of all rows
 group_totals.py  counts and sums of groups, and of grouping sets
 totals.py        the columns that are counts and sums
+averages.py      averages over all rows
 extremes.py      min, max and count(DISTINCT) over all rows
 top_rows.py      the first rows of each partition
 first_rows.py    the first rows of a whole query

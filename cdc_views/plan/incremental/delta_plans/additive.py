@@ -12,8 +12,8 @@ the union of two bags are the sums of those over each. A CAST that neither round
     SELECT count(*) AS n, CAST(sum(balance) AS DECIMAL(18, 2)) AS total
     FROM (SELECT balance FROM accounts UNION ALL SELECT balance FROM savings) holdings
 
-Extremes and numbers of different values are kept beside these (extremes.py). Counts and sums of groups have the same
-rule for each group (group_totals.py).
+Extremes, numbers of different values and averages are kept beside these (extremes.py, averages.py). Counts and sums of
+groups have the same rule for each group (group_totals.py).
 
 Two things are not additive, and strategies/add.py decides them for each change or gives up: whether a sum is NULL, as
 it is over no values, and whether a total fits the types that it has on its way to the column.
@@ -28,9 +28,10 @@ from sqlglot import exp
 
 from cdc_views.plan.incremental.build import build_from
 from cdc_views.plan.incremental.columns import Leaf, leaf_at
+from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme, split
 from cdc_views.plan.incremental.delta_plans.linear import require_linear
-from cdc_views.plan.incremental.delta_plans.totals import Total, aggregate_of, items_of, totals_of
+from cdc_views.plan.incremental.delta_plans.totals import Total, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.keys import is_aggregated
@@ -45,6 +46,7 @@ class AddPlan:
     totals: tuple[Total, ...]
     extremes: tuple[Extreme, ...] = ()
     distincts: tuple[Distinct, ...] = ()
+    averages: tuple[Average, ...] = ()
 
 
 def is_total(query: exp.Expr) -> bool:
@@ -70,7 +72,8 @@ def add_plan(
         operator, scope = build_from(select, leaf_at(source_of, types), Expressions(query))
         leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
         extremes, distincts, others = split(items_of(select, columns), scope, columns, len(leaves))
-        totals = totals_of({name: aggregate_of(name, item) for name, item in others.items()}, scope, columns)
+        averages, counts_and_sums = averages_and_totals(others, columns)
+        totals = totals_of(counts_and_sums, scope, columns)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
-    return AddPlan(leaves, totals, extremes, distincts)
+    return AddPlan(leaves, totals, extremes, distincts, averages)

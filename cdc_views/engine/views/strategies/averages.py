@@ -1,0 +1,31 @@
+"""New averages, of the new sums and counts; plan/incremental/delta_plans/averages.py says why these decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from typing import Final
+
+import pyarrow as pa
+
+from cdc_views.engine.views.strategies.incremental import TooMany
+from cdc_views.plan.incremental import Average
+
+_MOST_EXACT: Final = 1 << 53
+_DIGITS: Final = 120
+# Spark divides decimals to 38 digits after the point, and rounds that to the digits of the type.
+_QUOTIENT: Final = Decimal(1).scaleb(-38)
+
+
+def new_average(average: Average, totals: Mapping[str, Decimal | None], type_: pa.DataType) -> pa.Array:
+    """The new value, as a column. Raises TooMany where Spark would not add the values exactly."""
+    total, count = totals[average.total], totals[average.count]
+    if total is None or not count:
+        return pa.array([None], type_)
+    if average.scale is not None:
+        with localcontext() as context:
+            context.prec, context.rounding = _DIGITS, ROUND_HALF_UP
+            return pa.array([(total / count).quantize(_QUOTIENT).quantize(Decimal(1).scaleb(-average.scale))], type_)
+    if abs(total) >= _MOST_EXACT:
+        raise TooMany(f'the sum of column "{average.name}" is too large for exact doubles')
+    return pa.array([int(total) / int(count)], type_)

@@ -1,0 +1,81 @@
+"""The average over all rows, beside the sum and the number of the same values (additive.py).
+
+Spark divides the sum by the number of the values, and rounds: to four more digits after the point than the values have,
+or for whole numbers to a double. Both are kept by adding. So the new average is that of the new sum and the new number.
+
+    SELECT avg(price) AS average, sum(price) AS total, count(price) AS priced FROM products
+
+Spark adds whole numbers as doubles for this, which is exact up to 2^53: beyond that, the epoch is FULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.delta_plans.totals import Aggregate, aggregate_of
+from cdc_views.plan.incremental.exact_types import ExactType, of_arrow
+from cdc_views.plan.incremental.restrictions import NotIncremental
+
+_MOST_DIGITS: Final = 37  # of a sum: with 38, it does not tell the digits of its values
+
+
+@dataclass(frozen=True)
+class Average:
+    """A column with the average of the values that `total` adds and `count` counts.
+
+    `scale` is its number of digits after the point; None for a double.
+    """
+
+    name: str
+    total: str
+    count: str
+    scale: int | None
+
+
+def averages_and_totals(
+    items: Mapping[str, exp.Expr], columns: Mapping[str, str]
+) -> tuple[tuple[Average, ...], dict[str, Aggregate]]:
+    """The averages, and the counts and sums, among the columns of a view with their Arrow types.
+
+    Raises NotIncremental.
+    """
+    found = {name: call for name, item in items.items() if (call := _average(item)) is not None}
+    totals = {name: aggregate_of(name, item) for name, item in items.items() if name not in found}
+    averages = []
+    for name, (value, condition) in found.items():
+        of_values = [
+            (each, total.is_sum)
+            for each, total in totals.items()
+            if total.argument == value and total.filter == condition and not total.casts
+        ]
+        sums, counts = ([each for each, is_sum in of_values if is_sum == wanted] for wanted in (True, False))
+        if not sums or not counts:
+            raise NotIncremental(f'column "{name}" is an average, and the view lacks the sum or count of its values')
+        scale = _scale(name, columns[name], of_arrow(columns[sums[0]]))
+        averages.append(Average(name, sums[0], counts[0], scale))
+    return tuple(averages), totals
+
+
+def _average(item: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
+    """The values and the FILTER of a column that is an average."""
+    node, condition = item.unalias(), None
+    if isinstance(node, exp.Filter):
+        node, condition = node.this, node.expression
+    is_plain = type(node) is exp.Avg and not isinstance(node.this, exp.Distinct)
+    return (node.this, condition) if is_plain else None
+
+
+def _scale(name: str, type_: str, total: ExactType | None) -> int | None:
+    """The digits after the point of an average, if its type is that which Spark makes of these sums."""
+    average = of_arrow(type_)
+    if total is not None and average is None and type_ == "double" and not total.scale:
+        return None
+    if total is None or average is None or average.bits or total.bits or total.digits > _MOST_DIGITS:
+        raise NotIncremental(f'column "{name}" is an average of type {type_}, whose rounding is not known')
+    if (average.digits, average.scale) != (total.digits - 6, total.scale + 4):
+        raise NotIncremental(f'column "{name}" is an average of type {type_}, of sums of type {total}')
+    return average.scale
