@@ -78,6 +78,8 @@ def _lookups(maintained: Maintenance) -> Iterator[str]:
     elif maintained.adds is not None:
         yield from _of_distincts(maintained.adds)
     elif maintained.keys is not None:
+        for constant in maintained.keys.constants:
+            yield f"if the value of {constant} changes, the whole query is run"
         for handle in maintained.keys.handles:
             yield from _of_find(handle, maintained.keys.leaves)
             yield f"the rows of affected ({_names(handle)}) are computed again from"

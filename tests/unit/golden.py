@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cdc_views.base.names import TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.explain import explain
+from cdc_views.plan.incremental.expressions.internal_view import InternalRow, internal_views
+from cdc_views.plan.incremental.expressions.one_row import StoredRow
 from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph
@@ -86,18 +88,38 @@ RESULT_TYPES = {"amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ra
 
 def maintained(view: CompiledView) -> Maintenance:
     """How a view over the tables above is maintained. Its SELECT names all of its columns."""
+    return _planned(view, ())
+
+
+def maintained_with_stored_rows(view: CompiledView) -> Maintenance:
+    """The same with the internal views that store the rows of its subqueries."""
+    types, row_keys = _types(view), {source: KEYS[source] for source in view.inputs}
+    internal = [
+        each
+        for each in internal_views(view, maintained(view).wanted, types, row_keys)
+        if isinstance(each, InternalRow) and _planned(each.compiled, ()).strategy == "ADD"
+    ]
+    return _planned(view, [each.stored(dict.fromkeys(each.wanted.columns, "int64")) for each in internal])
+
+
+def _types(view: CompiledView) -> dict[str, dict[str, str]]:
+    return {source: {name: ARROW_TYPES[kind] for name, kind in SCHEMAS[source].items()} for source in view.inputs}
+
+
+def _planned(view: CompiledView, stored: Sequence[StoredRow]) -> Maintenance:
     assert view.parsed is not None
-    types = {source: {name: ARROW_TYPES[kind] for name, kind in SCHEMAS[source].items()} for source in view.inputs}
     columns = view.columns or view.parsed.tree.named_selects
     row_keys = {source: KEYS[source] for source in view.inputs}
-    return maintenance(view, types, {name: RESULT_TYPES.get(name, "int64") for name in columns}, row_keys)
+    own = {name: RESULT_TYPES.get(name, "int64") for name in columns}
+    return maintenance(view, _types(view), own, row_keys, stored)
 
 
 def incremental_outcome(text: str) -> str:
     """How a view is maintained, as the golden files have it."""
     view = compiled(text)
-    explanation = explain(view, maintained(view))
-    lines = [f"-- strategy: {explanation.strategy}: {explanation.reason}", *explanation.lookups]
+    explanation = explain(view, maintained_with_stored_rows(view))
+    internal = [f"{name}: {sql}" for name, sql in explanation.internal]
+    lines = [f"-- strategy: {explanation.strategy}: {explanation.reason}", *internal, *explanation.lookups]
     return "\n".join(line if line.startswith("--") else f"--   {line}" for line in lines) + "\n"
 
 

@@ -94,11 +94,13 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "a subquery without an equality": [
         (
-            "SELECT id FROM products WHERE price > (SELECT avg(price) FROM products)",
-            {
-                "v": "SELECT id FROM products p"
-                " WHERE price > (SELECT avg(q.price) FROM products q WHERE q.category_id = p.category_id)"
-            },
+            "SELECT id FROM products WHERE price > (SELECT max(price) - 1 FROM products)",
+            {"v": sql},
+        )
+        for sql in (
+            "SELECT id FROM products WHERE price > (SELECT max(price) FROM products) - 1",
+            "SELECT id FROM products p"
+            " WHERE price > (SELECT avg(q.price) FROM products q WHERE q.category_id = p.category_id)",
         )
     ],
     "no equality of columns": [
@@ -173,6 +175,7 @@ KEYS: Final = {
         "SELECT id, (SELECT count(*) FROM orders o WHERE o.user_id = u.id) AS n FROM users u",
         "SELECT u.id, l.n FROM users u CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders o WHERE user_id = u.id) l",
     ],
+    "avg(price)": ["SELECT id FROM products WHERE price > (SELECT max(price) FROM products)"],
     "HAVING": [
         "SELECT user_id, count(*) FILTER (WHERE status = 'paid') AS n FROM orders GROUP BY user_id HAVING count(*) > 1",
         "SELECT DISTINCT u.country FROM users u JOIN orders o ON o.user_id = u.id",

@@ -10,6 +10,5 @@ from collections.abc import Mapping
 from typing import Final
 
 NOT_YET: Final[Mapping[str, str]] = {
-    "scalar_uncorrelated": "FULL",
     "join_on_aggregate": "FULL",
 }

@@ -16,9 +16,9 @@ from deltalake.exceptions import DeltaError
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, analyse_view
 from cdc_views.engine.views.planning import plan_of, possible_internal_views, require_strict
+from cdc_views.engine.views.view_tables import column_types
 from cdc_views.errors import BadView, ForeignCommit, TableUnavailable, UnsupportedType, WrongFeatures
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.incremental.columns import is_looked_up
 from cdc_views.plan.incremental.maintenance import Maintenance, in_full
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER
 from cdc_views.store.warehouse import TableSpec
@@ -47,9 +47,10 @@ def internal_tables(
             analysed = analyse_view(shapes, specs, texts, internal.compiled)
         except (BadView, UnsupportedType):  # Spark cannot compute the value where the table stands alone, or store it
             continue
-        if not all(is_looked_up(str(analysed.spec.schema.field(name).type)) for name in internal.values.values()):
-            continue
-        found.append(InternalTable(internal.compiled, _spec(internal.compiled, analysed)))
+        spec = _spec(internal.compiled, analysed)
+        strategy = plan_of(internal.compiled, {**specs, spec.name: spec}).strategy
+        if internal.is_usable(column_types(spec), strategy):
+            found.append(InternalTable(internal.compiled, spec))
     if not found:
         return []
     plan = plan_of(view, {**specs, **{each.spec.name: each.spec for each in found}})

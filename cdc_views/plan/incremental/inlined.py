@@ -31,6 +31,15 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Substitute:
+    """In place of `text[start:end]`, `before` and the relation of a leaf are put. Its path ends with `start`."""
+
+    start: int
+    end: int
+    before: str
+
+
+@dataclass(frozen=True)
 class _Definition:
     """A CTE in the text: its name, its column names, and its query between the parentheses."""
 
@@ -40,18 +49,22 @@ class _Definition:
     end: int
 
 
-def inlined(query: ParsedQuery, edits: Sequence[Edit]) -> list[str | Place]:
-    """The text as pieces. `edits` are made wherever the text that they are in is written."""
+def inlined(query: ParsedQuery, edits: Sequence[Edit | Substitute]) -> list[str | Place]:
+    """The text as pieces. `edits` are made wherever the text that they are in is written.
+
+    Of two that overlap, that which begins first is made.
+    """
     return list(_Inliner(query, edits).pieces(0, len(query.definition.sql), ()))
 
 
 class _Inliner:
-    def __init__(self, query: ParsedQuery, edits: Sequence[Edit]) -> None:
+    def __init__(self, query: ParsedQuery, edits: Sequence[Edit | Substitute]) -> None:
         self._sql = query.definition.sql
         self._tokens = query.tokens
         self._at = {token.start: number for number, token in enumerate(query.tokens)}
         self._ctes: dict[int, tuple[exp.Table, _Definition]] = {}  # by the offset of a reference
-        self._events: list[tuple[int, int, Edit | exp.Table | None]] = [(each.start, each.end, each) for each in edits]
+        self._events: list[tuple[int, int, Edit | Substitute | exp.Table | None]]
+        self._events = [(each.start, each.end, each) for each in edits]
         self._leaves = {reference.start: reference for reference in query.references}
         self._collect(query.tree, {})
         self._events.sort(key=lambda event: event[:2])
@@ -65,6 +78,9 @@ class _Inliner:
             position = stop
             if isinstance(event, Edit):
                 yield event.after
+            elif isinstance(event, Substitute):
+                yield event.before
+                yield Place((*path, begin), "")
             elif event is not None:
                 yield from self._named(begin, path)
         yield self._sql[position:end]

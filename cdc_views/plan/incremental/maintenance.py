@@ -18,7 +18,8 @@ from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
-from cdc_views.plan.incremental.inlined import Edit, Place, inlined
+from cdc_views.plan.incremental.expressions.one_row import VALUE, StoredRow, WantedRow
+from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
 from cdc_views.views.nesting import naming_deep_nesting
@@ -31,6 +32,7 @@ _MOST_LOOKUPS: Final = 200
 
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
+_CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
 NO_KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 PLAN_FAILED: Final = "an error in the planner, please report it"
 # A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
@@ -72,8 +74,8 @@ class Maintenance:
     group_adds: GroupPlan | None = None
     patch: PatchPlan | None = None
     text: LeafText | None = None
-    stored: tuple[StoredValues, ...] = ()
-    wanted: tuple[Wanted, ...] = ()
+    stored: tuple[StoredValues | StoredRow, ...] = ()
+    wanted: tuple[Wanted | WantedRow, ...] = ()
     fault: str | None = None
 
 
@@ -87,7 +89,7 @@ def maintenance(
     types: Types,
     columns: Mapping[str, str],
     row_keys: RowKeys,
-    stored: Sequence[StoredValues] = (),
+    stored: Sequence[StoredValues | StoredRow] = (),
 ) -> Maintenance:
     """Choose the strategy of a view. `types` and `row_keys` describe its inputs, `columns` are those of its SELECT with
     their types.
@@ -139,9 +141,10 @@ def _incremental(
     names = ", ".join(dict.fromkeys(name for handle in keys.handles for part in handle.parts for name in part.names))
     plan = Maintenance(
         "KEYS",
-        f"the rows of affected ({names}) are looked up, computed again, and compared",
+        f"the rows of affected ({names}) are looked up, computed again, and compared"
+        f"{_CONSTANT if keys.constants else ''}",
         keys=keys,
-        text=_text(view, parsed, types, keys.leaves, _keys_of(keys)),
+        text=_text(view, parsed, types, [*keys.leaves, *keys.constants], _keys_of(keys), expressions.stored_rows()),
     )
     if keys.internal_views:
         return plan
@@ -226,13 +229,15 @@ def _text(
     types: Types,
     leaves: Collection[Leaf],
     keys: Mapping[str, frozenset[str]] = NO_KEYS,
+    rows: Collection[StoredRow] = (),
 ) -> LeafText:
     """The text of a view with these leaves. Raises NotIncremental if it names a table at another place.
 
-    `keys` are columns that the text may not name, and that lookups need.
+    `keys` are columns that the text may not name, and that lookups need; `rows` take the place of their subqueries.
     """
     edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
-    pieces = inlined(parsed, edits)
+    substitutes = [Substitute(each.start, each.end, f"SELECT {VALUE} FROM ") for each in rows]
+    pieces = inlined(parsed, [*edits, *substitutes])
     if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")
     used = _used(view, parsed, edits, types)

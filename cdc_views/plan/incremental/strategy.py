@@ -55,10 +55,14 @@ class KeysPlan:
     `leaves` are those that the view's text names; lookups may lead through those of internal views, too. With several
     handles, where all columns of a part are NULL, a row of the view may have no row of their leaf at all: a full join
     gives such rows, and lookups by NULL do not find them.
+
+    `constants` are the stored rows of subqueries, each with its value in the column VALUE. While these stay what they
+    are, the view depends on the other leaves alone.
     """
 
     leaves: tuple[Leaf, ...]
     handles: tuple[Handle, ...]
+    constants: tuple[Leaf, ...] = ()
 
     @property
     def lookups(self) -> list[Lookup]:
@@ -67,8 +71,9 @@ class KeysPlan:
 
     @property
     def internal_views(self) -> frozenset[str]:
-        """The internal views that the lookups lead through."""
-        return frozenset(lookup.leaf.source for lookup in self.lookups if lookup.leaf.is_internal)
+        """The internal views that the lookups lead through, and those with constants."""
+        through = (lookup.leaf for lookup in self.lookups if lookup.leaf.is_internal)
+        return frozenset(leaf.source for leaf in (*through, *self.constants))
 
 
 def keys_plan(
@@ -96,7 +101,8 @@ def keys_plan(
     def planned(*, by_rows: bool) -> KeysPlan:
         built = build(query.tree, leaf_of, expressions, by_rows=by_rows)
         outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
-        return _plan(built, outputs, key, row_keys)
+        constants = tuple(expressions.constants.values())
+        return replace(_plan(built, outputs, key, row_keys), constants=constants)
 
     try:
         return planned(by_rows=False)

@@ -77,7 +77,12 @@ SELECT id, (SELECT max(o.ordered_at) FROM orders o WHERE o.user_id = u.id) AS la
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, (SELECT max(ordered_at) FROM orders) AS latest FROM users;
--- strategy: FULL: the whole query is run and compared with the stored rows: a subquery without an equality of columns with the query around it
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT max(ordered_at) FROM orders
+--   if the value of _cv_v_1 changes, the whole query is run
+--   a change of public.users affects (id)
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (affected keys 1.id)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -89,3 +94,34 @@ SELECT u.id, l.note FROM users u CROSS JOIN LATERAL (SELECT o.note FROM orders o
 --   the rows of affected (id) are computed again from
 --     public.users by (id) from (affected keys 1.id)
 --     public.orders by (user_id) from (public.users.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, stock FROM products WHERE stock > (SELECT max(stock) AS most FROM products WHERE id < 10);
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT max(stock) AS most FROM products WHERE id < 10
+--   if the value of _cv_v_1 changes, the whole query is run
+--   a change of public.products affects (id)
+--   the rows of affected (id) are computed again from
+--     public.products by (id) from (affected keys 1.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, (SELECT sum(price) FROM products) AS total, (SELECT count(*) FROM users u WHERE u.country = 'NL') AS n
+FROM orders o JOIN users u ON u.id = o.user_id;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT count(*) FROM users u WHERE u.country = 'NL'
+--   _cv_v_2: SELECT sum(price), count(price) FROM products
+--   if the value of _cv_v_1 changes, the whole query is run
+--   if the value of _cv_v_2 changes, the whole query is run
+--   a change of public.orders affects (id)
+--   a change of public.users affects (id)
+--     look up public.orders by (user_id) from (public.users.id)
+--   the rows of affected (id) are computed again from
+--     public.orders by (id) from (affected keys 1.id)
+--     public.users by (id) from (public.orders.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM products WHERE stock > (SELECT quantity FROM order_items WHERE order_id = 1 AND line = 1);
+-- strategy: FULL: the whole query is run and compared with the stored rows: a subquery without an equality of columns with the query around it

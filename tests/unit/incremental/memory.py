@@ -25,6 +25,7 @@ from cdc_views.metrics import Ways
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.expressions.internal_view import internal_views
 from cdc_views.plan.incremental.expressions.known import StoredValues
+from cdc_views.plan.incremental.expressions.one_row import StoredRow
 from cdc_views.plan.incremental.maintenance import PLAN_FAILED, Maintenance, maintenance
 from cdc_views.store.index.changed_rows import RowsChanged
 from cdc_views.store.warehouse import Changes, TableSpec
@@ -152,8 +153,10 @@ class Memory:
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
         internal = list(internal_views(compiled, view.plan.wanted, types, table_keys))
         if internal:
-            built = [self._planned(each.compiled, ()) for each in internal]
-            stored = [one.stored(column_types(other.stored.spec)) for one, other in zip(internal, built, strict=True)]
+            both = [(each, self._planned(each.compiled, ())) for each in internal]
+            types_of = {other.name: column_types(other.stored.spec) for _, other in both}
+            both = [(one, other) for one, other in both if one.is_usable(types_of[one.name], other.plan.strategy)]
+            built, stored = [other for _, other in both], [one.stored(types_of[one.name]) for one, _ in both]
             with_internal = self._planned(compiled, stored)
             used = with_internal.plan.keys.internal_views if with_internal.plan.keys is not None else ()
             view = with_internal if used else view
@@ -161,7 +164,7 @@ class Memory:
                 self.stored[each.name], self.views[each.name] = each.stored, each
         self.stored[view.name], self.views[view.name] = view.stored, view
 
-    def _planned(self, compiled: CompiledView, internal: Sequence[StoredValues]) -> View:
+    def _planned(self, compiled: CompiledView, internal: Sequence[StoredValues | StoredRow]) -> View:
         """A view with its rows over the tables so far."""
         definition = compiled.definition
         latest = {source: len(self.stored[source].versions) - 1 for source in compiled.inputs}

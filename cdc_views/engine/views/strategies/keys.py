@@ -23,7 +23,7 @@ from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.results import changes_of
 from cdc_views.engine.views.view_tables import BOX
-from cdc_views.plan.incremental import Handle, KeysPlan, Leaf, Values
+from cdc_views.plan.incremental import VALUE, Handle, KeysPlan, Leaf, Values
 from cdc_views.store.warehouse import Changes, TableSpec
 
 # Of the rows of all inputs. A whole recompute reads them faster than lookups find them.
@@ -44,11 +44,22 @@ class Box:
 
 def keys(work: Incremental[KeysPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
+    _require_same_constants(work)
     boxes = affected(work)  # find
     if not boxes:
         return None
     rows = recomputed(work, boxes)  # recompute
     return compared(work, rows, stored_rows(work, boxes))  # diff
+
+
+def _require_same_constants(work: Incremental[KeysPlan]) -> None:
+    """Raise TooMany if a subquery has another value: each row of the view may depend on it."""
+    for leaf in work.plan.constants:
+        of = work.of(leaf)
+        old, new = (tuples(work.warehouse.rows(of.spec, version).select([VALUE])) for version in (of.old, of.new))
+        # As text: 0.0 is another value than -0.0, and NaN the same as NaN.
+        if len(new) != 1 or repr(old) != repr(new):
+            raise TooMany(f'the value of the subquery that "{leaf}" stores has changed')
 
 
 def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Changes | None:
@@ -119,7 +130,9 @@ def recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
         raise TooMany(f"{len(boxes)} sets of keys are affected, each with {len(work.plan.leaves)} tables to reduce")
     reduced = [{leaf.path: rows for leaf, rows in _reduced(work, box).items()} for box in boxes]
     require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))
-    found = work.run(reduced)
+    versions = {leaf.path: work.of(leaf) for leaf in work.plan.constants}
+    constants = {path: work.warehouse.rows(of.spec, of.new) for path, of in versions.items()}
+    found = work.run([{**each, **constants} for each in reduced])
     rows, numbers = found.drop_columns([BOX]), found.column(BOX)
     # Only the rows of its own box are exact. A row that is in several boxes is taken from the first.
     first = pa.chunked_array([pa.array([-1] * rows.num_rows, pa.int32())])

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, LeafOf, renamed, with_ctes
 from cdc_views.plan.incremental.build.from_clause import From
-from cdc_views.plan.incremental.build.subqueries import dependent
+from cdc_views.plan.incremental.build.subqueries import WithoutEquality, dependent
 from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Grouping, Operator, SetOperation
@@ -73,9 +73,7 @@ def _select(select: exp.Select, context: Context) -> Built:
     frame = From(context)
     operator = frame.build(select)
     scope = frame.scope
-    for query in nested_queries(select):
-        if not any(query is each for each in frame.laterals):
-            operator = dependent(operator, query, replace(context, outer=scope))
+    operator, lacking = _with_subqueries(select, operator, frame, context)
     values = _Values(select, scope, context.expressions)
     operator = _grouped(select, operator, values)
     operator = _windowed(select, operator, values, by_rows=context.by_rows)
@@ -87,7 +85,24 @@ def _select(select: exp.Select, context: Context) -> Built:
         if not equal:
             values.want([item.unalias() for item in select.expressions])
         operator = Grouping(operator, equal, "DISTINCT", passes_rows=False)
+    if lacking is not None:
+        raise lacking  # only now, when everything that could be stored is known to be wanted
     return Built(_limited(select, operator), columns)
+
+
+def _with_subqueries(
+    select: exp.Select, operator: Operator, frame: From, context: Context
+) -> tuple[Operator, WithoutEquality | None]:
+    """The subqueries of expressions above the FROM, and why one of them is missing there."""
+    lacking = None
+    for query in nested_queries(select):
+        if any(query is each for each in frame.laterals):
+            continue
+        try:
+            operator = dependent(operator, query, replace(context, outer=frame.scope))
+        except WithoutEquality as reason:
+            lacking = lacking or reason
+    return operator, lacking
 
 
 def _limited(query: exp.Expr, operator: Operator) -> Operator:

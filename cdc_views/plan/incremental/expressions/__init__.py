@@ -1,6 +1,7 @@
-"""Values that a view computes and by which its rows are found: GROUP BY lower(name).
+"""Values that a view computes and that internal views store: those of GROUP BY lower(name), or of a subquery.
 
 written.py        the text of an expression in the view
 known.py          stored values as columns of a plan, and the expressions that a plan lacks
+one_row.py        subqueries with one row that does not depend on the rows around them
 internal_view.py  the views that store them
 """

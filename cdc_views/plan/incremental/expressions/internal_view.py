@@ -16,8 +16,9 @@ from typing import Final
 from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
-from cdc_views.plan.incremental.columns import is_exact
+from cdc_views.plan.incremental.columns import is_exact, is_looked_up
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
+from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.expressions.written import Identity
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
@@ -41,28 +42,67 @@ class InternalView:
         """Its name in the manifest. No view of the user has one that begins so."""
         return self.compiled.definition.name
 
+    def is_usable(self, types: Mapping[str, str], strategy: str) -> bool:
+        """Whether its values can be looked up; `types` are the Arrow types of its columns, `strategy` is its own."""
+        return all(is_looked_up(types[name]) for name in self.values.values())
+
     def stored(self, types: Mapping[str, str]) -> StoredValues:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
         return StoredValues(self.name, self.compiled.definition.sql, self.start, self.key, self.values, types)
 
 
+@dataclass(frozen=True)
+class InternalRow:
+    """An internal view with the row of a subquery. See StoredRow."""
+
+    compiled: CompiledView
+    wanted: WantedRow
+
+    @property
+    def name(self) -> str:
+        """Its name in the manifest. No view of the user has one that begins so."""
+        return self.compiled.definition.name
+
+    def is_usable(self, types: Mapping[str, str], strategy: str) -> bool:
+        """Whether it costs less than the view that needs it; see `InternalView.is_usable`."""
+        return strategy == "ADD"
+
+    def stored(self, types: Mapping[str, str]) -> StoredRow:
+        """What it stores, for a plan; `types` are the Arrow types of its columns."""
+        return StoredRow(self.name, self.wanted.sql, self.wanted.start, self.wanted.end, types)
+
+
 def internal_views(
     view: CompiledView,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[Wanted | WantedRow],
     types: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, tuple[str, ...]],
-) -> Iterator[InternalView]:
-    """Yield an internal view for each table with wanted expressions that has a primary key.
+) -> Iterator[InternalView | InternalRow]:
+    """Yield an internal view for each subquery, and for each table with wanted expressions that has a primary key.
 
     `types` describe the inputs of the view, `keys` are the primary keys of the mirrors among them.
     """
     for number, each in enumerate(wanted, start=1):
-        key = keys.get(each.source, ())
-        if key and all(is_exact(types[each.source][column]) for column in key):
-            try:
-                yield _internal_view(view, f"{HIDDEN}{view.definition.name}_{number}", each, types[each.source], key)
-            except BadView:
-                continue  # then the view is FULL
+        name, key = f"{HIDDEN}{view.definition.name}_{number}", keys.get(each.source, ())
+        try:
+            if isinstance(each, WantedRow):
+                yield _internal_row(view, name, each, types[each.source], key)
+            elif key and all(is_exact(types[each.source][column]) for column in key):
+                yield _internal_view(view, name, each, types[each.source], key)
+        except BadView:
+            continue  # then the view is FULL
+
+
+def _internal_row(
+    view: CompiledView, name: str, wanted: WantedRow, types: Mapping[str, str], key: tuple[str, ...]
+) -> InternalRow:
+    definition = ViewDefinition(name, wanted.columns, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
+    return InternalRow(_compiled(definition, wanted.source, types, key), wanted)
+
+
+def _compiled(definition: ViewDefinition, source: str, types: Mapping[str, str], key: tuple[str, ...]) -> CompiledView:
+    graph = ViewGraph([definition], [TableName.parse(source)])
+    return compile_view(definition, graph, {source: types}, {source: key} if key else {})
 
 
 def _internal_view(
@@ -79,7 +119,7 @@ def _internal_view(
     ]
     sql = f"SELECT {', '.join(selected)} FROM {quoted_name(table.schema)}.{quoted_name(table.table)} AS {alias}"
     definition = ViewDefinition(name, None, DEFAULT_KIND, {}, sql, view.definition.file, 1, 1)
-    compiled = compile_view(definition, ViewGraph([definition], [table]), {wanted.source: types}, {wanted.source: key})
+    compiled = _compiled(definition, wanted.source, types, key)
     if any(each.is_time_window for each in wanted.expressions.values()):
         compiled = replace(compiled, key=(*key, *columns.values()))  # a row may be in several windows
     return InternalView(compiled, wanted.start, key, columns)

@@ -18,7 +18,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
+from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
 from cdc_views.plan.incremental.expressions.written import Identity, Written, offset, written
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.scope import Scope
@@ -60,13 +61,19 @@ class Wanted:
 
 
 class Expressions:
-    """The computed values of one view: those that are stored, and after the plan is made those that it `wanted`."""
+    """The computed values of one view: those that are stored, and after the plan is made those that it `wanted`.
 
-    def __init__(self, query: ParsedQuery, stored: Iterable[StoredValues] = ()) -> None:
+    `constants` are the leaves of the subqueries whose stored row the plan uses, by their paths.
+    """
+
+    def __init__(self, query: ParsedQuery, stored: Iterable[StoredValues | StoredRow] = ()) -> None:
+        stored = tuple(stored)
         self._query = query
-        self._stored = {each.start: each for each in stored}
+        self._stored = {each.start: each for each in stored if isinstance(each, StoredValues)}
+        self._rows = {each.start: each for each in stored if isinstance(each, StoredRow)}
         self._columns: dict[tuple[Leaf, Identity], Column] = {}
-        self.wanted: dict[int, Wanted] = {}
+        self.wanted: dict[int, Wanted | WantedRow] = {}
+        self.constants: dict[Path, Leaf] = {}
 
     def scanned(self, leaf: Leaf) -> Operator:
         """The operator that reads a leaf, together with its stored values."""
@@ -100,7 +107,29 @@ class Expressions:
         for leaf, found in filter(None, (self._found(node, scope) for node in possible)):
             start = leaf.path[-1]
             wanted = self.wanted.setdefault(start, Wanted(leaf.source, scope.alias_of(leaf) or "", start))
+            assert isinstance(wanted, Wanted)  # a subquery begins with SELECT, at another place
             wanted.expressions[found.identity] = found
+
+    def has_row(self, select: exp.Expr, scope: Scope, path: Path) -> bool:
+        """Whether the row of a subquery is stored. If it could be, it is remembered as wanted.
+
+        `scope` is that of its FROM, `path` leads to the query around it.
+        """
+        wanted = one_row(self._query, select, scope)
+        if wanted is None:
+            return False
+        stored = self._rows.get(wanted.start)
+        if stored is None:
+            self.wanted[wanted.start] = wanted
+            return False
+        place = (*path, stored.start)
+        self.constants[place] = Leaf(place, stored.name, stored.types, is_internal=True)
+        return True
+
+    def stored_rows(self) -> list[StoredRow]:
+        """The stored rows that the plan uses."""
+        used = {leaf.source for leaf in self.constants.values()}
+        return [each for each in self._rows.values() if each.name in used]
 
     def _column(self, node: exp.Expr, scope: Scope) -> Column | None:
         found = self._found(node, scope) if self._columns else None

@@ -1,0 +1,155 @@
+"""Subqueries with one row that does not depend on the rows around them: an internal view stores that row.
+
+    SELECT id, price FROM products WHERE price > (SELECT avg(price) FROM products)
+
+As long as the value stays what it is, it is a constant, and the view is one over its other tables. So the plan has no
+operator for the subquery, and in the text that runs, `SELECT value_1 FROM` its stored row stands in its place. If the
+value changes, each row of the view may change: that epoch is FULL.
+
+Such a subquery is an aggregate over all rows of one table, without HAVING, so it has exactly one row. All of its names
+are those of columns of the table, so it means the same where it stands alone. The internal view must be kept by ADD: to
+compute the value in full in each epoch would cost as much as to compute the view. So beside a sum or an average it
+stores what ADD needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from cdc_views.base.names import is_table
+from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes
+from cdc_views.views.references import ParsedQuery
+from cdc_views.views.text import closing
+
+VALUE: Final = "value_1"
+
+_CLAUSES: Final = frozenset({"expressions", "from_", "where"})
+_OF_TABLE: Final = frozenset({"this", "db", "alias"})
+# What ADD needs beside an aggregate of the same values.
+_BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "count"), exp.Sum: ("count",)}
+
+
+@dataclass(frozen=True)
+class WantedRow:
+    """A subquery over the table `source` whose row no internal view stores yet.
+
+    It is `text[start:end]` of the view. `sql` is the SELECT of its internal view, with these columns.
+    """
+
+    source: str
+    start: int
+    end: int
+    sql: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoredRow:
+    """An internal view with the row of a subquery, which is `text[start:end]` of the outer view.
+
+    `sql` is its SELECT, `types` has the Arrow types of its columns.
+    """
+
+    name: str
+    sql: str
+    start: int
+    end: int
+    types: Mapping[str, str]
+
+
+def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | None:
+    """What an internal view would store for a subquery with this FROM; None if it may not stand alone."""
+    if not isinstance(select, exp.Select) or not _has_one_row(select):
+        return None
+    (source,) = scope.sources
+    is_of_table = source.leaf is not None and is_table(source.leaf.source)
+    columns = [node for node in own_nodes(select) if isinstance(node, exp.Column)]
+    if not is_of_table or any(scope.resolve(column) is None for column in columns):
+        return None
+    span = _span(query, select)
+    if source.leaf is None or span is None:
+        return None
+    first, last = span
+    sql, values = _stored(query, select, query.tokens[first : last + 1])
+    names = tuple(f"value_{number}" for number in range(1, values + 1))
+    return WantedRow(source.leaf.source, query.tokens[first].start, query.tokens[last].end + 1, sql, names)
+
+
+def may_stand_alone(select: exp.Expr) -> bool:
+    """Whether a subquery is a SELECT of one aggregate from one table that is named there."""
+    return isinstance(select, exp.Select) and _has_one_row(select)
+
+
+def _has_one_row(select: exp.Select) -> bool:
+    from_ = select.args.get("from_")
+    return (
+        isinstance(from_, exp.From)
+        and isinstance(from_.this, exp.Table)
+        and not any(value for name, value in from_.this.args.items() if name not in _OF_TABLE)
+        and not any(value for name, value in select.args.items() if name not in _CLAUSES)
+        and len(select.expressions) == 1
+        and is_aggregated(select)
+        and not any(nested_queries(select))
+        and not any(map(makes_rows, select.expressions))
+        and not any(isinstance(node, exp.Window) for node in own_nodes(select))
+    )
+
+
+def _span(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:
+    """The numbers of the first and the last token: those between the nearest parentheses that are parsed as it."""
+    table = select.args["from_"].this
+    start = next((each.start for each in query.references if each.node is table), None)
+    if start is None:
+        return None  # a CTE
+    at = next(number for number, token in enumerate(query.tokens) if token.start == start)
+    for opening in _parentheses_around(query.tokens, at):
+        first, last = opening + 1, closing(query.tokens, opening) - 1
+        text = query.definition.sql[query.tokens[first].start : query.tokens[last].end + 1]
+        try:
+            if sqlglot.parse_one(text, dialect="spark") == select:
+                return first, last
+        except (SqlglotError, RecursionError):
+            continue
+    return None
+
+
+def _parentheses_around(tokens: Sequence[Token], number: int) -> Iterator[int]:
+    """The numbers of the opening parentheses around a token, the nearest first."""
+    depth = 0
+    for place in range(number - 1, -1, -1):
+        depth += {TokenType.L_PAREN: -1, TokenType.R_PAREN: 1}.get(tokens[place].token_type, 0)
+        if depth < 0:
+            yield place
+            depth = 0
+
+
+def _stored(query: ParsedQuery, select: exp.Select, tokens: Sequence[Token]) -> tuple[str, int]:
+    """The SELECT of the internal view, and its number of columns."""
+    sql = query.definition.sql
+    text = sql[tokens[0].start : tokens[-1].end + 1]
+    call = select.expressions[0].unalias()
+    from_ = next((each.start for each in _outside(tokens) if each.token_type is TokenType.FROM), None)
+    is_call = len(tokens) > 2 and tokens[2].token_type is TokenType.L_PAREN
+    names = _BESIDE.get(type(call), ())
+    if from_ is None or not is_call or not names or isinstance(call.this, exp.Distinct):
+        return text, 1
+    argument = sql[tokens[2].start : tokens[closing(tokens, 2)].end + 1]
+    before, after = text[: from_ - tokens[0].start], text[from_ - tokens[0].start :]
+    before = before if "--" in before else before.rstrip()  # a line break ends a comment
+    return f"{before}{''.join(f', {name}{argument}' for name in names)} {after}", 1 + len(names)
+
+
+def _outside(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens that are in no parentheses."""
+    depth = 0
+    for token in tokens:
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth == 0:
+            yield token

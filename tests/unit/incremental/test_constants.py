@@ -1,0 +1,136 @@
+"""Subqueries with one row that does not depend on the rows around them: KEYS while their values stay, else FULL."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from tests.unit.incremental.memory import Memory, Row, State, tuples
+from tests.unit.incremental.played import check_fails, declared, kept_by, played, random_states
+from tests.unit.incremental.random_views import Draws, small_changes
+from tests.unit.incremental.test_random_views import EXAMPLES, SEED, naming_the_seed
+from tests.unit.incremental.zoo import TABLES
+
+strategy: Final = import_module("cdc_views.engine.views.strategies.keys")  # the package has a function of that name
+AVERAGE: Final = "SELECT id, k FROM t WHERE k >= (SELECT avg(k) FROM t)"
+
+VIEWS: Final = {
+    "average of its own table": AVERAGE,
+    "largest of another table": "SELECT id, g FROM t WHERE k = (SELECT max(k) FROM u)",
+    "two subqueries": "SELECT id, k FROM t WHERE k > (SELECT min(k) FROM u) AND k <= (SELECT avg(k) FROM w)",
+    "one text twice": "SELECT id, k FROM t WHERE k > (SELECT max(k) FROM u) OR g = (SELECT max(k) FROM u)",
+    "selected": "SELECT id, (SELECT count(*) FROM u WHERE s = 'a') AS n, k FROM t",
+    "sum with an alias": "SELECT id, k + (SELECT sum(k) AS total FROM u) AS m FROM t",
+    "in a condition of a join": "SELECT t.id, u.id AS o FROM t JOIN u ON u.k = t.k AND u.g < (SELECT max(k) FROM w)",
+    "beside a left join": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k WHERE t.g < (SELECT max(g) FROM u)",
+    "in HAVING": "SELECT k, count(*) AS n FROM t GROUP BY k HAVING count(*) > (SELECT min(k) FROM u)",
+    "above a group": "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) q WHERE n < (SELECT sum(k) FROM u)",
+    "in a CTE that is named twice": "WITH c AS (SELECT id, k FROM t WHERE k < (SELECT max(k) FROM u))"
+    " SELECT a.id, b.k FROM c a JOIN c b ON a.id = b.id",
+    "in a branch": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u) UNION ALL SELECT id FROM u",
+    "in a correlated subquery": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.g >= "
+    "(SELECT min(g) FROM w))",
+    "in a window": "SELECT id, g, rank() OVER (PARTITION BY g ORDER BY k - (SELECT max(k) FROM u)) AS place FROM t",
+    "IN": "SELECT id FROM t WHERE k IN (SELECT max(k) FROM u)",
+    "beside an expression": "SELECT upper(s) AS up, count(*) AS n FROM t WHERE k < (SELECT max(k) FROM u) "
+    "GROUP BY upper(s)",
+    "with a comment": "SELECT id FROM t WHERE k > ((SELECT sum(k) -- of all\n FROM u WHERE u.s = '(a' ))",
+}
+FULL: Final = {
+    "HAVING": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u HAVING count(*) > 1)",
+    "groups": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u GROUP BY g)",
+    "a row": "SELECT id FROM t WHERE k > (SELECT k FROM u WHERE id = 1)",
+    "names around it": "SELECT id FROM t WHERE k > (SELECT max(u.k + t.g) FROM u)",
+    "a join": "SELECT id FROM t WHERE k > (SELECT max(u.k) FROM u JOIN w ON u.k = w.k)",
+    "a CTE": "WITH u AS (SELECT 1 AS k, 2 AS j FROM w) SELECT id FROM t WHERE k > (SELECT max(k) FROM u)",
+    "a CTE of a name like a table": "WITH u AS (SELECT k FROM t) SELECT id FROM t WHERE k > (SELECT max(k) FROM u)",
+    "another subquery": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u WHERE g > (SELECT min(g) FROM w))",
+    "text": "SELECT id FROM t WHERE s > (SELECT max(s) FROM u)",
+    "an expression of a total": "SELECT id FROM t WHERE k > (SELECT max(k) - 1 FROM u)",
+    "EXISTS": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)",
+    "one of two": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u) AND s > (SELECT max(s) FROM u)",
+}
+HISTORIES: Final = 60
+LONG: Final = max(3, EXAMPLES // 20)
+maintained = partial(kept_by, "KEYS", TABLES)
+
+
+def rows(memory: Memory) -> list[Row]:
+    return sorted(tuples(memory.views["v"].stored.versions[-1]), key=repr)
+
+
+def of_t(*values: int | None) -> State:
+    """The rows of `t` with these values in its column `k`."""
+    return {"t": [(number, value, 1, "a") for number, value in enumerate(values)]}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
+    with naming_the_seed():
+        memory = maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}"))
+        assert memory.views["v"].plan.keys is not None
+        assert memory.views["v"].plan.keys.constants
+
+
+@pytest.mark.parametrize("number", range(LONG))
+def test_view_equals_its_sql_through_a_long_history_of_small_changes(number: int) -> None:
+    with naming_the_seed():
+        random = Random(f"{SEED} {number}")
+        name = random.choice(sorted(VIEWS))
+        maintained(VIEWS[name], *small_changes(Draws(random.randrange), TABLES, epochs=30))
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_view_whose_subquery_cannot_be_stored_is_computed_in_full(name: str) -> None:
+    assert declared(TABLES, FULL[name]).views["v"].plan.strategy == "FULL"
+
+
+def in_full(*states: State) -> int:
+    """How often the view itself was computed in full, in the epochs after the first."""
+    memory = maintained(AVERAGE, *states[:1])
+    before = memory.in_full
+    return played(memory, states[1:]).in_full - before
+
+
+def test_average_that_stays_leaves_the_epoch_to_keys() -> None:
+    assert in_full(of_t(1, 3), of_t(2, 2)) == 0
+
+
+def test_average_that_changes_leaves_the_epoch_to_full() -> None:
+    assert in_full(of_t(1, 3), of_t(1, 4)) == 1
+
+
+def test_rows_without_values_do_not_change_an_average() -> None:
+    assert in_full(of_t(1, 3), of_t(1, 3, None)) == 0
+
+
+def test_average_of_no_rows_is_no_value() -> None:
+    memory = maintained(AVERAGE, of_t(1), {}, of_t(None), of_t(2))
+    assert rows(memory) == [(0, 2)]
+
+
+def test_table_of_the_subquery_alone_is_not_looked_at_while_the_value_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = maintained(VIEWS["largest of another table"], {"t": [(1, 3, 0, "a")], "u": [(1, 3, 1, "a")]})
+    computed = list[Any]()
+    monkeypatch.setattr(strategy, "recomputed", lambda *arguments: computed.append(arguments))
+    memory.epoch({"t": [(1, 3, 0, "a")], "u": [(1, 3, 2, "a"), (2, 1, 2, "b")], "w": ()})
+    assert (computed, rows(memory)) == ([], [(1, 0)])
+
+
+def is_noticed(sql: str) -> None:
+    check_fails(lambda seed: maintained(sql, *random_states(TABLES, seed, count=3)), HISTORIES)
+
+
+def test_value_that_changes_unseen_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_require_same_constants", lambda work: None)
+    is_noticed(VIEWS["largest of another table"])
+
+
+def test_value_of_the_old_version_in_place_of_the_stored_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows_of = Memory.rows
+    monkeypatch.setattr(Memory, "rows", lambda memory, spec, _: rows_of(memory, spec, 0))
+    is_noticed(VIEWS["selected"])
