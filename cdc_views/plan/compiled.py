@@ -21,7 +21,7 @@ from cdc_views.plan.relation import RelationFacts
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
-from cdc_views.views.kinds import FLAGS
+from cdc_views.views.kinds import FLAGS, KINDS, ProvenKey
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import quoted_name
@@ -122,12 +122,14 @@ class CompiledView:
         sql = self.definition.sql
         first, last = span if span is not None else (0, len(self.query(relations)))
         start, end, at = len(sql), 0, 0
+        written = self.definition.written
         for text, (begin, stop) in self._pieces(relations):
             is_kept = sql[begin:stop] == text
             if begin < stop and first < at + len(text) and at < last:
                 start = min(start, begin + max(0, first - at) if is_kept else begin)
                 end = max(end, begin + min(len(text), last - at) if is_kept else stop)
             at += len(text)
+        start, end = max(start, written[0]), min(end, written[1])
         return self.definition.place(start), sql[start:end]
 
     def _pieces(self, relations: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -181,7 +183,9 @@ def _compiled(
     completions = orders.completions()
     columns = definition.columns or column_names(query, rows)
     rows = rows if columns is None else rows.renamed(columns)
-    key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
+    proven = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
+    kind = KINDS[definition.kind]
+    key = kind.key(definition.kind_options, ProvenKey(_known_columns(rows), proven, rows.reason))
     shapes = tuple((source, tuple(sorted(schemas.get(source, {}).items()))) for source in inputs)
     identity = _Identity(
         form=_FORM,
@@ -206,6 +210,11 @@ def _compiled(
         sources={reference.start: graph.source(definition.name, reference) for reference in query.references},
         parsed=query,
     )
+
+
+def _known_columns(rows: RelationFacts) -> tuple[str, ...] | None:
+    """The names of all columns; None if one of them is not known."""
+    return rows.columns if rows.columns is not None and all(rows.columns) else None
 
 
 def _view_rows(

@@ -2,7 +2,8 @@
 
 text.py            positions in a view file: from an offset to file, line and column; its tokens
 definition.py      one file: CREATE MATERIALIZED VIEW ... AS SELECT ...
-kinds.py           the kinds of views and their options
+kinds/             the kinds of views: their options, and what each adds to the SELECT
+selected.py        the names of a SELECT's columns, as far as its text says
 postgres_forms.py  refuses forms of Postgres that Spark SQL does not have
 nesting.py         refuses queries that are nested too deeply
 references.py      which tables and views a SELECT reads, and where it names them

@@ -1,15 +1,15 @@
 """A view file: `CREATE MATERIALIZED VIEW name [(columns)] [WITH (option [= value], ...)] AS SELECT ...`.
 
 A file has one statement and is named for its view. The SELECT is kept as written: Spark runs that text, so its meaning
-is Spark's.
+is Spark's. The view's kind may add text before and after it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Literal, NoReturn
@@ -18,7 +18,8 @@ from sqlglot import Token, TokenType
 
 from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadView
-from cdc_views.views.kinds import COMMON_OPTIONS, DEFAULT_KIND, FLAGS, KINDS
+from cdc_views.views.kinds import COMMON_OPTIONS, DEFAULT_KIND, FLAGS, KINDS, Options
+from cdc_views.views.selected import selected_names
 from cdc_views.views.text import place, tokens_of
 
 FORM: Final = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (option [= value], ...)] AS SELECT ..."
@@ -31,8 +32,10 @@ _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class ViewDefinition:
     """What a view file declares.
 
-    `sql` is the SELECT as written, without the closing semicolon. It begins at `first_line` and `first_column` of the
-    file; the view's name is at `name_line` and `name_column`. All are counted from 1.
+    `sql` is what is maintained: the SELECT as written, without the closing semicolon, and what its kind adds around
+    it. `before` and `after` are the lengths of the added text. The SELECT begins at `first_line` and `first_column` of
+    the file; the view's name is at `name_line` and `name_column`. All are counted from 1. `columns` are names for the
+    columns of `sql`. `option_places` has `file:line:column` of each option.
     """
 
     name: str
@@ -45,10 +48,44 @@ class ViewDefinition:
     first_column: int
     name_line: int = 1
     name_column: int = 1
+    before: int = 0
+    after: int = 0
+    option_places: Mapping[str, str] = field(default_factory=dict)
 
-    def place(self, offset: int = 0) -> str:
-        """Return `file:line:column` of an offset in `sql`."""
-        return place(self.file, self.sql, offset, self.first_line, self.first_column)
+    @property
+    def written(self) -> tuple[int, int]:
+        """The offsets in `sql` at which the SELECT as written begins and ends."""
+        return self.before, len(self.sql) - self.after
+
+    def place(self, offset: int | None = None) -> str:
+        """Return `file:line:column` of an offset in `sql`, by default of the SELECT.
+
+        For text that the kind adds it is the place of the view's name.
+        """
+        start, end = self.written
+        offset = start if offset is None else offset
+        if (self.before or self.after) and not start <= offset < max(end, start + 1):
+            return self.name_place
+        return place(self.file, self.sql[start:end], offset - start, self.first_line, self.first_column)
+
+    @property
+    def kind_options(self) -> Options:
+        """The values of the options that belong to the view's kind."""
+        known = KINDS[self.kind].options
+        values = {
+            name: option.parse(self.options[name]) if name in self.options else option.default
+            for name, option in known.items()
+        }
+        return Options(values, self.option_places, self.name_place)
+
+    def derived(self) -> Iterator[ViewDefinition]:
+        """Yield the further tables that the view's kind keeps for it, as views."""
+        layout = {name: value for name, value in self.options.items() if name == "layout"}
+        for name, sql in KINDS[self.kind].derived(self.name, self.kind_options).items():
+            yield ViewDefinition(
+                name, None, DEFAULT_KIND, layout, sql, self.file, self.name_line, self.name_column,
+                self.name_line, self.name_column, before=len(sql),
+            )  # fmt: skip
 
     @property
     def layout(self) -> Literal["vectors", "plain"]:
@@ -73,13 +110,14 @@ class ViewDefinition:
 
 
 def read_views(folder: Path) -> list[ViewDefinition]:
-    """Read every `*.sql` file of a folder, by name. Raises BadView."""
+    """Read every `*.sql` file of a folder, by name, with the further tables of each view. Raises BadView."""
     views = []
     for file in sorted(folder.glob("*.sql")):
         try:
-            views.append(parse_view(file.read_text(encoding="utf-8"), file))
+            view = parse_view(file.read_text(encoding="utf-8"), file)
         except UnicodeDecodeError:
             raise BadView(f"{file}:1:1: the file is not UTF-8") from None
+        views += [view, *view.derived()]
     return views
 
 
@@ -96,6 +134,7 @@ class _HeaderParser:
         self._file = file
         self._tokens = tokens_of(text, file)
         self._next = 0
+        self._places: dict[str, str] = {}
 
     def definition(self) -> ViewDefinition:
         for word in ("CREATE", "MATERIALIZED", "VIEW"):
@@ -109,9 +148,11 @@ class _HeaderParser:
         line, column = self._line_and_column(start)
         name_line, name_column = self._line_and_column(name_token.start if name_token else 0)
         kind = options.pop("kind", DEFAULT_KIND)
-        return ViewDefinition(
-            name, columns, kind, options, self._text[start:end], self._file, line, column, name_line, name_column
-        )
+        view = ViewDefinition(
+            name, columns, kind, options, self._text[start:end], self._file, line, column, name_line, name_column,
+            option_places=self._places,
+        )  # fmt: skip
+        return _of_kind(view)
 
     def _view_name(self) -> str:
         token = self._take("a view name")
@@ -176,6 +217,7 @@ class _HeaderParser:
                 found["kind"][1] or found["kind"][0], f'unknown kind "{kind}"', hint=_choices(kind, KINDS, "kinds")
             )
         for name, (token, value) in found.items():
+            self._places[name] = place(self._file, self._text, (value or token).start)
             values, text = COMMON_OPTIONS.get(name), texts[name]
             if values is not None and text not in values:
                 hint = _choices(text, list(values), f"values of {name}")
@@ -185,7 +227,22 @@ class _HeaderParser:
                 self._fail(
                     token, f'unknown option "{token.text}" of kind "{kind}"', hint=_choices(name, allowed, "options")
                 )
+        self._check_own(kind, texts, found)
         return texts
+
+    def _check_own(self, kind: str, texts: Mapping[str, str], found: Mapping[str, tuple[Token, Token | None]]) -> None:
+        """Check the options that belong to a kind."""
+        for name, option in KINDS[kind].options.items():
+            if name not in found:
+                if option.is_required:
+                    hint = f"options of kind {kind}: {', '.join(KINDS[kind].options)}"
+                    self._fail(found["kind"][0], f'kind "{kind}" without the option "{name}"', hint=hint)
+                continue
+            try:
+                option.parse(texts[name])
+            except BadView as error:
+                token, value = found[name]
+                self._fail(value or token, f'option "{name}": {error.message}', hint=error.hint)
 
     def _query(self) -> tuple[int, int]:
         """The offsets at which the SELECT begins and ends in the text."""
@@ -226,6 +283,18 @@ class _HeaderParser:
     def _line_and_column(self, offset: int) -> tuple[int, int]:
         before = self._text[:offset].split("\n")
         return len(before), len(before[-1]) + 1
+
+
+def _of_kind(view: ViewDefinition) -> ViewDefinition:
+    """The view with the text that its kind adds around the SELECT."""
+    columns = view.columns or selected_names(view.sql)
+    around = KINDS[view.kind].around(view.kind_options, columns)
+    if around is None:
+        return view
+    before, after = around
+    # The line break ends a comment with which the text may end.
+    sql = f"{before}{view.sql}\n{after}"
+    return replace(view, columns=None, sql=sql, before=len(before), after=len(after) + 1)
 
 
 def _choices(found: str, known: Mapping[str, object] | list[str], what: str) -> str:

@@ -17,6 +17,7 @@ from cdc_views.plan.compiled import CompiledView
 from cdc_views.store.control import VIEW_FOLDER
 from cdc_views.store.delta_log import quoted
 from cdc_views.store.warehouse import TableSpec
+from cdc_views.views.kinds import DEFAULT_KIND, KINDS
 
 HASH: Final = "_cv_hash"
 NUMBER: Final = "_cv_number"
@@ -31,14 +32,21 @@ def view_path(view: CompiledView) -> str:
 
 
 def view_spec(view: CompiledView, schema: T.StructType) -> TableSpec:
-    """The table for a view whose query returns these columns. All columns may be NULL."""
+    """The table for a view whose query returns these columns. All columns may be NULL.
+
+    Raises BadView if the view's kind refuses them.
+    """
     arrow = to_arrow_schema(schema, timezone="UTC")
     key = view.key
+    definition = view.definition
+    types = {field.name: str(field.type) for field in arrow}
+    record = KINDS[definition.kind].record(definition.kind_options, types, key)
     if key is None:
         key = BAG_KEY
         arrow = arrow.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
     arrow = pa.schema([field.with_nullable(True) for field in arrow])
-    return TableSpec(view.definition.name, view_path(view), arrow, key, view.definition.layout)
+    kind = {} if definition.kind == DEFAULT_KIND else {"kind": definition.kind, **record}
+    return TableSpec(definition.name, view_path(view), arrow, key, definition.layout, kind)
 
 
 def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:

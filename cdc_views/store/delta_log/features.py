@@ -20,6 +20,10 @@ READER_FEATURES: Final = ("deletionVectors",)
 WRITER_FEATURES: Final = ("deletionVectors", "invariants", "appendOnly")
 KEY: Final = "cdc_views.key"
 """The setting of a table that has its key: the names of the columns, as JSON."""
+KIND: Final = "cdc_views.kind"
+"""The setting of a view's table that has its kind, as JSON: `{"kind": name}` and what readers of that kind need.
+
+A view of kind `sql` does not have it."""
 
 # Reader and writer of layout `plain`: what every Delta reader has understood from the start.
 _PLAIN: Final = (1, 2)
@@ -50,6 +54,8 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
         # Readers do not have the view's definition.
         KEY: orjson.dumps(spec.key).decode(),
     }
+    if spec.kind:
+        properties[KIND] = orjson.dumps(spec.kind).decode()
     if columns := statistics_columns(spec):
         properties["delta.dataSkippingStatsColumns"] = ",".join(quoted(column) for column in columns)
     else:

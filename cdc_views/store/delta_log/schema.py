@@ -6,8 +6,8 @@ that Delta accepts only with column mapping.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import orjson
@@ -43,7 +43,8 @@ class TableSpec:
     """A table of the warehouse.
 
     `path` is relative to the warehouse. An empty `key` means that the table has at most one row. `layout` says how rows
-    are deleted: `vectors` hides them by deletion vectors, `plain` rewrites their files without them.
+    are deleted: `vectors` hides them by deletion vectors, `plain` rewrites their files without them. `kind` is what
+    readers need to know about the shape of a view, as values of JSON.
     """
 
     name: str
@@ -51,6 +52,7 @@ class TableSpec:
     schema: pa.Schema
     key: tuple[str, ...]
     layout: Layout = "vectors"
+    kind: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def key_schema(spec: TableSpec) -> pa.Schema:

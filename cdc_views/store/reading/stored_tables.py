@@ -19,7 +19,7 @@ from cdc_views.config import StoreSettings
 from cdc_views.errors import TableUnavailable
 from cdc_views.store.delta_log.deletion_vectors import file_of
 from cdc_views.store.delta_log.entries import data_file, entry_identity, newest_version
-from cdc_views.store.delta_log.features import KEY
+from cdc_views.store.delta_log.features import KEY, KIND
 from cdc_views.store.delta_log.history import History
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.state import TableState
@@ -40,10 +40,15 @@ _CACHED_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What a table is. `key` is None if it was created before tables had their key among their settings."""
+    """What a table is.
+
+    `key` is None if it was created before tables had their key among their settings. `kind` has the name of a view's
+    kind as `kind`, and what its readers need; it is empty for a mirror, and for a view of kind `sql`.
+    """
 
     schema: pa.Schema
     key: tuple[str, ...] | None
+    kind: Mapping[str, Any]
 
 
 def has_version(root: Path, path: str, version: int) -> bool:
@@ -99,9 +104,10 @@ class StoredTables:
                 table = DeltaTable(str(self._root / path))
             except (DeltaError, OSError) as error:
                 raise unreadable(self._root / path, path, newest_version(self._root / path), error) from error
-            key = table.metadata().configuration.get(KEY)
+            settings = table.metadata().configuration
+            key, kind = settings.get(KEY), orjson.loads(settings.get(KIND) or "{}")
             schema = pa.schema(table.schema().to_arrow())
-            self._described[path] = StoredTable(schema, None if key is None else tuple(orjson.loads(key)))
+            self._described[path] = StoredTable(schema, None if key is None else tuple(orjson.loads(key)), kind)
         return self._described[path]
 
     def with_key(self, path: str, version: int, key: Mapping[str, pa.Scalar]) -> pa.Table:

@@ -1,0 +1,27 @@
+"""The kinds of views: shapes on top of a SELECT, each with its own options, and the options that all of them have.
+
+kind.py        what a kind decides; a kind overrides what differs from a plain SELECT
+options.py     how the options of kinds are written: columns, an order, a number
+plain.py       kind `sql`: the SELECT as written
+
+To add a kind, write its file and add it to `KINDS` (docs/architecture.md has the recipe).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cdc_views.views.kinds.kind import Kind, Options, ProvenKey
+from cdc_views.views.kinds.options import Option
+from cdc_views.views.kinds.plain import PlainKind
+
+__all__ = ["COMMON_OPTIONS", "DEFAULT_KIND", "FLAGS", "KINDS", "Kind", "Option", "Options", "ProvenKey"]
+
+DEFAULT_KIND: Final = PlainKind.name
+
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (PlainKind(),)}
+
+# Options of every kind, and their allowed values; the first value is the default.
+COMMON_OPTIONS: Final = {"layout": ("vectors", "plain"), "strict": ("false", "true")}
+# Options that may be named without a value, which means true. They decide nothing about the rows of a view.
+FLAGS: Final = frozenset({"strict"})

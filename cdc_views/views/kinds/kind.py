@@ -1,0 +1,83 @@
+"""What a kind decides about its views. Maintenance is the engine's, and the same for all kinds.
+
+The methods are called in this order: `around` and `derived` when the view file is read, `key` when the query is
+compiled, `record` when Spark has given the types of the columns. What a reader needs to know is in `record`, since it
+has the tables and no view files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NoReturn
+
+from cdc_views.errors import BadView
+from cdc_views.views.kinds.options import Option
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Options:
+    """The checked options of a view, without those that all kinds have.
+
+    `values` are what the options' `parse` returns, with their defaults; `places` has `file:line:column` of each option
+    that is written, and `name_place` that of the view's name.
+    """
+
+    values: Mapping[str, Any]
+    places: Mapping[str, str]
+    name_place: str
+
+    def refuse(self, option: str, problem: str, *, hint: str | None = None) -> NoReturn:
+        """Raise BadView at the place of an option."""
+        raise BadView(f"{self.places.get(option, self.name_place)}: {problem}", hint=hint)
+
+
+@dataclass(frozen=True)
+class ProvenKey:
+    """What is proven about the rows of a view.
+
+    `columns` are those of the SELECT; None if they are not known before Spark has seen it. `key` identifies a row: ()
+    if there is at most one, None if no key is proven. `reason` explains it.
+    """
+
+    columns: tuple[str, ...] | None
+    key: tuple[str, ...] | None
+    reason: str
+
+
+class Kind:
+    """A kind of views, here a plain SELECT."""
+
+    name: ClassVar[str]
+    options: ClassVar[Mapping[str, Option]] = MappingProxyType({})
+    """Its own options, by name in lower case."""
+
+    def around(self, options: Options, columns: Sequence[str] | None) -> tuple[str, str] | None:
+        """The text before and after the SELECT in what is maintained; None if that is the SELECT alone.
+
+        `columns` are the names of its columns, if they are written. The text after it must name the columns of the
+        view by declaring them: `columns` are then its only names. No name in the text may begin with `_cv_`.
+        """
+        return None
+
+    def derived(self, view: str, options: Options) -> Mapping[str, str]:
+        """Further tables of the view by name: a SELECT for each, which may read the view and the others.
+
+        Each is a view like any other: it is maintained and published in the same epoch. Its name should begin with
+        that of the view.
+        """
+        return _NONE
+
+    def key(self, options: Options, proven: ProvenKey) -> tuple[str, ...] | None:
+        """The key of the table. It must identify a row, and its first columns order the files. Raises BadView."""
+        return proven.key
+
+    def record(self, options: Options, types: Mapping[str, str], key: tuple[str, ...] | None) -> Mapping[str, Any]:
+        """What readers need to know, as values of JSON: a setting of the Delta table (`StoredTable.kind`).
+
+        `types` are the Arrow types of the view's columns by name. Raises BadView.
+        """
+        return {}
