@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cdc_views.serve.reader import EpochReader, WarehouseReader
     from cdc_views.serve.spark_tables import SparkTables
     from cdc_views.serve.table_reader import TableReader
+    from cdc_views.serve.timeline import TimelinePage
 else:
     # Imported when they are used, so that `import cdc_views` is cheap.
     _MODULES = {
@@ -34,6 +35,7 @@ else:
         "SparkTables": "spark_tables",
         "TableReader": "table_reader",
         "TableSnapshot": "changes",
+        "TimelinePage": "timeline",
         "WarehouseReader": "reader",
     }
 
@@ -51,6 +53,7 @@ __all__ = [
     "SparkTables",
     "TableReader",
     "TableSnapshot",
+    "TimelinePage",
     "WarehouseReader",
     "open",
     "spark_tables",

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "epochs": "readers",
     "query": "readers",
     "get": "readers",
+    "timeline": "readers",
     "changes": "readers",
     "explain": "readers",
     "rebuild": "operate",

@@ -12,6 +12,8 @@ CdcViewsError
 │   ├── BadMoment             the moment at which to read
 │   ├── BadKey                the key of a row to read
 │   ├── BadToken              the place from which to read changes
+│   ├── BadPage               the place or the size of a page to read
+│   ├── WrongKind             a view of another kind than the read is for
 │   ├── PreflightFailed       findings of `check` that prevent a start
 │   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
@@ -123,6 +125,7 @@ from cdc_views.errors.given import (
     BadKey,
     BadLsn,
     BadMoment,
+    BadPage,
     BadQuery,
     BadReplay,
     BadRequest,
@@ -140,6 +143,7 @@ from cdc_views.errors.given import (
     UnsupportedType,
     UnsupportedView,
     ViewCycle,
+    WrongKind,
 )
 from cdc_views.errors.log import (
     BadEvent,
@@ -198,6 +202,7 @@ __all__ = [
     "BadKey",
     "BadLsn",
     "BadMoment",
+    "BadPage",
     "BadQuery",
     "BadReplay",
     "BadRequest",
@@ -273,5 +278,6 @@ __all__ = [
     "WarehouseLocked",
     "WarehouseUnusable",
     "WrongFeatures",
+    "WrongKind",
     "WrongReplicaIdentity",
 ]

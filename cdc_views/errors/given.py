@@ -45,6 +45,14 @@ class BadToken(BadInput):
     """What was given to resume changes from is no token, or that of another table or warehouse."""
 
 
+class BadPage(BadInput):
+    """A page that does not exist: less than one entry, or a cursor that is none, or that of another view or owner."""
+
+
+class WrongKind(BadInput):
+    """A view of another kind than the read is for."""
+
+
 class PreflightFailed(BadInput):
     """Findings of `check` that prevent a start."""
 

@@ -23,8 +23,8 @@ from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.kinds import FLAGS, KINDS, ProvenKey
 from cdc_views.views.nesting import naming_deep_nesting
+from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
-from cdc_views.views.text import quoted_name
 
 # Part of every fingerprint: raise it if the same text is to be maintained in another way.
 _FORM: Final = "1"
@@ -179,13 +179,14 @@ def _compiled(
     known = frozenset(column.lower() for source in inputs for column in schemas.get(source, ()))
     check_support(query, known)
     orders = OrderCompletion(query)
+    if definition.before:
+        # The text that a kind adds may need a key to be ordered by. Its own error says so better.
+        _kind_key(definition, _view_rows(query, graph, schemas, keys))
     rows = _view_rows(query, graph, schemas, keys, orders.visit)
     completions = orders.completions()
     columns = definition.columns or column_names(query, rows)
     rows = rows if columns is None else rows.renamed(columns)
-    proven = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
-    kind = KINDS[definition.kind]
-    key = kind.key(definition.kind_options, ProvenKey(_known_columns(rows), proven, rows.reason))
+    key = _kind_key(definition, rows)
     shapes = tuple((source, tuple(sorted(schemas.get(source, {}).items()))) for source in inputs)
     identity = _Identity(
         form=_FORM,
@@ -212,9 +213,11 @@ def _compiled(
     )
 
 
-def _known_columns(rows: RelationFacts) -> tuple[str, ...] | None:
-    """The names of all columns; None if one of them is not known."""
-    return rows.columns if rows.columns is not None and all(rows.columns) else None
+def _kind_key(definition: ViewDefinition, rows: RelationFacts) -> tuple[str, ...] | None:
+    """The key that the kind of a view gives to its table. Raises BadView."""
+    columns = rows.columns if rows.columns is not None and all(rows.columns) else None
+    key = None if rows.key is None else tuple(rows.spelling.get(name, name) for name in rows.key)
+    return KINDS[definition.kind].key(definition.kind_options, ProvenKey(columns, key, rows.reason))
 
 
 def _view_rows(
@@ -222,7 +225,7 @@ def _view_rows(
     graph: ViewGraph,
     schemas: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, tuple[str, ...]],
-    visit: Visit,
+    visit: Visit = lambda query, selected: None,
 ) -> RelationFacts:
     sources = {id(reference.node): graph.source(query.definition.name, reference) for reference in query.references}
 

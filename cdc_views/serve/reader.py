@@ -16,6 +16,7 @@ from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.query import query
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.timeline import PAGE_ENTRIES, TimelinePage, read_page
 from cdc_views.store.control import TableVersion
 from cdc_views.store.reading import StoredTables
 from cdc_views.store.storage import require_folder
@@ -50,6 +51,18 @@ class WarehouseReader:
     def get(self, name: str, *key: object, **moment: Unpack[MomentArguments]) -> dict[str, object] | None:
         """The row of a view or mirror with a key, by column; None if there is none. See TableReader.get."""
         return self.epoch(**moment).get(name, *key)
+
+    def timeline(
+        self,
+        name: str,
+        owner: object,
+        *,
+        limit: int = PAGE_ENTRIES,
+        before: str | None = None,
+        **moment: Unpack[MomentArguments],
+    ) -> TimelinePage:
+        """A page of a view of kind `timeline`; see EpochReader.timeline."""
+        return self.epoch(**moment).timeline(name, owner, limit=limit, before=before)
 
     def changes(self, name: str, since: str | None = None, *, follow: bool = False) -> Iterator[ChangeItem]:
         """The changes of a view or mirror, in the order of the epochs, each exactly once.
@@ -121,6 +134,16 @@ class EpochReader:
     def get(self, name: str, *key: object) -> dict[str, object] | None:
         """The row of a view or mirror with a key, by column; None if there is none. See TableReader.get."""
         return self.table(name).get(*key)
+
+    def timeline(
+        self, name: str, owner: object, *, limit: int = PAGE_ENTRIES, before: str | None = None
+    ) -> TimelinePage:
+        """The first `limit` entries of an owner in the view's order, or those after a page's `cursor`.
+
+        An entry that is in the timeline of both epochs, and after the cursor, is on the page, and none before it is:
+        whatever came and went in between. Raises UnknownView, ViewFailed, WrongKind, BadPage, BadKey, TableUnavailable.
+        """
+        return read_page(self._published, self._stored, name, owner, limit, before)
 
     def __repr__(self) -> str:
         return f"<epoch {self.number} at {self.position}>"

@@ -83,7 +83,7 @@ class TableReader:
 
         Reads only files and row groups that can hold the key. Raises BadKey, KeyNotRecorded.
         """
-        found = self._stored.with_key(self._table.path, self.version, self._key().values(key))
+        found = self._stored.with_values(self._table.path, self.version, self._key().values(key))
         rows: list[dict[str, object]] = found.select(self.schema.names).to_pylist()
         return rows[0] if rows else None
 

@@ -3,6 +3,7 @@
 text.py            positions in a view file: from an offset to file, line and column; its tokens
 definition.py      one file: CREATE MATERIALIZED VIEW ... AS SELECT ...
 kinds/             the kinds of views: their options, and what each adds to the SELECT
+quoting.py         names in Spark SQL
 selected.py        the names of a SELECT's columns, as far as its text says
 postgres_forms.py  refuses forms of Postgres that Spark SQL does not have
 nesting.py         refuses queries that are nested too deeply

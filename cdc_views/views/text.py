@@ -5,23 +5,14 @@ Every error about a view says where it is: it begins with `file:line:column`, co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
 from cdc_views.errors import BadView
-
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def quoted_name(name: str) -> str:
-    """Return a name for Spark SQL: in backticks unless it is plain."""
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def place(file: Path, text: str, offset: int, line: int = 1, column: int = 1) -> str:

@@ -35,7 +35,10 @@ from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
 from cdc_views.host.locations import state_folder
 from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
+from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.definition import read_views
+from cdc_views.views.kinds.options import Ordered
+from cdc_views.views.kinds.timeline import TimelineRecord
 from tests.logged import messages
 from tests.unit.published import ORDERS, Published
 
@@ -761,6 +764,20 @@ def test_get_with_a_wrong_key_is_bad_input(shop: Published, project: Path, key: 
     shown = cdc_views("-C", project, "get", "public.orders", *key)
     assert shown.exit_code == 2
     assert shown.stderr.startswith("BadKey: ")
+
+
+def test_timeline_prints_a_page_and_the_cursor_of_the_next(shop: Published, project: Path) -> None:
+    schema = pa.schema([("user_id", pa.int64()), ("post_id", pa.int64())])
+    kind = {"kind": "timeline", **TimelineRecord("user_id", (Ordered("post_id", descends=True),), 100).as_json()}
+    shop.write(TableSpec("home", "views/home/a", schema, ("user_id", "post_id"), kind=kind), [(7, 1), (7, 2), (8, 3)])
+    shop.publish()
+    first = cdc_views("-C", project, "timeline", "home", "7", "--limit", "1", "--csv")
+    assert first.stdout == "user_id,post_id\n7,2\n"
+    [cursor] = [line.split()[-1] for line in first.stderr.splitlines() if line.startswith("next page: --before ")]
+    second = cdc_views("-C", project, "timeline", "home", "7", "--before", cursor, "--json")
+    assert (json.loads(second.stdout), "next page" in second.stderr) == ({"user_id": 7, "post_id": 1}, False)
+    wrong = cdc_views("-C", project, "timeline", "home", "8", "--before", cursor)
+    assert (wrong.exit_code, wrong.stderr.partition(":")[0]) == (2, "BadPage")
 
 
 def test_changes_as_json_is_one_line_an_epoch(shop: Published, project: Path) -> None:

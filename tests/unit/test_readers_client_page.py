@@ -11,6 +11,8 @@ import pytest
 
 import cdc_views
 from cdc_views.store.warehouse import TableSpec
+from cdc_views.views.kinds.options import Ordered
+from cdc_views.views.kinds.timeline import TimelineRecord
 from tests.unit.published import ORDERS, Published
 
 PAGE = Path(__file__).parents[2] / "docs" / "readers.md"
@@ -60,3 +62,15 @@ def test_lines_that_keep_a_copy(shop: Published) -> None:
     shop.publish()
     exec(lines, names)
     assert names["copy"] == {8: {"user_id": 8, "orders": 5}, 9: {"user_id": 9, "orders": 1}}
+
+
+def test_lines_that_read_a_timeline(shop: Published, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = pa.schema([("user_id", pa.int64()), ("post_id", pa.int64())])
+    kind = {"kind": "timeline", **TimelineRecord("user_id", (Ordered("post_id", descends=True),), 100).as_json()}
+    home = TableSpec("home_timeline", "views/home_timeline/a", schema, ("user_id", "post_id"), kind=kind)
+    shop.write(home, [(42, post) for post in range(45)])
+    shop.publish()
+    exec(lines_of_the_page("timeline"), {"wh": cdc_views.open(shop.root)})
+    pages = capsys.readouterr().out.splitlines()
+    assert [page.count("post_id") for page in pages] == [20, 5]
+    assert "'post_id': 0}" in pages[-1]

@@ -110,8 +110,8 @@ class StoredTables:
             self._described[path] = StoredTable(schema, None if key is None else tuple(orjson.loads(key)), kind)
         return self._described[path]
 
-    def with_key(self, path: str, version: int, key: Mapping[str, pa.Scalar]) -> pa.Table:
-        """The row with a key, or none: a value for each column of the key, of the column's type.
+    def with_values(self, path: str, version: int, values: Mapping[str, pa.Scalar]) -> pa.Table:
+        """The rows whose columns have these values, which are of the columns' types. NULL finds NULL.
 
         Raises TableUnavailable, WarehouseUnusable.
         """
@@ -121,9 +121,9 @@ class StoredTables:
             with table.lock:
                 state = table.at(version)
                 if state is not None:
-                    stored = find_rows(table.folder, state, _fields(schema, key), key, self._row_groups.footer)
+                    stored = find_rows(table.folder, state, _fields(schema, values), values, self._row_groups.footer)
                     rows = self._row_groups.fetch(table.folder, stored, schema)
-                    assert rows is not None  # one row group
+                    assert rows is not None  # as many rows are decoded as there are
                     return rows
         except OSError as error:
             raise unreadable(self._root / path, path, version, error) from error

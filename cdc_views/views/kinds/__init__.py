@@ -3,6 +3,7 @@
 kind.py        what a kind decides; a kind overrides what differs from a plain SELECT
 options.py     how the options of kinds are written: columns, an order, a number
 plain.py       kind `sql`: the SELECT as written
+timeline.py    kind `timeline`: the first rows of each owner
 
 To add a kind, write its file and add it to `KINDS` (docs/architecture.md has the recipe).
 """
@@ -14,12 +15,13 @@ from typing import Final
 from cdc_views.views.kinds.kind import Kind, Options, ProvenKey
 from cdc_views.views.kinds.options import Option
 from cdc_views.views.kinds.plain import PlainKind
+from cdc_views.views.kinds.timeline import TimelineKind
 
 __all__ = ["COMMON_OPTIONS", "DEFAULT_KIND", "FLAGS", "KINDS", "Kind", "Option", "Options", "ProvenKey"]
 
 DEFAULT_KIND: Final = PlainKind.name
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (PlainKind(),)}
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (PlainKind(), TimelineKind())}
 
 # Options of every kind, and their allowed values; the first value is the default.
 COMMON_OPTIONS: Final = {"layout": ("vectors", "plain"), "strict": ("false", "true")}

@@ -58,8 +58,9 @@ class Kind:
     def around(self, options: Options, columns: Sequence[str] | None) -> tuple[str, str] | None:
         """The text before and after the SELECT in what is maintained; None if that is the SELECT alone.
 
-        `columns` are the names of its columns, if they are written. The text after it must name the columns of the
-        view by declaring them: `columns` are then its only names. No name in the text may begin with `_cv_`.
+        `columns` are the names of its columns, if they are written: the text after it must give them to the SELECT, as
+        `) AS entries (a, b)` does, since the view may declare other names. Write `*` if they are not known. Where they
+        are, a change of a column that the view does not have costs nothing. No name may begin with `_cv_`.
         """
         return None
 

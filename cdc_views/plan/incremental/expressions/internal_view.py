@@ -23,7 +23,7 @@ from cdc_views.plan.incremental.expressions.written import Identity
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.kinds import DEFAULT_KIND
-from cdc_views.views.text import quoted_name
+from cdc_views.views.quoting import quoted_name
 
 _VALUE: Final = "value_"
 
