@@ -22,20 +22,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cdc_views.serve.changes import EpochChanges, TableSnapshot
+    from cdc_views.serve.kinds.cache import CachedRow, CacheReader
+    from cdc_views.serve.kinds.timeline import TimelinePage
     from cdc_views.serve.moment import MomentArguments
     from cdc_views.serve.reader import EpochReader, WarehouseReader
     from cdc_views.serve.spark_tables import SparkTables
     from cdc_views.serve.table_reader import TableReader
-    from cdc_views.serve.timeline import TimelinePage
 else:
     # Imported when they are used, so that `import cdc_views` is cheap.
     _MODULES = {
+        "CacheReader": "kinds.cache",
+        "CachedRow": "kinds.cache",
         "EpochChanges": "changes",
         "EpochReader": "reader",
         "SparkTables": "spark_tables",
         "TableReader": "table_reader",
         "TableSnapshot": "changes",
-        "TimelinePage": "timeline",
+        "TimelinePage": "kinds.timeline",
         "WarehouseReader": "reader",
     }
 
@@ -48,6 +51,8 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CacheReader",
+    "CachedRow",
     "EpochChanges",
     "EpochReader",
     "SparkTables",
@@ -60,11 +65,14 @@ __all__ = [
 ]
 
 
-def open(warehouse: str | PathLike[str]) -> WarehouseReader:  # noqa: A001 (as in `cdc_views.open`)
-    """Open a warehouse, a folder, for reading. No engine needs to run. Raises WarehouseUnusable."""
-    from cdc_views.serve.reader import WarehouseReader
+def open(warehouse: str | PathLike[str], *, index_mb: int | None = None) -> WarehouseReader:  # noqa: A001
+    """Open a warehouse, a folder, for reading. No engine needs to run. Raises WarehouseUnusable.
 
-    return WarehouseReader(warehouse)
+    Indexes for reads by key take at most `index_mb` of memory (256 by default); see WarehouseReader.
+    """
+    from cdc_views.serve.reader import INDEX_MB, WarehouseReader
+
+    return WarehouseReader(warehouse, INDEX_MB if index_mb is None else index_mb)
 
 
 def spark_tables(

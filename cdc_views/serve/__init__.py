@@ -2,7 +2,7 @@
 
 reader.py        the Python client: a warehouse, and one epoch of it
 table_reader.py  the client's view of one table: as Arrow, DuckDB, Polars, pandas, Spark
-timeline.py      pages of views of kind `timeline`
+kinds/           reading of views by their kind: timelines, caches
 moment.py        which epoch to read: the last one, an earlier one, or one that holds a position
 changes.py       the changes of a table, epoch by epoch, resumable
 published.py     a published epoch: position, age, tables and their versions

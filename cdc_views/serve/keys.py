@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
@@ -37,10 +38,20 @@ class Key:
             )
         return cls(name, tuple(table.schema.field(column) for column in table.key))
 
-    def values(self, given: Sequence[object]) -> dict[str, pa.Scalar]:
-        """The given values by column, as the table stores them. Raises BadKey."""
-        self._require_all(given)
-        return {field.name: self._value(field, value) for field, value in zip(self.fields, given, strict=True)}
+    def rows(self, given: Iterable[Sequence[object]]) -> pa.Table:
+        """The given keys as rows of the key's columns, as the table stores them. Raises BadKey."""
+        rows = []
+        for values in given:
+            self._require_all(values)
+            rows.append([self._value(field, value) for field, value in zip(self.fields, values, strict=True)])
+        columns = [pa.array([row[i].as_py() for row in rows], field.type) for i, field in enumerate(self.fields)]
+        # The number of rows is known without columns, too: of a table with at most one row.
+        table = pa.table(columns, schema=pa.schema(self.fields))
+        return table if columns else pa.table({"_": [None] * len(rows)}).select([])
+
+    def of_row(self, row: Mapping[str, object]) -> tuple[object, ...]:
+        """The key of a row, so that equal keys are equal: NaN is, too."""
+        return tuple(_comparable(row[field.name]) for field in self.fields)
 
     def parse(self, texts: Sequence[str]) -> list[object]:
         """The values that texts stand for. Raises BadKey."""
@@ -85,3 +96,7 @@ class Key:
             f'key column "{field.name}" of "{self.table}": found a value of type {what}, wanted {field.type}',
             hint="a time needs a time zone" if pa.types.is_timestamp(field.type) else None,
         )
+
+
+def _comparable(value: object) -> object:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value

@@ -13,7 +13,15 @@ from cdc_views.base.names import TableName
 from cdc_views.base.stopped import STOPPED
 from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning, UnknownView, ViewBeingBuilt, ViewFailed
 from cdc_views.host.waiting import wait_until
-from cdc_views.store.control import BUILDING, ControlRecord, PublishedDetail, TableVersion, last_published
+from cdc_views.store.control import (
+    BUILDING,
+    ControlRecord,
+    PublishedDetail,
+    TableVersion,
+    TakeoverDetail,
+    last_published,
+    read_control,
+)
 
 _POLL_S: Final = 0.2
 _STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
@@ -104,10 +112,7 @@ class PublishedEpoch:
         if name in self.detail.building:
             raise self._being_built(name, table)
         if table is None:
-            raise UnknownView(
-                f'epoch {self.record.epoch} has no table "{name}"',
-                hint="it has " + ", ".join(sorted(self.tables)),
-            )
+            raise self._missing(name)
         if table.status == STOPPED:
             raise self._stopped(name, table)
         if table.status == "failed":
@@ -124,6 +129,17 @@ class PublishedEpoch:
             return ViewBeingBuilt(message, hint="it joins the other views at one of the next epochs")
         rows = f"version {table.version} of {table.path} has the last rows of its old definition"
         return ViewBeingBuilt(message, hint=f'{rows}; "--at" an earlier epoch reads it with the other views')
+
+    def _missing(self, name: str) -> CdcViewsError:
+        takeovers = (record for record in reversed(read_control(self.warehouse)) if record.kind == "takeover")
+        declared = (TakeoverDetail.read(record).views for record in takeovers)
+        if name in next((views for views in declared if views), {}):
+            return ViewBeingBuilt(
+                f'view "{name}" is declared, and epoch {self.record.epoch} does not have it yet',
+                hint="the engine is computing it; read a later epoch",
+            )
+        hint = "it has " + ", ".join(sorted(self.tables))
+        return UnknownView(f'epoch {self.record.epoch} has no table "{name}"', hint=hint)
 
     def _stopped(self, name: str, table: TableVersion) -> CdcViewsError:
         stopped = self.detail.stopped_tables[TableName.parse(name)]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.serve.changes import ChangeItem, changes
+from cdc_views.serve.kinds.cache import DEFAULT_MEMORY_MB, CacheReader
+from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, TimelinePage, read_page
 from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.query import query
 from cdc_views.serve.table_reader import TableReader
-from cdc_views.serve.timeline import PAGE_ENTRIES, TimelinePage, read_page
 from cdc_views.store.control import TableVersion
 from cdc_views.store.reading import StoredTables
 from cdc_views.store.storage import require_folder
+
+INDEX_MB: Final = 256
+"""The memory for indexes of a reader, unless it says."""
 
 
 class WarehouseReader:
@@ -30,11 +34,15 @@ class WarehouseReader:
     raise NothingPublished, NotPublishedYet, EpochTooOld, EpochNotRetained, BadMoment, BadLsn and WarehouseUnusable.
     """
 
-    def __init__(self, warehouse: str | PathLike[str]) -> None:
-        """`warehouse` is its folder. Raises WarehouseUnusable if that is not a folder."""
+    def __init__(self, warehouse: str | PathLike[str], index_mb: int = INDEX_MB) -> None:
+        """`warehouse` is its folder. Raises WarehouseUnusable if that is not a folder.
+
+        Indexes, by which rows are found, take at most `index_mb` of memory: up to 24 bytes for each row of a table from
+        which a second row is read.
+        """
         self.warehouse = Path(warehouse).absolute()
         require_folder(self.warehouse)
-        self._stored = StoredTables(self.warehouse)
+        self._stored = StoredTables(self.warehouse, index_mb << 20)
 
     def epoch(self, **moment: Unpack[MomentArguments]) -> EpochReader:
         """One epoch, which stays the same however many later ones are published."""
@@ -51,6 +59,16 @@ class WarehouseReader:
     def get(self, name: str, *key: object, **moment: Unpack[MomentArguments]) -> dict[str, object] | None:
         """The row of a view or mirror with a key, by column; None if there is none. See TableReader.get."""
         return self.epoch(**moment).get(name, *key)
+
+    def get_many(
+        self, name: str, keys: Sequence[Sequence[object]], **moment: Unpack[MomentArguments]
+    ) -> list[dict[str, object] | None]:
+        """The rows with these keys, in their order, all of one epoch. See TableReader.get_many."""
+        return self.epoch(**moment).table(name).get_many(keys)
+
+    def cache(self, name: str, memory_mb: int = DEFAULT_MEMORY_MB) -> CacheReader:
+        """A view of kind `cache`, to read many rows from; hot rows take at most `memory_mb` of memory."""
+        return CacheReader(self.warehouse, self._stored, name, memory_mb)
 
     def timeline(
         self,

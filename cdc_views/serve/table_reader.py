@@ -40,6 +40,16 @@ class TableReader:
         return str(self._root / self._table.path)
 
     @property
+    def relative_path(self) -> str:
+        """The same, below the warehouse."""
+        return self._table.path
+
+    @property
+    def kind(self) -> str:
+        """The kind of a view; "sql" for a mirror, too."""
+        return str(self._described().kind.get("kind", "sql"))
+
+    @property
     def version(self) -> int:
         """The Delta version that holds the table at the epoch."""
         return self._table.version
@@ -83,9 +93,18 @@ class TableReader:
 
         Reads only files and row groups that can hold the key. Raises BadKey, KeyNotRecorded.
         """
-        found = self._stored.with_values(self._table.path, self.version, self._key().values(key))
-        rows: list[dict[str, object]] = found.select(self.schema.names).to_pylist()
-        return rows[0] if rows else None
+        return self.get_many([key])[0]
+
+    def get_many(self, keys: Sequence[Sequence[object]]) -> list[dict[str, object] | None]:
+        """The rows with these keys, in their order; None where there is none. Each has the values of a key in order.
+
+        Raises BadKey, KeyNotRecorded.
+        """
+        key = self._key()
+        wanted = key.rows(keys)
+        found = self._stored.with_values(self._table.path, self.version, wanted)
+        rows = {key.of_row(row): row for row in found.select(self.schema.names).to_pylist()}
+        return [rows.get(key.of_row(row)) for row in wanted.to_pylist()]
 
     def get_by_text(self, *key: str) -> dict[str, object] | None:
         """The same for values that are given as text, as on a command line."""

@@ -74,3 +74,14 @@ def test_lines_that_read_a_timeline(shop: Published, capsys: pytest.CaptureFixtu
     pages = capsys.readouterr().out.splitlines()
     assert [page.count("post_id") for page in pages] == [20, 5]
     assert "'post_id': 0}" in pages[-1]
+
+
+def test_lines_that_read_a_cache(shop: Published, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = pa.schema([("product_id", pa.int64()), ("document", pa.struct([("sku", pa.string())]))])
+    products = TableSpec("product_cache", "views/product_cache/a", schema, ("product_id",), kind={"kind": "cache"})
+    shop.write(products, [(7, {"sku": "s7"}), (9, {"sku": "s9"})])
+    shop.publish()
+    names: dict[str, Any] = {"wh": cdc_views.open(shop.root)}
+    exec(lines_of_the_page("cache"), names)
+    assert capsys.readouterr().out.startswith("{'sku': 's7'} \"")
+    assert [row.state for row in names["rows"]] == ["hit", "miss", "hit"]

@@ -216,7 +216,7 @@ def test_get_reads_only_row_groups_that_can_hold_the_key(tmp_path: Path) -> None
     shop.write(ORDERS, [(number, None) for number in range(3 * ROW_GROUP)])
     shop.write(ORDERS, [(-1, "other file")])
     shop.publish()
-    wh = cdc_views.open(tmp_path)
+    wh = cdc_views.open(tmp_path, index_mb=0)
     with counting(Work()) as work:
         assert wh.get("public.orders", ROW_GROUP + 5) == {"id": ROW_GROUP + 5, "note": None}
     assert work.rows_read == 2 * ROW_GROUP  # its key column, then its row

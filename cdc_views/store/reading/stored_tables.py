@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from cdc_views.config import StoreSettings
 from cdc_views.errors import TableUnavailable
-from cdc_views.store.delta_log.deletion_vectors import file_of
+from cdc_views.store.delta_log.deletion_vectors import StoredRows, file_of
 from cdc_views.store.delta_log.entries import data_file, entry_identity, newest_version
 from cdc_views.store.delta_log.features import KEY, KIND
 from cdc_views.store.delta_log.history import History
@@ -27,7 +27,9 @@ from cdc_views.store.delta_log.versions import RESTORE
 from cdc_views.store.index.changed_rows import ChangedRows
 from cdc_views.store.index.driver_table import DriverTable, DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.index.hashing import fingerprints, has_fingerprints
 from cdc_views.store.index.row_bags import rows_in_both
+from cdc_views.store.index.stored_keys import by_reading
 from cdc_views.store.reading.row_search import find_rows
 from cdc_views.store.reading.scans import unreadable
 
@@ -81,13 +83,17 @@ class TableDifference:
 class StoredTables:
     """The tables of a warehouse for a reader. For several threads.
 
-    It keeps the state of each table in memory, and decoded rows in temporary files without a name.
+    It keeps the state of each table in memory, decoded rows in temporary files without a name, and indexes of the
+    columns by which rows are looked up more than once.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, index_bytes: int = 0) -> None:
+        """The indexes take at most `index_bytes` of memory. Without one, a lookup reads the columns that it is by."""
         self._root = root
         self._described: dict[str, StoredTable] = {}
-        self._tables = DriverTables(root, Indexes(0))
+        self._looked_up: set[tuple[str, tuple[str, ...]]] = set()
+        self._is_indexed = index_bytes > 0
+        self._tables = DriverTables(root, Indexes(index_bytes))
         self._entries: dict[str, tuple[int, int] | None] = {}
         # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
         self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES, most_decoded_rows=math.inf)
@@ -110,10 +116,18 @@ class StoredTables:
             self._described[path] = StoredTable(schema, None if key is None else tuple(orjson.loads(key)), kind)
         return self._described[path]
 
-    def with_values(self, path: str, version: int, values: Mapping[str, pa.Scalar]) -> pa.Table:
-        """The rows whose columns have these values, which are of the columns' types. NULL finds NULL.
+    def identity(self, path: str, version: int) -> tuple[int, int] | None:
+        """Tells a version from one of the same number of a table that was removed and created again at its path.
 
-        Raises TableUnavailable, WarehouseUnusable.
+        None if the log no longer has it.
+        """
+        return entry_identity(self._root / path, version)
+
+    def with_values(self, path: str, version: int, keys: pa.Table) -> pa.Table:
+        """The rows whose columns have the values of one row of `keys`, whose columns are of the table's types.
+
+        NULL finds NULL, NaN finds NaN, and 0.0 finds -0.0. Without columns, each row is found. The rows are in no
+        particular order. Raises TableUnavailable, WarehouseUnusable.
         """
         try:
             table = self._table(path)
@@ -121,13 +135,39 @@ class StoredTables:
             with table.lock:
                 state = table.at(version)
                 if state is not None:
-                    stored = find_rows(table.folder, state, _fields(schema, values), values, self._row_groups.footer)
+                    stored = self._by_index(table, state, keys)
+                    if stored is None:
+                        stored = self._by_reading(table, state, keys)
                     rows = self._row_groups.fetch(table.folder, stored, schema)
                     assert rows is not None  # as many rows are decoded as there are
                     return rows
         except OSError as error:
             raise unreadable(self._root / path, path, version, error) from error
         raise TableUnavailable(f'table "{path}": the log no longer has version {version}', hint="read a newer epoch")
+
+    def _by_index(self, table: DriverTable, state: TableState, keys: pa.Table) -> StoredRows | None:
+        """Find rows by an index; None if there is none. It is built for the second lookup, or for many keys at once.
+
+        Who reads one row and ends need not wait for it.
+        """
+        name = str(table.folder), tuple(keys.column_names)
+        is_wanted = name in self._looked_up or keys.num_rows > 1
+        self._looked_up.add(name)
+        if not (self._is_indexed and is_wanted and keys.num_columns) or not all(
+            map(has_fingerprints, keys.schema.types)
+        ):
+            return None
+        return table.find(keys.schema, fingerprints(keys), state)
+
+    def _by_reading(self, table: DriverTable, state: TableState, keys: pa.Table) -> StoredRows:
+        if keys.num_rows > 1 and all(map(has_fingerprints, keys.schema.types)):
+            return by_reading(table.folder, state, keys.schema, fingerprints(keys))
+        found: StoredRows = {}
+        for number in range(keys.num_rows):
+            key = {name: keys.column(name)[number] for name in keys.column_names}
+            for file, rows in find_rows(table.folder, state, keys.schema, key, self._row_groups.footer).items():
+                found[file] = found[file] | rows if file in found else rows
+        return found
 
     def difference(
         self, path: str, base: int, version: int, columns: Sequence[str], key: Sequence[str] | None

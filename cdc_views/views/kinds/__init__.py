@@ -3,6 +3,7 @@
 kind.py        what a kind decides; a kind overrides what differs from a plain SELECT
 options.py     how the options of kinds are written: columns, an order, a number
 plain.py       kind `sql`: the SELECT as written
+cache.py       kind `cache`: rows by key
 timeline.py    kind `timeline`: the first rows of each owner
 
 To add a kind, write its file and add it to `KINDS` (docs/architecture.md has the recipe).
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cdc_views.views.kinds.cache import CacheKind
 from cdc_views.views.kinds.kind import Kind, Options, ProvenKey
 from cdc_views.views.kinds.options import Option
 from cdc_views.views.kinds.plain import PlainKind
@@ -21,7 +23,7 @@ __all__ = ["COMMON_OPTIONS", "DEFAULT_KIND", "FLAGS", "KINDS", "Kind", "Option",
 
 DEFAULT_KIND: Final = PlainKind.name
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (PlainKind(), TimelineKind())}
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (PlainKind(), CacheKind(), TimelineKind())}
 
 # Options of every kind, and their allowed values; the first value is the default.
 COMMON_OPTIONS: Final = {"layout": ("vectors", "plain"), "strict": ("false", "true")}

@@ -119,11 +119,11 @@ def read_page(
     timeline = _Timeline.of(name, stored.describe(table.path))
     if isinstance(limit, bool) or limit < 1:
         raise BadPage(f"the page has {limit} entries, wanted at least 1")
-    values = timeline.owner.values([owner])
-    found = stored.with_values(table.path, table.version, values)
+    owners = timeline.owner.rows([[owner]])
+    found = stored.with_values(table.path, table.version, owners)
     columns = [column for column in found.column_names if not column.startswith(HIDDEN)]
     entries = _in_order(found.select(columns).to_pylist(), timeline.record.order)
-    of = values[timeline.record.owner].as_py()
+    of = owners.column(0)[0].as_py()
     if before is not None:
         entries = _after(entries, timeline.parse(before, of), timeline)
     page = entries[:limit]

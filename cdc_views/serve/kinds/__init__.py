@@ -1,0 +1,6 @@
+"""Reading of views by their kind: each kind in one file.
+
+timeline.py  pages of a timeline
+cache.py     rows of a cache by key, with their state and ETag
+hot_rows.py  rows that are kept in memory, within a budget
+"""

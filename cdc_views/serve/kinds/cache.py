@@ -1,0 +1,156 @@
+"""Rows of a cache by key, for a process that reads many: hot rows stay in memory.
+
+A row in memory is right because it is dropped when it changes, never because it is young. Before a read of a later
+epoch, the rows that its version of the table changes are dropped; their number follows the changes, not the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, Unpack
+
+from cdc_views.base.lsn import Lsn
+from cdc_views.errors import WrongKind
+from cdc_views.serve.keys import Key
+from cdc_views.serve.kinds.hot_rows import HotRows, Row
+from cdc_views.serve.moment import Moment, MomentArguments, choose
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.table_reader import TableReader
+from cdc_views.store.reading import StoredTables
+from cdc_views.views.kinds.cache import CacheKind
+
+DEFAULT_MEMORY_MB: Final = 64
+"""The memory for hot rows of a cache, unless its reader says."""
+
+
+@dataclass(frozen=True)
+class CachedRow:
+    """What a cache has for a key at one epoch.
+
+    `state` is "hit" or "miss". A miss is certain: at this epoch the view has no row with the key. `row` is None then.
+    """
+
+    state: Literal["hit", "miss"]
+    row: Row | None
+    epoch: int
+    position: Lsn
+    committed_at: datetime
+    _key: tuple[str, ...] = field(repr=False)
+
+    @property
+    def document(self) -> object:
+        """The row without its key: by column, or the value alone if there is only one column beside the key."""
+        if self.row is None:
+            return None
+        rest = {name: value for name, value in self.row.items() if name not in self._key}
+        return next(iter(rest.values())) if len(rest) == 1 else rest
+
+    @cached_property
+    def etag(self) -> str | None:
+        """An entity tag of HTTP: the same as long as the row is, in all epochs and processes. None for a miss."""
+        if self.row is None:
+            return None
+        return f'"{hashlib.sha256(repr(list(self.row.items())).encode()).hexdigest()[:32]}"'
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A version of a table. `identity` is that of its log entry."""
+
+    path: str
+    version: int
+    identity: tuple[int, int] | None
+
+
+class CacheReader:
+    """A view of kind `cache`, to read many rows from. For several threads."""
+
+    def __init__(self, root: Path, stored: StoredTables, name: str, memory_mb: int = DEFAULT_MEMORY_MB) -> None:
+        """Hot rows take at most `memory_mb` of memory; with 0 none are kept."""
+        self.name = name
+        self._root = root
+        self._stored = stored
+        self._hot = HotRows(memory_mb << 20)
+        self._place: _Place | None = None  # the version whose rows are hot
+        self._epoch = -1
+        self._lock = threading.Lock()
+
+    def get(self, *key: object, **moment: Unpack[MomentArguments]) -> CachedRow:
+        """What the cache has for a key, whose values are in the order of the option `key`.
+
+        Raises ViewBeingBuilt while no epoch has the view, UnknownView, ViewFailed, WrongKind, BadKey, and what
+        `WarehouseReader.epoch` raises.
+        """
+        return self.get_many([key], **moment)[0]
+
+    def get_many(self, keys: Iterable[object], **moment: Unpack[MomentArguments]) -> list[CachedRow]:
+        """What the cache has for each of these keys, in their order, all at one epoch.
+
+        A key of several columns is a tuple or a list; one of a single column may also be its value. Raises as `get`.
+        """
+        epoch = choose(self._root, Moment(**moment))
+        table = TableReader(epoch, self.name, self._stored)
+        if table.kind != CacheKind.name:
+            raise WrongKind(
+                f'"{self.name}" is of kind "{table.kind}", wanted "{CacheKind.name}"',
+                hint="declare the view WITH (kind = 'cache', key = ...), or read it by \"get\"",
+            )
+        wanted = [list(each) if isinstance(each, list | tuple) else [each] for each in keys]
+        found = self._rows(epoch, table, wanted)
+        facts = (epoch.number, epoch.position, epoch.committed_at, table.key)
+        return [CachedRow("miss" if row is None else "hit", row, *facts) for row in found]
+
+    def _rows(self, epoch: PublishedEpoch, table: TableReader, wanted: Sequence[Sequence[object]]) -> list[Row | None]:
+        path = table.relative_path
+        key = Key.of(self.name, self._stored.describe(path))
+        names = [key.of_row(row) for row in key.rows(wanted).to_pylist()]
+        place = _Place(path, table.version, self._stored.identity(path, table.version))
+        with self._lock:
+            is_hot = self._is_hot_at(place, epoch, key)
+            known = {name: self._hot.get(name) for name in names if is_hot and name in self._hot}
+        missing = [number for number, name in enumerate(names) if name not in known]
+        found: dict[tuple[object, ...], Row | None] = dict(known)
+        if missing:
+            rows = table.get_many([wanted[number] for number in missing])
+            found |= {names[number]: row for number, row in zip(missing, rows, strict=True)}
+            with self._lock:
+                if self._place == place:  # no other thread has brought the hot rows to a later epoch
+                    for number in missing:
+                        self._hot.put(names[number], found[names[number]])
+        return [found[name] for name in names]
+
+    def _is_hot_at(self, place: _Place, epoch: PublishedEpoch, key: Key) -> bool:
+        """Bring the hot rows to the version of an epoch. False for an epoch before that of the hot rows."""
+        if place == self._place:
+            self._epoch = max(self._epoch, epoch.number)
+            return True
+        if epoch.number <= self._epoch:
+            return False
+        if len(self._hot):
+            changed = self._changed(place, key)
+            if changed is None:
+                self._hot.clear()
+            else:
+                self._hot.drop(changed)
+        self._place, self._epoch = place, epoch.number
+        return True
+
+    def _changed(self, place: _Place, key: Key) -> list[tuple[object, ...]] | None:
+        """The keys whose rows differ between the version of the hot rows and another; None if that is not known."""
+        base = self._place
+        if base is None or base.path != place.path:
+            return None  # rebuilt, swapped or redefined
+        if base.identity is None or base.identity != self._stored.identity(base.path, base.version):
+            return None  # created again, or no longer retained
+        columns = self._stored.describe(place.path).schema.names
+        found = self._stored.difference(place.path, base.version, place.version, columns, None)
+        if found is None:
+            return None
+        names = [each.name for each in key.fields]
+        return [key.of_row(row) for part in (found.deleted, found.inserted) for row in part.select(names).to_pylist()]
