@@ -63,7 +63,10 @@ class ViewFailed(CdcViewsError):
 
 
 class ViewBeingBuilt(CdcViewsError):
-    """A new or edited view that no epoch has yet. It is built beside the epochs and joins one of them."""
+    """A new or edited view that no epoch has yet: nothing is known about its rows."""
+
+    exit_status = 3
+    retryable = True
 
 
 class KeyNotUnique(ViewFailed):
