@@ -35,7 +35,7 @@ PARTS: Final = {
                "stack/test_types.py"),
     "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py"),
     "Reading": ("unit/test_reading.py", "unit/test_reading_moments.py", "unit/test_reading_changes.py",
-                "unit/test_reading_timeline.py", "unit/test_reading_cache.py"),
+                "unit/test_reading_timeline.py", "unit/test_reading_cache.py", "unit/test_reading_sql.py"),
     "Commands": ("unit/test_cli.py", "unit/test_replay_unfinished.py", "stack/test_rebuild.py", "stack/test_reset.py",
                  "unit/test_engine_requests.py"),
     "Settings, views and this machine": ("stack/test_bad_input.py", "unit/test_views_graph.py",

@@ -9,6 +9,8 @@ CdcViewsError
 │   │   ├── UnsupportedView   a query that cannot be kept exactly
 │   │   └── ViewCycle
 │   ├── BadQuery              SQL given to `query`
+│   ├── QueryTooLong          a query that takes longer than the server allows
+│   ├── ResultTooLarge        a query that needs more memory or has a larger result than the server allows
 │   ├── BadMoment             the moment at which to read
 │   ├── BadKey                the key of a row to read
 │   ├── BadToken              the place from which to read changes
@@ -135,6 +137,8 @@ from cdc_views.errors.given import (
     NotConfirmed,
     NotSelfContained,
     PreflightFailed,
+    QueryTooLong,
+    ResultTooLarge,
     SourceUnreachable,
     StrictViewIsFull,
     UnknownEvent,
@@ -246,10 +250,12 @@ __all__ = [
     "PositionUnknown",
     "PreflightFailed",
     "PrintedOtherwise",
+    "QueryTooLong",
     "RebuildRunning",
     "ReplayFailed",
     "RequestFailed",
     "ResetUnfinished",
+    "ResultTooLarge",
     "RowsLost",
     "SchemaChanged",
     "SequenceRegressed",

@@ -33,6 +33,14 @@ class BadQuery(BadInput):
     """SQL that DuckDB refuses."""
 
 
+class QueryTooLong(BadInput):
+    """A query that takes longer than the server allows."""
+
+
+class ResultTooLarge(BadInput):
+    """A query that needs more memory, or has a larger result, than the server allows."""
+
+
 class BadMoment(BadInput):
     """The moment at which to read is not one: no time zone, a negative limit, or two moments at once."""
 

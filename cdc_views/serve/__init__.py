@@ -6,7 +6,7 @@ kinds/           reading of views by their kind: timelines, caches
 moment.py        which epoch to read: the last one, an earlier one, or one that holds a position
 changes.py       the changes of a table, epoch by epoch, resumable
 published.py     a published epoch: position, age, tables and their versions
-query.py         SQL over a published epoch, by DuckDB
+sql/             SQL over a published epoch, by DuckDB
 keys.py          the values of a key, as a table stores them
 spark_tables.py  the tables of one epoch in a Spark session
 prometheus.py    metrics of the running engine

@@ -16,7 +16,7 @@ from cdc_views.serve.kinds.cache import DEFAULT_MEMORY_MB, CacheReader
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, TimelinePage, read_page
 from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.serve.query import query
+from cdc_views.serve.sql import query
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import TableVersion
 from cdc_views.store.reading import StoredTables

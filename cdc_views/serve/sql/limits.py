@@ -1,0 +1,79 @@
+"""How much a query may take: time, memory, and the size of its answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from cdc_views.errors import QueryTooLong, ResultTooLarge
+
+_SMALLER: Final = "select fewer columns or rows, or aggregate them"
+_AGAIN_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class QueryLimits:
+    """The limits of one query; None is no limit. `answer_bytes` is the size of the answer as an Arrow table."""
+
+    seconds: float | None = None
+    memory_mb: int | None = None
+    rows: int | None = None
+    answer_bytes: int | None = None
+
+    def options(self) -> dict[str, str]:
+        """The settings of DuckDB for these limits."""
+        # A query that may not use more memory may not use the disk in its place.
+        return {} if self.memory_mb is None else {"memory_limit": f"{self.memory_mb}MiB", "temp_directory": ""}
+
+    @contextmanager
+    def timed(self, database: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Interrupt what the connection does after the limit. Raises QueryTooLong in place of DuckDB's error."""
+        if self.seconds is None:
+            yield
+            return
+        limit_s, is_over, is_done = self.seconds, threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if not is_done.wait(limit_s):
+                is_over.set()
+                database.interrupt()
+                while not is_done.wait(_AGAIN_S):  # between two statements, an interrupt has no effect
+                    database.interrupt()
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        except Exception as error:
+            if is_over.is_set():
+                raise QueryTooLong(
+                    f"the query has taken {self.seconds:g} s, which is the limit",
+                    hint="read fewer rows or join fewer tables, or keep the result as a view",
+                ) from error
+            raise
+        finally:
+            is_done.set()
+            watching.join()
+
+    def take(self, batches: pa.RecordBatchReader) -> pa.Table:
+        """All rows. Raises ResultTooLarge as soon as they are more than the limits allow."""
+        taken, rows, size = [], 0, 0
+        for batch in batches:
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if self.rows is not None and rows > self.rows:
+                raise ResultTooLarge(f"the result has more than {self.rows} rows, which is the limit", hint=_SMALLER)
+            if self.answer_bytes is not None and size > self.answer_bytes:
+                raise ResultTooLarge(
+                    f"the result has more than {self.answer_bytes >> 20} MiB, which is the limit", hint=_SMALLER
+                )
+            taken.append(batch)
+        return pa.Table.from_batches(taken, batches.schema)
+
+
+NO_LIMITS: Final = QueryLimits()

@@ -1,0 +1,129 @@
+"""Answers SQL over the published epoch: DuckDB over scans by delta-rs, at the versions of the manifest."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from cdc_views.base.names import HIDDEN, TableName
+from cdc_views.errors import BadQuery, CdcViewsError, ResultTooLarge, TableUnavailable
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.sql.limits import NO_LIMITS, QueryLimits
+from cdc_views.serve.sql.statement import Statement
+from cdc_views.store.reading import refused, scan
+
+# DuckDB's message when a registered scan ends with an error.
+_UNREADABLE: Final = re.compile(r"reading the stream registered as '(\w+)' failed")
+_LOCKED_DOWN: Final = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+_BATCH_ROWS: Final = 16384
+
+
+def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> pa.Table:
+    """Answer `sql`, one SELECT that names views as `name` and mirrors as `schema.table`, or as `table` in public.
+
+    Opens only the tables that the query names. Raises BadQuery, ViewFailed, ViewBeingBuilt, the error of a stopped
+    table, TableUnavailable, WarehouseUnusable, QueryTooLong, ResultTooLarge.
+    """
+    with _database(limits) as database, limits.timed(database):
+        opened = {}
+        for number, name in enumerate(_published_tables(epoch, Statement.parse(database, sql))):
+            opened[f"_cv_{number}"] = name
+            _register(database, epoch, name, f"_cv_{number}")
+        database.execute("SET lock_configuration = true")
+        try:
+            answer = limits.take(database.sql(sql).to_arrow_reader(_BATCH_ROWS))
+        except duckdb.OutOfMemoryException:
+            raise _out_of_memory(limits) from None
+        except (duckdb.Error, OSError) as error:  # OSError: of a batch after the first one
+            raise _described(error, epoch, opened) from error
+        return _with_unique_names(answer)
+
+
+@contextmanager
+def _database(limits: QueryLimits) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An empty database in memory that reads no file, no variable of Python and no extension."""
+    with duckdb.connect(config={**_LOCKED_DOWN, **limits.options()}) as database:
+        database.execute("SET python_enable_replacements = false")
+        database.execute("SET TimeZone = 'UTC'")
+        yield database
+
+
+def _with_unique_names(table: pa.Table) -> pa.Table:
+    """Two columns of a join may have one name. The second becomes `name_1`, as in a subquery of DuckDB."""
+    names: list[str] = []
+    for name in table.column_names:
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        names.append(next(free for free in itertools.chain([name], numbered) if free not in names))
+    return table.rename_columns(names)
+
+
+def _published_tables(epoch: PublishedEpoch, statement: Statement) -> list[str]:
+    """The names of the tables that a query reads. Raises BadQuery."""
+    found, tables = [], {**epoch.tables, **epoch.detail.building}
+    for parts in statement.tables:
+        mirror = str(TableName("public" if len(parts) == 1 else parts[0], parts[-1]))
+        # A name without a schema is a view, or a mirror in schema public.
+        known = [name for name in (parts[0], mirror) if name in tables and (name == mirror or len(parts) == 1)]
+        if not known or len(parts) > 2:
+            raise BadQuery(f'epoch {epoch.number} has no table "{".".join(parts)}"', hint=_tables_of(epoch))
+        found += known
+    return list(dict.fromkeys(found))
+
+
+def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: str, relation: str) -> None:
+    """Register the table's scan, and create a DuckDB view with the name that queries use."""
+    table = epoch.table(name)
+    database.register(relation, scan(epoch.warehouse, table.path, table.version))
+    own = [column for column in database.table(relation).columns if not column.startswith(HIDDEN)]
+    columns = ", ".join(map(_quoted, own))
+    mirror = TableName.parse(name) if table.kind == "mirror" else None
+    bare = name if mirror is None else mirror.table
+    if mirror is not None:
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(mirror.schema)}")
+        database.execute(
+            f"CREATE VIEW {_quoted(mirror.schema)}.{_quoted(bare)} AS SELECT {columns} FROM memory.main.{relation}"
+        )
+    if mirror is None or mirror.schema == "public":
+        database.execute(f"CREATE OR REPLACE VIEW main.{_quoted(bare)} AS SELECT {columns} FROM {relation}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _described(error: Exception, epoch: PublishedEpoch, opened: dict[str, str]) -> CdcViewsError:
+    """Our error for an error of DuckDB: of the query, or of a table that cannot be read."""
+    if unreadable := _UNREADABLE.search(str(error)):
+        name = opened[unreadable[1]]
+        return refused(error, epoch.warehouse / epoch.table(name).path) or _unavailable(epoch, name)
+    return BadQuery(" ".join(str(error).split()), hint=_tables_of(epoch))
+
+
+def _tables_of(epoch: PublishedEpoch) -> str:
+    return "tables are " + ", ".join(sorted(epoch.tables))
+
+
+def _out_of_memory(limits: QueryLimits) -> ResultTooLarge:
+    limit = "there is" if limits.memory_mb is None else f"{limits.memory_mb} MiB, which is the limit"
+    return ResultTooLarge(
+        f"the query needs more memory than {limit}", hint="read fewer rows, or keep the result as a view"
+    )
+
+
+def _unavailable(epoch: PublishedEpoch, name: str) -> TableUnavailable:
+    table = epoch.table(name)
+    return TableUnavailable(
+        f'table "{name}": version {table.version} of {table.path} cannot be read',
+        hint="its files were removed by a vacuum, or the warehouse is damaged; read a newer epoch",
+    )

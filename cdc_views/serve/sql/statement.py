@@ -1,0 +1,83 @@
+"""Which SQL is answered: one SELECT over published tables.
+
+DuckDB itself parses the text, and the tree that it gives is searched. Everything that is neither a published table nor
+computed from the query alone is refused: files, DuckDB's catalogs and settings, the environment, other databases. The
+connection is locked down as well (query.py), so each of the two would be enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import duckdb
+import orjson
+
+from cdc_views.errors import BadQuery
+
+_TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
+_REFUSED_FUNCTIONS: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
+_SELECT_ONLY: Final = "queries are SELECT statements of DuckDB's SQL"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed SELECT: the tables that it names, each as the parts of its name, without those that WITH defines."""
+
+    tables: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def parse(cls, database: duckdb.DuckDBPyConnection, sql: str) -> Self:
+        """Parse and check a query. Raises BadQuery."""
+        try:
+            kinds = [statement.type for statement in database.extract_statements(sql)]
+            [(text,)] = database.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+        except duckdb.Error as error:
+            raise BadQuery(" ".join(str(error).split()), hint=_SELECT_ONLY) from None
+        if len(kinds) != 1:
+            raise BadQuery(f"found {len(kinds)} statements, wanted one", hint=_SELECT_ONLY)
+        tree = orjson.loads(text)
+        if kinds[0] != duckdb.StatementType.SELECT or tree["error"]:
+            hint = "PIVOT needs its values: PIVOT t ON x IN ('a', 'b') USING ..." if _is_pivot(kinds[0]) else None
+            raise BadQuery(f"found a statement of type {kinds[0].name}, wanted SELECT", hint=hint or _SELECT_ONLY)
+        defined, named = set(), []
+        for node in _nodes(tree):
+            _require_allowed(node)
+            defined |= {entry["key"].lower() for entry in node.get("cte_map", {}).get("map", ())}
+            if node.get("type") == "BASE_TABLE":
+                named.append(tuple(node["qualified_name"]["path"]))
+        return cls(tuple(name for name in dict.fromkeys(named) if len(name) > 1 or name[0].lower() not in defined))
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a tree."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            yield node
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
+
+
+def _require_allowed(node: dict[str, Any]) -> None:
+    kind = node.get("type")
+    if kind == "TABLE_FUNCTION" and (name := _function(node["function"])) not in _TABLE_FUNCTIONS:
+        raise BadQuery(
+            f'table function "{name}" is not allowed: queries read published tables only',
+            hint="allowed are " + ", ".join(sorted(_TABLE_FUNCTIONS)),
+        )
+    if kind == "FUNCTION" and (name := _function(node)) in _REFUSED_FUNCTIONS:
+        raise BadQuery(f'function "{name}" is not allowed: queries read published tables only')
+    if kind == "SHOW_REF" and node.get("query") is None:
+        raise BadQuery("SHOW is not allowed: queries read published tables only", hint=_SELECT_ONLY)
+
+
+def _function(node: dict[str, Any]) -> str:
+    return str(node["function_name"]).lower()
+
+
+def _is_pivot(kind: Any) -> bool:
+    return bool(kind == duckdb.StatementType.MULTI)

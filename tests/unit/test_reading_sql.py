@@ -1,0 +1,196 @@
+"""SQL over an epoch: only SELECT, only published tables, and within its limits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import cdc_views
+from cdc_views.errors import BadQuery, QueryTooLong, ResultTooLarge
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.sql import QueryLimits, query
+from cdc_views.serve.sql.statement import Statement
+from cdc_views.store.warehouse import TableSpec
+from tests.unit.published import BAG, ORDERS, TOTALS, Published
+
+SECRET = "hunter2"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    shop = Published(tmp_path_factory.mktemp("shop"))
+    shop.write(ORDERS, [(1, "a"), (2, None)])
+    shop.write(TOTALS, [("ada", 1, Decimal("1.50"))])
+    shop.write(BAG, [(1.0, 7, 1)])
+    shop.write(TableSpec("sales.Order Items", "mirrors/items/a", ORDERS.schema, ("id",)), [(5, "x")])
+    shop.publish()
+    return shop
+
+
+@pytest.fixture
+def epoch(shop: Published) -> PublishedEpoch:
+    return PublishedEpoch.latest(shop.root)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT count(*) FROM orders", [(2,)]),
+        ("FROM public.orders SELECT id WHERE note IS NULL", [(2,)]),
+        ('SELECT id FROM sales."Order Items"', [(5,)]),
+        ("WITH o AS (SELECT * FROM orders) SELECT max(id) FROM o", [(2,)]),
+        ("WITH orders AS (SELECT 9 AS id) SELECT id FROM orders", [(9,)]),
+        ("SELECT id FROM orders WHERE id IN (SELECT day FROM totals)", [(1,)]),
+        ("SELECT (SELECT max(id) FROM orders) FROM range(1)", [(2,)]),
+        ("SELECT unnest([1, 2])", [(1,), (2,)]),
+        ("PIVOT orders ON note IN ('a') USING count(*) GROUP BY id ORDER BY id", [(1, 1), (2, 0)]),
+        ("SELECT column_name FROM (DESCRIBE orders)", [("id",), ("note",)]),
+        ("VALUES (1)", [(1,)]),
+        ("SELECT * FROM bag", [(1.0,)]),
+    ],
+)  # fmt: skip
+def test_select_over_published_tables_is_answered(epoch: PublishedEpoch, sql: str, rows: list[tuple[object]]) -> None:
+    assert [tuple(row.values()) for row in query(epoch, sql).to_pylist()] == rows
+
+
+WAYS_OUT = [
+    "SELECT * FROM read_csv('{file}')",
+    "SELECT * FROM read_text('{file}')",
+    "SELECT * FROM READ_BLOB('{file}')",
+    "SELECT * FROM read_json_auto('{file}')",
+    "SELECT * FROM read_parquet('{file}')",
+    "SELECT * FROM sniff_csv('{file}')",
+    "SELECT * FROM '{file}'",
+    'SELECT * FROM "{file}"',
+    "SELECT (SELECT max(content) FROM read_text('{file}'))",
+    "WITH x AS (SELECT * FROM read_text('{file}')) SELECT * FROM x",
+    "SELECT * FROM orders, LATERAL (SELECT * FROM read_text('{file}'))",
+    "SELECT * FROM query('SELECT * FROM read_text(''{file}'')')",
+    "SELECT * FROM query_table('{file}')",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM read_text(''{file}'')'))",
+    "DESCRIBE SELECT * FROM read_text('{file}')",
+    "SUMMARIZE '{file}'",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM delta_scan('{folder}')",
+    "SELECT * FROM main.read_text('{file}')",
+    "SELECT getenv('SECRET')",
+    "SELECT current_setting('home_directory')",
+    "SELECT system.main.current_setting('home_directory')",
+    "SELECT * FROM duckdb_settings()",
+    "SELECT * FROM duckdb_secrets()",
+    "SELECT * FROM duckdb_views",
+    "SELECT * FROM information_schema.tables",
+    "SELECT * FROM pg_catalog.pg_class",
+    "SELECT * FROM sqlite_master",
+    "SHOW TABLES",
+    "SHOW ALL TABLES",
+    "SELECT * FROM _cv_0, orders",
+    "SELECT * FROM memory.main._cv_0, orders",
+    "SELECT * FROM opened",
+    "SELECT write_log('x')",
+    "COPY orders TO '{folder}/out.csv'",
+    "COPY (SELECT 1) TO '{folder}/out.csv'",
+    "EXPORT DATABASE '{folder}/out'",
+    "IMPORT DATABASE '{folder}/out'",
+    "ATTACH '{folder}/out.db'",
+    "ATTACH ':memory:' AS other",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "LOAD '{file}'",
+    "PRAGMA database_list",
+    "CALL pragma_version()",
+    "SET enable_external_access = true",
+    "RESET lock_configuration",
+    "CREATE TABLE t AS SELECT 1",
+    "CREATE SECRET s (TYPE s3)",
+    "DROP VIEW orders",
+    "INSERT INTO orders VALUES (9, 'x')",
+    "DELETE FROM orders",
+    "PREPARE p AS SELECT 1",
+    "EXPLAIN ANALYZE SELECT * FROM orders",
+    "BEGIN",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; COPY orders TO '{folder}/out.csv'",
+    "",
+]
+
+
+@pytest.mark.parametrize("sql", WAYS_OUT)
+def test_query_cannot_leave_the_published_tables(
+    epoch: PublishedEpoch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    monkeypatch.setenv("SECRET", SECRET)
+    (tmp_path / "file.csv").write_text(f"a\n{SECRET}\n")
+    with pytest.raises(BadQuery) as raised:
+        query(epoch, sql.format(file=tmp_path / "file.csv", folder=tmp_path))
+    assert SECRET not in str(raised.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["file.csv"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(sql for sql in WAYS_OUT if "read_" in sql.lower() or "glob" in sql or "delta_scan" in sql),
+        "COPY orders TO '{folder}/out.csv'",
+        "ATTACH '{folder}/out.db'",
+        "INSTALL httpfs",
+        "LOAD '{file}'",
+        "SELECT getenv('SECRET')",
+        "SET enable_external_access = true",
+        "SELECT * FROM opened",
+    ],
+)
+def test_database_itself_is_locked_down(
+    epoch: PublishedEpoch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    """What the check of the text might let through, DuckDB refuses."""
+    monkeypatch.setenv("SECRET", SECRET)
+    monkeypatch.setattr(Statement, "parse", lambda database, sql: Statement((("orders",),)))
+    (tmp_path / "file.csv").write_text(f"a\n{SECRET}\n")
+    with pytest.raises(BadQuery) as raised:
+        query(epoch, sql.format(file=tmp_path / "file.csv", folder=tmp_path))
+    assert SECRET not in str(raised.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["file.csv"]
+
+
+def test_client_and_command_have_the_same_lock(shop: Published) -> None:
+    with pytest.raises(BadQuery, match='table function "read_text" is not allowed'):
+        cdc_views.open(shop.root).query("SELECT * FROM read_text('/etc/hostname')")
+
+
+@pytest.mark.proves(
+    wrong="A query over HTTP runs for longer than `http.query_s`.",
+    seen="`QueryTooLong`",
+    do="Read fewer rows, or keep the result as a view; the limit is a setting.",
+)
+@pytest.mark.parametrize("sql", ["SELECT sum(a.range) FROM range(1000000000) a, range(1000) b",
+                                 "SELECT range FROM range(100000000000) WHERE range % 1000000007 = 77"])  # fmt: skip
+def test_query_that_takes_too_long_is_interrupted(epoch: PublishedEpoch, sql: str) -> None:
+    with pytest.raises(QueryTooLong, match=r"has taken 0\.05 s"):
+        query(epoch, sql, QueryLimits(seconds=0.05))
+
+
+@pytest.mark.proves(
+    wrong="A query over HTTP has a result, or needs memory, beyond its limits.",
+    seen="`ResultTooLarge`",
+    do="Select less; `http.result_rows`, `http.result_mb` and `http.query_memory_mb` are the limits.",
+)
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (QueryLimits(rows=1), "more than 1 rows"),
+        (QueryLimits(answer_bytes=1 << 20), "more than 1 MiB"),
+        (QueryLimits(memory_mb=20), "more memory than 20 MiB"),
+    ],
+)
+def test_query_whose_result_is_too_large_is_refused(epoch: PublishedEpoch, limits: QueryLimits, message: str) -> None:
+    sql = "SELECT range AS n FROM range(3000000) ORDER BY hash(range)"
+    with pytest.raises(ResultTooLarge, match=message):
+        query(epoch, sql, limits)
+
+
+def test_query_within_its_limits_is_answered(epoch: PublishedEpoch) -> None:
+    limits = QueryLimits(seconds=60, memory_mb=512, rows=2, answer_bytes=1 << 20)
+    assert query(epoch, "SELECT id FROM orders ORDER BY id", limits).to_pylist() == [{"id": 1}, {"id": 2}]
