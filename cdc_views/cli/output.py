@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time
 from typing import Any, Final
 
 import click
 from rich.console import Console
 from rich.table import Table
+
+from cdc_views.serve.json_value import json_value
 
 Row = Mapping[str, Any]
 
@@ -50,21 +50,6 @@ def table_of(rows: Sequence[Row], columns: Sequence[str]) -> Table:
     for row in rows:
         table.add_row(*(_text(row[column]) for column in columns))
     return table
-
-
-def json_value(value: Any) -> Any:
-    """Return a value that JSON can represent."""
-    if isinstance(value, Mapping):
-        return {str(key): json_value(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(inner) for inner in value]
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)  # JSON has no NaN
-    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _text(value: Any) -> str:

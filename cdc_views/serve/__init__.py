@@ -5,6 +5,7 @@ table_reader.py  the client's view of one table: as Arrow, DuckDB, Polars, panda
 kinds/           reading of views by their kind: timelines, caches
 moment.py        which epoch to read: the last one, an earlier one, or one that holds a position
 changes.py       the changes of a table, epoch by epoch, resumable
+change_lines.py  the same as JSON; json_value.py: the values of rows
 published.py     a published epoch: position, age, tables and their versions
 sql/             SQL over a published epoch, by DuckDB
 keys.py          the values of a key, as a table stores them

@@ -25,7 +25,7 @@ from cdc_views.errors import BadToken
 from cdc_views.host.waiting import wait_until
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
-from cdc_views.store.control import KnownLog, TableVersion, published_after
+from cdc_views.store.control import KnownLog, KnownRecords, TableVersion
 from cdc_views.store.reading import StoredTables, TableDifference
 
 NOW: Final = "now"
@@ -134,10 +134,10 @@ def changes(
     root: Path, stored: StoredTables, name: str, since: str | None = None, *, follow: bool = False
 ) -> Iterator[ChangeItem]:
     """The changes after `since`, epoch by epoch; see WarehouseReader.changes."""
-    return _items(_Feed(root, stored, name, since), follow)  # "now" is the time of this call
+    return _items(ChangeFeed(stored, name, since, KnownRecords(root)), follow)  # "now" is the time of this call
 
 
-def _items(feed: _Feed, follow: bool) -> Iterator[ChangeItem]:
+def _items(feed: ChangeFeed, follow: bool) -> Iterator[ChangeItem]:
     last: tuple[int, float] | None = None  # epoch and time of the last item
     while True:
         for item in feed.take():
@@ -151,15 +151,16 @@ def _items(feed: _Feed, follow: bool) -> Iterator[ChangeItem]:
         feed.wait()
 
 
-class _Feed:
+class ChangeFeed:
     """The changes of one table; it knows up to where its reader has them."""
 
-    def __init__(self, root: Path, stored: StoredTables, name: str, since: str | None) -> None:
+    def __init__(self, stored: StoredTables, name: str, since: str | None, known: KnownRecords) -> None:
         """Raises BadToken, NothingPublished, and what `PublishedEpoch.table` raises."""
-        self._root = root
+        self._known = known
+        self._root = root = known.root
         self._stored = stored
         self._name = name
-        self._epoch = PublishedEpoch.latest(root)
+        self._epoch = self._latest()
         self._log = KnownLog(root)
         self._place: Place | None = None
         if since == NOW:
@@ -180,12 +181,12 @@ class _Feed:
         """
         place = self._place
         if place is None:
-            yield self._snapshot(PublishedEpoch.latest(self._root), None)
+            yield self._snapshot(self._latest(), None)
             return
         if self._log.is_another():
-            yield self._snapshot(PublishedEpoch.latest(self._root), "the warehouse was created again")
+            yield self._snapshot(self._latest(), "the warehouse was created again")
             return
-        later = [PublishedEpoch(self._root, record) for record in published_after(self._root, place.epoch)]
+        later = [PublishedEpoch(self._root, record) for record in self._known.after(place.epoch)]
         for epoch in later:
             table = epoch.readable.get(self._name)
             if table is None:
@@ -210,7 +211,10 @@ class _Feed:
 
     def wait(self) -> None:
         """Wait for a later epoch, for a limited time."""
-        wait_until(lambda: PublishedEpoch.latest(self._root).number != self.epoch, _PROGRESS_S, _POLL_S)
+        wait_until(lambda: self._known.last().epoch != self.epoch, _PROGRESS_S, _POLL_S)
+
+    def _latest(self) -> PublishedEpoch:
+        return PublishedEpoch.latest(self._root, known=self._known)
 
     def _changes(self, place: Place, epoch: PublishedEpoch, table: TableVersion) -> TableDifference | str | None:
         """What the epoch has changed, if anything; or the reason why this is not known."""

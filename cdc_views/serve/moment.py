@@ -14,7 +14,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.errors import BadMoment, EpochNotRetained, EpochTooOld, NotPublishedYet
 from cdc_views.host.waiting import wait_until
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.store.control import PUBLISHING, ControlRecord, read_control
+from cdc_views.store.control import ControlRecord, KnownRecords
 from cdc_views.store.reading import has_version
 
 DEFAULT_TIMEOUT_S: Final = 10.0
@@ -89,18 +89,19 @@ class Moment:
 LATEST: Final = Moment()
 
 
-def choose(root: Path, moment: Moment = LATEST) -> PublishedEpoch:
-    """Return the epoch of a moment.
+def choose(root: Path, moment: Moment = LATEST, known: KnownRecords | None = None) -> PublishedEpoch:
+    """Return the epoch of a moment. `known` is what a reader that lives long knows of the control log.
 
     Raises NothingPublished, NotPublishedYet, EpochTooOld, EpochNotRetained, WarehouseUnusable.
     """
+    known = KnownRecords(root) if known is None else known
     if moment.at is not None:
-        return _at(root, moment.at)
+        return _at(known, moment.at)
     if moment.at_least is None:
-        epoch = PublishedEpoch.latest(root, moment.timeout_s or 0)
+        epoch = _latest(known, moment.timeout_s or 0)
     else:
         timeout_s = DEFAULT_TIMEOUT_S if moment.timeout_s is None else moment.timeout_s
-        epoch = _at_least(root, Lsn.parse(str(moment.at_least)), timeout_s)
+        epoch = _at_least(known, Lsn.parse(str(moment.at_least)), timeout_s)
     if moment.max_age_s is not None and (age_s := epoch.age_s) > moment.max_age_s:
         raise EpochTooOld(
             f"epoch {epoch.number} is {age_s:.1f} s old, wanted at most {moment.max_age_s:g} s",
@@ -110,19 +111,27 @@ def choose(root: Path, moment: Moment = LATEST) -> PublishedEpoch:
     return epoch
 
 
-def _at_least(root: Path, position: Lsn, timeout_s: float) -> PublishedEpoch:
+def _latest(known: KnownRecords, wait_s: float = 0) -> PublishedEpoch:
+    return PublishedEpoch.latest(known.root, wait_s, known)
+
+
+def _at_least(known: KnownRecords, position: Lsn, timeout_s: float) -> PublishedEpoch:
     """Wait for an epoch that has everything that was committed up to a position."""
 
     def found() -> PublishedEpoch | None:
-        epoch = PublishedEpoch.latest(root, timeout_s)
+        epoch = _latest(known, timeout_s)
         return epoch if epoch.record.holds(position) else None
 
     epoch = wait_until(found, timeout_s, _POLL_S)
     if epoch is not None:
         return epoch
-    last = PublishedEpoch.latest(root)
+    raise not_reached(_latest(known), position, timeout_s)
+
+
+def not_reached(last: PublishedEpoch, position: Lsn, timeout_s: float) -> NotPublishedYet:
+    """The error for a position that the last epoch does not hold after waiting for it."""
     behind_bytes = position - last.complete_to
-    raise NotPublishedYet(
+    return NotPublishedYet(
         f"position {position} is not published after {timeout_s:g} s: epoch {last.number} holds everything up to "
         f"{last.complete_to}, which is {behind_bytes} bytes of the WAL behind, and is {last.age_s:.1f} s old",
         hint=f"wait longer; {_ENGINE}",
@@ -130,10 +139,8 @@ def _at_least(root: Path, position: Lsn, timeout_s: float) -> PublishedEpoch:
     )
 
 
-def _at(root: Path, at: int | datetime | str) -> PublishedEpoch:
-    published = [record for record in read_control(root) if record.kind in PUBLISHING]
-    if not published:
-        return PublishedEpoch.latest(root)  # raises the error
+def _at(known: KnownRecords, at: int | datetime | str) -> PublishedEpoch:
+    root, published = known.root, known.published()
     last = published[-1]
     if isinstance(at, datetime):
         return _last_up_to(root, published, at, f"time {at.isoformat()}")

@@ -16,6 +16,7 @@ from cdc_views.host.waiting import wait_until
 from cdc_views.store.control import (
     BUILDING,
     ControlRecord,
+    KnownRecords,
     PublishedDetail,
     TableVersion,
     TakeoverDetail,
@@ -35,16 +36,19 @@ class PublishedEpoch:
     record: ControlRecord
 
     @classmethod
-    def latest(cls, warehouse: Path, wait_s: float = 0) -> Self:
+    def latest(cls, warehouse: Path, wait_s: float = 0, known: KnownRecords | None = None) -> Self:
         """Return the last published epoch, after waiting up to `wait_s` for the first one. Raises NothingPublished."""
+
+        def last() -> ControlRecord:
+            return last_published(warehouse) if known is None else known.last()
 
         def found() -> ControlRecord | None:
             with suppress(NothingPublished):
-                return last_published(warehouse)
+                return last()
             return None
 
         record = wait_until(found, wait_s, _POLL_S)
-        return cls(warehouse, last_published(warehouse) if record is None else record)
+        return cls(warehouse, last() if record is None else record)
 
     @property
     def number(self) -> int:

@@ -18,7 +18,7 @@ from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
 from cdc_views.serve.table_reader import TableReader
-from cdc_views.store.control import TableVersion
+from cdc_views.store.control import KnownRecords, TableVersion
 from cdc_views.store.reading import StoredTables
 from cdc_views.store.storage import require_folder
 
@@ -43,10 +43,11 @@ class WarehouseReader:
         self.warehouse = Path(warehouse).absolute()
         require_folder(self.warehouse)
         self._stored = StoredTables(self.warehouse, index_mb << 20)
+        self._known = KnownRecords(self.warehouse)
 
     def epoch(self, **moment: Unpack[MomentArguments]) -> EpochReader:
         """One epoch, which stays the same however many later ones are published."""
-        return EpochReader(choose(self.warehouse, Moment(**moment)), self._stored)
+        return EpochReader(choose(self.warehouse, Moment(**moment), self._known), self._stored)
 
     def table(self, name: str, **moment: Unpack[MomentArguments]) -> TableReader:
         """A view, or a mirror (`schema.table`). Raises UnknownView, ViewFailed, SchemaChanged, TableTruncated."""

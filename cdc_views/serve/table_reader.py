@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -12,7 +12,7 @@ from cdc_views.base.names import HIDDEN
 from cdc_views.serve.keys import Key
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.delta_log import quoted
-from cdc_views.store.reading import StoredTable, StoredTables, TableScan, read_table, scan
+from cdc_views.store.reading import StoredTable, StoredTables, TableScan, read_batches, read_table, scan
 
 if TYPE_CHECKING:
     import pandas
@@ -67,6 +67,11 @@ class TableReader:
     def arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, in no particular order; all columns, or some."""
         return read_table(self._root, self._table.path, self.version, self.schema.names if columns is None else columns)
+
+    def batches(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same in batches of at most `rows`, which are read as they are taken."""
+        names = self.schema.names if columns is None else columns
+        return read_batches(self._root, self._table.path, self.version, names, rows)
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """A relation of this connection, whose rows are read when it is."""

@@ -26,7 +26,6 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.cli import consent, output
 from cdc_views.cli.main import COMMANDS, main
-from cdc_views.cli.readers import changes
 from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
@@ -34,6 +33,7 @@ from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
 from cdc_views.host.locations import state_folder
+from cdc_views.serve import change_lines
 from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.definition import read_views
@@ -796,7 +796,7 @@ def test_changes_as_json_is_one_line_an_epoch(shop: Published, project: Path) ->
 def test_snapshot_of_many_rows_has_its_token_in_the_last_line(
     shop: Published, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "_LINE_ROWS", 1)
+    monkeypatch.setattr(change_lines, "_LINE_ROWS", 1)
     shown = cdc_views("-C", project, "changes", "public.orders", "--json")
     lines = [json.loads(line) for line in shown.stdout.splitlines()]
     assert [(line["snapshot"], len(line["rows"]), "token" in line) for line in lines] == [(1, 1, False), (2, 1, True)]

@@ -7,7 +7,7 @@ import json
 import click
 
 from cdc_views.cli.main import Project
-from cdc_views.cli.output import json_value, print_rows
+from cdc_views.cli.output import print_rows
 from cdc_views.cli.progress import ShownProgress
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.errors import BadReplay
@@ -15,6 +15,7 @@ from cdc_views.replay.diff_report import TableDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
 from cdc_views.replay.rebuild import rebuild as rebuild_tables
+from cdc_views.serve.json_value import json_value
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 

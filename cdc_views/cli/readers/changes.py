@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from cdc_views.cli.main import Project
-from cdc_views.cli.output import json_value, print_rows
+from cdc_views.cli.output import print_rows
+from cdc_views.serve.change_lines import change_lines
 from cdc_views.serve.changes import NOW, ChangeItem, EpochChanges, TableSnapshot
 from cdc_views.serve.changes import changes as changes_of
 from cdc_views.store.reading import StoredTables
-
-# Rows of a snapshot in one line of JSON.
-_LINE_ROWS: Final = 1000
 
 
 @click.command()
@@ -34,36 +32,10 @@ def changes(project: Project, view: str, since: str | None, follow: bool, is_jso
     warehouse = project.warehouse()
     for item in changes_of(warehouse, StoredTables(warehouse), view, since, follow=follow):
         if is_json:
-            for line in _lines(item):
+            for line in change_lines(item):
                 click.echo(json.dumps(line, ensure_ascii=False))  # flushed, so that a reader has it at once
         else:
             _show(item)
-
-
-def _lines(item: ChangeItem) -> Iterator[dict[str, Any]]:
-    """The lines of an item. Only the last one has the token: a reader that has it has all of the item."""
-    head = {"epoch": item.epoch, "position": str(item.position), "committed_at": item.committed_at.isoformat()}
-    token = {"token": item.token}
-    if isinstance(item, EpochChanges):
-        yield (
-            head
-            | {
-                "inserted": json_value(item.inserted.to_pylist()),
-                "updated": [
-                    {"old": json_value(old), "new": json_value(new)}
-                    for old, new in zip(item.replaced.to_pylist(), item.updated.to_pylist(), strict=True)
-                ],
-                "deleted": json_value(item.deleted.to_pylist()),
-            }
-            | token
-        )
-        return
-    batches = item.table.arrow().to_batches(max_chunksize=_LINE_ROWS)
-    for part, batch in enumerate(batches, 1):
-        line = head | {"snapshot": part, "reason": item.reason, "rows": json_value(batch.to_pylist())}
-        yield line | token if part == len(batches) else line
-    if not batches:
-        yield head | {"snapshot": 1, "reason": item.reason, "rows": []} | token
 
 
 def _show(item: ChangeItem) -> None:

@@ -23,7 +23,7 @@ from cdc_views.store.control.details import (
     TakeoverDetail,
     request_of,
 )
-from cdc_views.store.control.known_log import KnownLog
+from cdc_views.store.control.known_log import KnownLog, KnownRecords
 from cdc_views.store.control.records import (
     BUILDING,
     INTERNAL_VIEW_FOLDER,
@@ -47,6 +47,7 @@ __all__ = [
     "CutDetail",
     "IntentDetail",
     "KnownLog",
+    "KnownRecords",
     "Needed",
     "PublishedDetail",
     "QuarantineDetail",

@@ -1,14 +1,25 @@
-"""Which control log a reader reads: that of a warehouse which was created again at the same place is another one."""
+"""What a reader that lives long knows of a control log.
+
+The log of a warehouse that was created again at the same place is another one.
+"""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from threading import Lock
+from typing import Final
 
 from deltalake import DeltaTable
 
-from cdc_views.store.control.control_log import FOLDER
-from cdc_views.store.delta_log.entries import entry_identity, newest_version
+from cdc_views.store.control.control_log import FOLDER, last_published, published_after, read_control
+from cdc_views.store.control.records import PUBLISHING, ControlRecord
+from cdc_views.store.delta_log.entries import NO_TABLE, entry_identity, has_entry, newest_version
 from cdc_views.store.storage.disk import touching
+
+_TAIL_RECORDS: Final = 64
+# Then all records are read again, without those that upkeep has dropped meanwhile.
+_HISTORY_S: Final = 60.0
 
 
 class KnownLog:
@@ -36,3 +47,59 @@ class KnownLog:
     def _read_id(self) -> str:
         with touching(self._folder):
             return str(DeltaTable(str(self._folder)).metadata().id)
+
+
+class KnownRecords:
+    """The published records of a control log; only new ones are read. For a reader that lives long, in several threads.
+
+    Everything raises NothingPublished and WarehouseUnusable.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._folder = root / FOLDER
+        self._lock = Lock()
+        self._seen: tuple[int, tuple[int, int] | None] = NO_TABLE, None
+        self._tail: list[ControlRecord] = []
+        self._history: list[ControlRecord] = []
+        self._history_until = 0.0
+
+    def last(self) -> ControlRecord:
+        """The newest published record. Two looks at the disk, unless there are newer ones."""
+        with self._lock:
+            self._catch_up()
+            return self._tail[-1]
+
+    def after(self, epoch: int) -> list[ControlRecord]:
+        """The published records of later epochs, oldest first, as far as the log has them."""
+        with self._lock:
+            self._catch_up()
+            if self._tail[0].epoch <= epoch:
+                return [record for record in self._tail if record.epoch > epoch]
+        return published_after(self.root, epoch)
+
+    def published(self) -> list[ControlRecord]:
+        """All published records that the log has, oldest first; a minute later, some may have been dropped from it."""
+        with self._lock:
+            self._catch_up()
+            if time.monotonic() > self._history_until:
+                self._history = [record for record in read_control(self.root) if record.kind in PUBLISHING]
+                self._history_until = time.monotonic() + _HISTORY_S
+            if (behind := self._history[-1].epoch) < self._tail[-1].epoch:
+                is_in_tail = self._tail[0].epoch <= behind
+                newer = self._tail if is_in_tail else published_after(self.root, behind)
+                self._history += [record for record in newer if record.epoch > behind]
+            return list(self._history)
+
+    def _catch_up(self) -> None:
+        version, identity = self._seen
+        is_same_log = identity is not None and entry_identity(self._folder, version) == identity
+        if is_same_log and not has_entry(self._folder, version + 1):
+            return
+        newest = newest_version(self._folder)
+        seen = newest, entry_identity(self._folder, newest)
+        if is_same_log:
+            self._tail = [*self._tail, *published_after(self.root, self._tail[-1].epoch)][-_TAIL_RECORDS:]
+        else:
+            self._tail, self._history_until = [last_published(self.root)], 0.0
+        self._seen = seen

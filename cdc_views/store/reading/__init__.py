@@ -7,7 +7,15 @@ row_search.py     finds the rows with one key
 
 from __future__ import annotations
 
-from cdc_views.store.reading.scans import TableScan, read_table, refused, require_readable, row_count, scan
+from cdc_views.store.reading.scans import (
+    TableScan,
+    read_batches,
+    read_table,
+    refused,
+    require_readable,
+    row_count,
+    scan,
+)
 from cdc_views.store.reading.stored_tables import StoredTable, StoredTables, TableDifference, has_version
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "TableDifference",
     "TableScan",
     "has_version",
+    "read_batches",
     "read_table",
     "refused",
     "require_readable",

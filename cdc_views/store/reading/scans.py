@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,22 @@ def read_table(root: Path, path: str, version: int, columns: Sequence[str] | Non
     metrics.count(rows_found=rows.num_rows, rows_read=rows.num_rows, files_read=len(table.file_uris()))
     schema = pa.schema(table.schema().to_arrow())
     return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
+
+
+def read_batches(root: Path, path: str, version: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a version in batches of at most `rows`, read as they are taken, in no particular order.
+
+    Raises TableUnavailable, WarehouseUnusable.
+    """
+    try:
+        table = DeltaTable(str(root / path), version=version)
+        stored = pa.schema(table.schema().to_arrow())
+        schema = pa.schema([stored.field(name) for name in columns])
+        for batch in pa.RecordBatchReader.from_stream(table.scan(columns=list(columns))):
+            for begin in range(0, batch.num_rows, rows):
+                yield batch.slice(begin, rows).select(list(columns)).cast(schema)
+    except (DeltaError, OSError, pa.ArrowInvalid) as error:
+        raise unreadable(root / path, path, version, error) from error
 
 
 def require_readable(root: Path, path: str, version: int) -> None:

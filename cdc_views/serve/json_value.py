@@ -1,0 +1,23 @@
+"""Values of rows as JSON, the same on the command line and over HTTP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any
+
+
+def json_value(value: Any) -> Any:
+    """Return a value that JSON can represent."""
+    if isinstance(value, Mapping):
+        return {str(key): json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner) for inner in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)  # JSON has no NaN
+    return value if value is None or isinstance(value, str | int) else str(value)
