@@ -37,12 +37,13 @@ from cdc_views.base.column_options import ColumnOptions, DecimalColumn
 from cdc_views.base.names import ColumnName, TableName
 from cdc_views.errors import BadConfig, NotRunning
 from cdc_views.host.locations import state_folder
+from cdc_views.http_settings import HttpSettings
 
 FILE_NAME: Final = "cdc-views.yaml"
 ENVIRONMENT_PREFIX: Final = "CDC_VIEWS_"
 STACK_FILE: Final = "stack.json"
 
-_LISTS: Final = ("source.tables", "source.text_columns", "source.exclude_columns")
+_LISTS: Final = ("source.tables", "source.text_columns", "source.exclude_columns", "http.tokens")
 _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
 # Commas separate the parts, except in double quotes and in parentheses.
 _PARTS = re.compile(r"""(?:"(?:[^"]|"")*"|\([^()]*\)|[^,])+""")
@@ -299,12 +300,13 @@ class UpkeepSettings(_Section):
     )
 
 
-_SECTIONS: Final[Mapping[str, type[_Section]]] = {
+_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "source": SourceSettings,
     "log": LogSettings,
     "engine": EngineSettings,
     "store": StoreSettings,
     "upkeep": UpkeepSettings,
+    "http": HttpSettings,
 }
 
 
@@ -321,6 +323,7 @@ class Settings(_Section):
     engine: EngineSettings = EngineSettings()
     store: StoreSettings = StoreSettings()
     upkeep: UpkeepSettings = UpkeepSettings()
+    http: HttpSettings = HttpSettings()
 
 
 def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> Settings:
@@ -343,15 +346,27 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
 
 def load_warehouse(project: Path, overrides: Mapping[str, str] | None = None) -> Path:
     """Read only the folder of the Delta tables, which needs no stack and no secrets. Raises BadConfig."""
-    values, file = _read(project, overrides or {})
+    default = Settings.model_fields["warehouse"].default
+    folder: Path = _load_one("warehouse", Folder, default, project, overrides or {})
+    return (project / folder).absolute()
+
+
+def load_http(project: Path, overrides: Mapping[str, str] | None = None) -> HttpSettings:
+    """Read only the section `http`, which needs no stack and no other secrets. Raises BadConfig."""
+    settings: HttpSettings = _load_one("http", HttpSettings, {}, project, overrides or {})
+    return settings
+
+
+def _load_one(name: str, kind: Any, default: Any, project: Path, overrides: Mapping[str, str]) -> Any:
+    """Read one setting or section, and check the names of all."""
+    values, file = _read(project, overrides)
     if unknown := _unknown_names(values):
         raise BadConfig(f'settings in "{file}" are not valid: {", ".join(unknown)} unknown', hint=_SETTINGS_HINT)
-    given = _resolve({"warehouse": values.get("warehouse", Settings.model_fields["warehouse"].default)}, file)
+    given = _resolve({name: values.get(name, default)}, file)
     try:
-        folders = TypeAdapter(dict[str, Folder]).validate_python(given)
+        return TypeAdapter(dict[str, kind]).validate_python(given)[name]
     except ValidationError as error:
         raise BadConfig(_describe(error, file), hint=_SETTINGS_HINT) from None
-    return (project / folders["warehouse"]).absolute()
 
 
 def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], Path]:

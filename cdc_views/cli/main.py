@@ -12,10 +12,11 @@ import click
 
 from cdc_views import __version__
 from cdc_views.cli.log_lines import show_lines
-from cdc_views.config import Settings, load_settings, load_warehouse
+from cdc_views.config import Settings, load_http, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
 from cdc_views.errors.unexpected import described
 from cdc_views.host.locations import project_folder
+from cdc_views.http_settings import HttpSettings
 from cdc_views.stack.services.signals import interrupting, signal_name
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.
@@ -33,6 +34,7 @@ COMMANDS: Final = {
     "timeline": "readers",
     "changes": "readers",
     "explain": "readers",
+    "serve": "readers",
     "rebuild": "operate",
     "rollback": "operate",
     "quarantine": "operate",
@@ -139,6 +141,10 @@ class Project:
     def warehouse(self) -> Path:
         """Return the warehouse. A reader needs no other setting. Raises BadConfig."""
         return load_warehouse(self.folder, self.overrides)
+
+    def http(self) -> HttpSettings:
+        """Return the settings of `cdc-views serve`. Raises BadConfig."""
+        return load_http(self.folder, self.overrides)
 
 
 if __name__ == "__main__":

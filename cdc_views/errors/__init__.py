@@ -16,6 +16,11 @@ CdcViewsError
 │   ├── BadToken              the place from which to read changes
 │   ├── BadPage               the place or the size of a page to read
 │   ├── WrongKind             a view of another kind than the read is for
+│   ├── BadParameter          a parameter, header or body of an HTTP request
+│   ├── NotAcceptable         an HTTP request that accepts none of the formats
+│   ├── Unauthorized          an HTTP request without a token, or with a wrong one
+│   ├── ForeignHost           an HTTP request for another host name, to a server without tokens
+│   ├── RowNotFound           a row that was read over HTTP, and that the epoch does not have
 │   ├── PreflightFailed       findings of `check` that prevent a start
 │   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
@@ -75,6 +80,7 @@ CdcViewsError
 ├── KeyNotRecorded            a table of an earlier version of cdc_views, whose key readers cannot know
 ├── UnknownView               a name that the published epoch does not have
 ├── ViewBeingBuilt            a new or edited view that no epoch has yet; the other views go on
+├── ServerBusy                the HTTP server has as many requests, or as much unsent data, as it may have
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
 │   ├── KeyNotUnique          two rows of a view have the key that was derived for it
 │   └── ColumnsDiffer         the columns of a view's result are not those that were declared
@@ -99,6 +105,7 @@ given.py       what the user gave: settings, views, SQL, replays, requests; and 
 stack.py       the services of the local stack, and the JVM of Spark's driver
 log.py         Kafka, Connect and their events, and what DDL did to the captured tables
 store.py       the Delta tables and the control log
+http.py        reading over HTTP
 engine.py      the engine, and reading what it has published
 testing.py     the test harness, the comparison with Postgres, and the WAL oracle
 log_offset.py  where a record is in the log
@@ -149,6 +156,7 @@ from cdc_views.errors.given import (
     ViewCycle,
     WrongKind,
 )
+from cdc_views.errors.http import BadParameter, ForeignHost, NotAcceptable, RowNotFound, ServerBusy, Unauthorized
 from cdc_views.errors.log import (
     BadEvent,
     ConnectorFailed,
@@ -207,6 +215,7 @@ __all__ = [
     "BadLsn",
     "BadMoment",
     "BadPage",
+    "BadParameter",
     "BadQuery",
     "BadReplay",
     "BadRequest",
@@ -229,6 +238,7 @@ __all__ = [
     "FaultNotReached",
     "Fenced",
     "ForeignCommit",
+    "ForeignHost",
     "JavaMissing",
     "KeyNotRecorded",
     "KeyNotUnique",
@@ -238,6 +248,7 @@ __all__ = [
     "MarkerTimeout",
     "MirrorFailed",
     "NoSuchRow",
+    "NotAcceptable",
     "NotConfirmed",
     "NotPublishedYet",
     "NotRunning",
@@ -256,9 +267,11 @@ __all__ = [
     "RequestFailed",
     "ResetUnfinished",
     "ResultTooLarge",
+    "RowNotFound",
     "RowsLost",
     "SchemaChanged",
     "SequenceRegressed",
+    "ServerBusy",
     "ServiceFailed",
     "ServiceKilled",
     "SlotChanged",
@@ -270,6 +283,7 @@ __all__ = [
     "TableTruncated",
     "TableUnavailable",
     "TopicChanged",
+    "Unauthorized",
     "UnequalRows",
     "UnknownEvent",
     "UnknownTable",

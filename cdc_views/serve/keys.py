@@ -53,8 +53,8 @@ class Key:
         """The key of a row, so that equal keys are equal: NaN is, too."""
         return tuple(_comparable(row[field.name]) for field in self.fields)
 
-    def parse(self, texts: Sequence[str]) -> list[object]:
-        """The values that texts stand for. Raises BadKey."""
+    def parse(self, texts: Sequence[str | None]) -> list[object]:
+        """The values that texts stand for; None is NULL. Raises BadKey."""
         self._require_all(texts)
         return [self._parsed(field, text) for field, text in zip(self.fields, texts, strict=True)]
 
@@ -80,7 +80,7 @@ class Key:
             raise self._wrong_type(field, value)
         return stored
 
-    def _parsed(self, field: pa.Field, text: str) -> object:
+    def _parsed(self, field: pa.Field, text: str | None) -> object:
         try:
             value: object = pc.cast(pa.scalar(text), field.type).as_py()
         except pa.ArrowException:

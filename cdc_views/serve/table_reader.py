@@ -111,7 +111,7 @@ class TableReader:
         rows = {key.of_row(row): row for row in found.select(self.schema.names).to_pylist()}
         return [rows.get(key.of_row(row)) for row in wanted.to_pylist()]
 
-    def get_by_text(self, *key: str) -> dict[str, object] | None:
+    def get_by_text(self, *key: str | None) -> dict[str, object] | None:
         """The same for values that are given as text, as on a command line."""
         return self.get(*self._key().parse(key))
 

@@ -1,0 +1,50 @@
+"""The parameters that say at which moment to read, and the headers that say what was read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import Depends, Query
+
+from cdc_views.serve.moment import Moment
+from cdc_views.serve.published import PublishedEpoch
+
+REVALIDATE: Final = "private, no-cache"
+"""Cache-Control of answers with an ETag: a cache may keep them, and asks each time."""
+NO_STORE: Final = "no-store"
+
+
+def moment_of(
+    at: Annotated[str | None, Query(description="read the last epoch up to this number, position or time")] = None,
+    at_least: Annotated[
+        str | None, Query(description="wait until everything committed up to this position can be read")
+    ] = None,
+    wait: Annotated[
+        float | None, Query(ge=0, description="seconds to wait for that, or for the first epoch; 10 with at_least")
+    ] = None,
+    max_age: Annotated[
+        float | None, Query(ge=0, description="seconds that the source may have gone on since the epoch")
+    ] = None,
+) -> Moment:
+    """The moment of the common parameters. Raises BadMoment, BadLsn."""
+    return Moment(
+        at=None if at is None else Moment.parse_at(at), at_least=at_least, timeout_s=wait, max_age_s=max_age
+    )  # fmt: skip
+
+
+TheMoment = Annotated[Moment, Depends(moment_of)]
+
+
+def headers_of(epoch: PublishedEpoch, cache: str, etag: str | None = None) -> dict[str, str]:
+    """The headers of an answer: its epoch and position, its ETag, and how it may be cached."""
+    headers = {"Last-Epoch": str(epoch.number), "Last-Position": str(epoch.position), "Cache-Control": cache}
+    headers |= {"Vary": "Accept"}
+    return headers if etag is None else headers | {"ETag": etag}
+
+
+def is_unchanged(if_none_match: str | None, etag: str) -> bool:
+    """Whether a client has what the ETag names (RFC 9110, weak comparison)."""
+    if if_none_match is None:
+        return False
+    known = [each.strip().removeprefix("W/") for each in if_none_match.split(",")]
+    return "*" in known or etag.removeprefix("W/") in known

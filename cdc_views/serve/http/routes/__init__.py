@@ -1,0 +1,20 @@
+"""One file for each group of routes; each has a `ROUTER`.
+
+epochs.py   GET /epoch
+views.py    GET /views, /views/{name}
+rows.py     GET /views/{name}/rows, /views/{name}/rows/{key}
+query.py    GET and POST /query
+changes.py  GET /views/{name}/changes
+server.py   GET /metrics, /docs
+
+A new group is a file here, and its name in ROUTERS.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cdc_views.serve.http.routes import changes, epochs, query, rows, server, views
+
+ROUTERS: Final = [module.ROUTER for module in (epochs, views, rows, query, changes, server)]
+"""The routers of all groups, in the order in which the page shows them."""

@@ -1,0 +1,45 @@
+"""The epoch that is read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
+from cdc_views.serve.http.service import TheService
+from cdc_views.serve.published import PublishedEpoch
+
+ROUTER: Final = APIRouter(tags=["epochs"])
+
+
+class EpochDescription(BaseModel):
+    """A published epoch."""
+
+    epoch: int
+    position: str = Field(description="it holds everything committed up to here, and nothing after")
+    complete_to: str = Field(description="at_least is met up to here")
+    committed_at: datetime = Field(description="when the source was as the epoch shows it, by the source's clock")
+    age_s: float = Field(description="how long ago that was")
+    unequal: dict[str, str] = Field(description="mirrors that do not equal their Postgres table, and why")
+
+
+@ROUTER.get("/epoch")
+async def get_epoch(service: TheService, moment: TheMoment, response: Response) -> EpochDescription:
+    """Describe the last epoch, or that of a moment."""
+    epoch, found = await service.read(moment, _describe)
+    response.headers.update(headers_of(epoch, NO_STORE))
+    return found
+
+
+def _describe(epoch: PublishedEpoch) -> EpochDescription:
+    return EpochDescription(
+        epoch=epoch.number,
+        position=str(epoch.position),
+        complete_to=str(epoch.complete_to),
+        committed_at=epoch.committed_at,
+        age_s=max(0.0, epoch.age_s),
+        unequal=epoch.unequal,
+    )

@@ -1,0 +1,78 @@
+"""SQL over one epoch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import orjson
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from cdc_views.errors import BadParameter
+from cdc_views.serve.http.formats import ROWS, Encoded, chosen
+from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
+from cdc_views.serve.http.service import Service, TheService
+from cdc_views.serve.moment import Moment
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.sql import query
+
+ROUTER: Final = APIRouter(tags=["query"])
+
+_MOST_BYTES: Final = 1 << 20
+_BODY: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "text/plain": {"schema": {"type": "string"}},
+            "application/json": {
+                "schema": {"type": "object", "properties": {"sql": {"type": "string"}}, "required": ["sql"]}
+            },
+        },
+    }
+}
+
+Accept = Annotated[str | None, Header()]
+
+
+@ROUTER.get("/query")
+async def get_query(
+    service: TheService,
+    moment: TheMoment,
+    sql: Annotated[str, Query(description="one SELECT of DuckDB's SQL")],
+    accept: Accept = None,
+) -> Response:
+    """Answer a SELECT over the views (`name`) and mirrors (`schema.table`, or `table` in schema public)."""
+    return await _answer(service, moment, sql, accept)
+
+
+@ROUTER.post("/query", openapi_extra=_BODY)
+async def post_query(service: TheService, moment: TheMoment, request: Request, accept: Accept = None) -> Response:
+    """The same with the SELECT as the body: as plain text, or as `{"sql": ...}`."""
+    return await _answer(service, moment, await _sql_of(request), accept)
+
+
+async def _answer(service: Service, moment: Moment, sql: str, accept: str | None) -> Response:
+    form = chosen(accept, ROWS)
+
+    def work(epoch: PublishedEpoch) -> Encoded:
+        answer = query(epoch, sql, service.query_limits)
+        return Encoded(answer, form, {"epoch": epoch.number, "position": str(epoch.position)})
+
+    epoch, rows = await service.read(moment, work)
+    return rows.response(headers_of(epoch, NO_STORE), service.unsent)
+
+
+async def _sql_of(request: Request) -> str:
+    """The query in a body. Raises BadParameter."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise BadParameter(f"the body has more than {_MOST_BYTES} bytes")
+    is_json = request.headers.get("content-type", "").startswith("application/json")
+    try:
+        sql = orjson.loads(body)["sql"] if is_json else body.decode()
+    except (ValueError, KeyError, TypeError):
+        sql = None
+    if not isinstance(sql, str):
+        raise BadParameter("the body is not a query", hint='send the SELECT as text/plain, or {"sql": "SELECT ..."}')
+    return sql

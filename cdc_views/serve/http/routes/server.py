@@ -1,0 +1,27 @@
+"""The server itself: its metrics, and the page that describes the interface."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from cdc_views.serve.http.page import page
+from cdc_views.serve.http.service import TheService
+
+ROUTER: Final = APIRouter(tags=["server"])
+
+
+@ROUTER.get("/metrics")
+async def get_metrics(service: TheService) -> Response:
+    """Metrics of this server for Prometheus; those of the engine are at `cdc-views run --metrics-port`."""
+    return Response(service.counters.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@ROUTER.get("/docs")
+async def get_docs(request: Request) -> Response:
+    """Show this page."""
+    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+    return HTMLResponse(page(request.app.openapi()), headers=headers)

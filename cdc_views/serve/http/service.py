@@ -1,0 +1,98 @@
+"""What the routes share: the warehouse, threads, limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Request
+
+from cdc_views.base.lsn import Lsn
+from cdc_views.errors import BadMoment, ServerBusy
+from cdc_views.http_settings import HttpSettings
+from cdc_views.serve.http.counters import Counters
+from cdc_views.serve.http.limits import Slots, Unsent
+from cdc_views.serve.http.watch import EpochWatch
+from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.sql import QueryLimits
+from cdc_views.store.control import KnownRecords
+from cdc_views.store.reading import StoredTables
+
+Found = TypeVar("Found")
+
+
+class Service:
+    """One warehouse, read for many clients."""
+
+    def __init__(self, warehouse: Path, settings: HttpSettings) -> None:
+        self.warehouse = warehouse
+        self.settings = settings
+        self.known = KnownRecords(warehouse)
+        self.stored = StoredTables(warehouse)
+        self.requests = Slots(settings.requests, "requests")
+        self.followers = Slots(settings.followers, "followers of changes")
+        self.unsent = Unsent(settings.unsent_mb << 20)
+        self.counters = Counters(self.requests, self.followers, self.unsent)
+        self.watch = EpochWatch(self.known)
+        self.query_limits = QueryLimits(
+            settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
+        )
+        self.large_changes = asyncio.Semaphore(1)
+        """Held while the changes of an epoch that are large are sent, one at a time."""
+        self._threads = ThreadPoolExecutor(settings.workers, "reads")
+
+    async def run(self, work: Callable[[], Found]) -> Found:
+        """Run blocking work in one of the threads that read. Raises ServerBusy if the server stops."""
+        if self.watch.is_closed:
+            raise ServerBusy("the server stops", hint="try again later")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def read(self, moment: Moment, work: Callable[[PublishedEpoch], Found]) -> tuple[PublishedEpoch, Found]:
+        """Choose the epoch of a moment, after waiting for it without a thread, and run work over it in a thread.
+
+        Raises BadMoment if it should wait for longer than the settings allow, and what `choose` raises.
+        """
+        await self._wait_for(moment)
+
+        def choose_and_work() -> tuple[PublishedEpoch, Found]:
+            epoch = choose(self.warehouse, replace(moment, at_least=None, timeout_s=None), self.known)
+            return epoch, work(epoch)
+
+        return await self.run(choose_and_work)
+
+    async def _wait_for(self, moment: Moment) -> None:
+        limit_s = moment.timeout_s or 0
+        if moment.at_least is not None and moment.timeout_s is None:
+            limit_s = min(DEFAULT_TIMEOUT_S, self.settings.wait_s)
+        if limit_s > self.settings.wait_s:
+            raise BadMoment(f"wait is {limit_s:g} s, wanted at most {self.settings.wait_s:g}")
+        if moment.at_least is None:
+            if limit_s:
+                await self.watch.wait(lambda record: True, limit_s)
+            return
+        position = Lsn.parse(str(moment.at_least))
+        if (await self.run(self.known.last)).holds(position):
+            return
+        if not await self.watch.wait(lambda record: record.holds(position), limit_s):
+            last = PublishedEpoch(self.warehouse, await self.run(self.known.last))
+            if not last.record.holds(position):
+                raise not_reached(last, position, limit_s)
+
+    def close(self) -> None:
+        """End what waits; reads that run go on to their end."""
+        self.watch.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def service_of(request: Request) -> Service:
+    """The service of the application."""
+    service: Service = request.app.state.service
+    return service
+
+
+TheService = Annotated[Service, Depends(service_of)]

@@ -1,0 +1,155 @@
+"""Changes over HTTP: as server-sent events, and as NDJSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from cdc_views.serve import change_lines
+from cdc_views.serve.http.routes import changes
+from tests.unit.fix_http import Client, problem, serving
+from tests.unit.published import ORDERS, Published
+from tests.waiting import wait_for
+
+EVENTS = {"Accept": "text/event-stream"}
+NDJSON = {"Accept": "application/x-ndjson"}
+PATH = "/views/public.orders/changes"
+LIMIT_S = 30
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Published:
+    shop = Published(tmp_path)
+    shop.write(ORDERS, [(1, "a"), (2, "b")])
+    shop.publish()
+    return shop
+
+
+@pytest.fixture
+def http(shop: Published) -> Iterator[Client]:
+    with serving(shop.root) as client:
+        yield client
+
+
+def events(response: requests.Response) -> Iterator[dict[str, Any]]:
+    """The events of a response, as they come: their fields, with `data` parsed."""
+    assert response.headers["Content-Type"].startswith("text/event-stream")
+    fields: dict[str, Any] = {}
+    for line in response.iter_lines(1):
+        name, _, value = line.decode().partition(": ")
+        if line == b"" and fields:
+            yield fields | {"data": json.loads(fields["data"])}
+            fields = {}
+        elif name and name != ":":
+            fields[name] = value
+
+
+def test_events_begin_with_all_rows_and_go_on(http: Client, shop: Published) -> None:
+    with http.stream(PATH, EVENTS) as response:
+        found = events(response)
+        first = next(found)
+        assert (first["event"], first["data"]["snapshot"], first["data"]["reason"]) == ("snapshot", 1, None)
+        assert sorted(row["id"] for row in first["data"]["rows"]) == [1, 2]
+        assert first["id"] == first["data"]["token"]
+        shop.write(ORDERS, [(2, "c"), (3, None)], [(1,)])
+        shop.publish()
+        second = next(found)
+        assert (second["event"], second["data"]["epoch"], second["data"]["position"]) == ("changes", 2, "0/200")
+        assert second["data"]["inserted"] == [{"id": 3, "note": None}]
+        assert second["data"]["updated"] == [{"old": {"id": 2, "note": "b"}, "new": {"id": 2, "note": "c"}}]
+        assert second["data"]["deleted"] == [{"id": 1, "note": "a"}]
+    wait_for(lambda: http.server._service.followers.taken == 0, LIMIT_S)
+
+
+def test_events_resume_after_the_last_id_each_change_once(http: Client, shop: Published) -> None:
+    with http.stream(PATH, EVENTS) as response:
+        last = next(events(response))["id"]
+    seen = []
+    for number in range(3, 9):
+        shop.write(ORDERS, [(number, None)])
+        shop.publish()
+        if number % 2 == 0:  # two epochs while nobody reads
+            with http.stream(PATH, {**EVENTS, "Last-Event-ID": last}) as response:
+                found = events(response)
+                for _ in range(2):
+                    event = next(found)
+                    last = event["id"]
+                    seen += [row["id"] for row in event["data"]["inserted"]]
+    assert seen == [3, 4, 5, 6, 7, 8]
+
+
+def test_only_the_last_part_of_a_snapshot_has_an_id(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_lines, "_LINE_ROWS", 1)
+    with http.stream(PATH, EVENTS) as response:
+        found = events(response)
+        parts = [next(found), next(found)]
+    assert [part["data"]["snapshot"] for part in parts] == [1, 2]
+    assert ["id" in part for part in parts] == [False, True]
+
+
+def test_follower_gets_a_new_token_when_nothing_changes(
+    http: Client, shop: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_SILENCE_S", 0.01)
+    monkeypatch.setattr(changes, "_PROGRESS_S", 0.02)
+    with http.stream(f"{PATH}?since=now", EVENTS) as response:
+        found = events(response)
+        assert next(found)["data"]["epoch"] == 1
+        shop.publish()
+        event = next(event for event in found if event["data"]["epoch"] == 2)
+        assert (event["event"], sorted(event["data"])) == ("progress", ["epoch", "position", "token"])
+    assert http.get(PATH, {**NDJSON, "Last-Event-ID": event["id"]}).json()["epoch"] == 2
+
+
+def test_ndjson_ends_with_the_last_epoch(http: Client, shop: Published) -> None:
+    first = http.get(PATH, NDJSON).json()
+    assert sorted(row["id"] for row in first["rows"]) == [1, 2]
+    shop.write(ORDERS, [(3, "c")])
+    shop.publish()
+    shop.publish()
+    lines = [json.loads(line) for line in http.get(PATH, NDJSON, since=first["token"]).text.splitlines()]
+    assert [(line["epoch"], line["inserted"]) for line in lines] == [(2, [{"id": 3, "note": "c"}]), (3, [])]
+
+
+def test_error_of_a_view_comes_after_the_changes_before_it(http: Client, shop: Published) -> None:
+    token = http.get(PATH, NDJSON).json()["token"]
+    shop.write(ORDERS, [(3, "c")])
+    shop.publish()
+    shop.publish(**{"public.orders": "failed"})
+    change, error = http.get(PATH, NDJSON, since=token).text.splitlines()
+    assert json.loads(change)["inserted"] == [{"id": 3, "note": "c"}]
+    assert json.loads(error)["error"]["error"] == "ViewFailed"
+    with http.stream(f"{PATH}?since={token}", EVENTS) as response:
+        change, error = events(response)  # type: ignore[assignment]
+    assert (change["event"], error["event"]) == ("changes", "error")  # type: ignore[index]
+    assert problem(http.get(PATH, EVENTS)) == (503, "ViewFailed")
+
+
+def test_changes_of_what_there_is_not_are_an_error(http: Client) -> None:
+    assert problem(http.get("/views/nosuch/changes", EVENTS)) == (404, "UnknownView")
+    assert problem(http.get(PATH, EVENTS, since="x")) == (400, "BadToken")
+    assert problem(http.get(PATH, {"Accept": "application/json"})) == (406, "NotAcceptable")
+
+
+def test_followers_have_a_limit_of_their_own(shop: Published) -> None:
+    with serving(shop.root, followers=2, requests=1) as http:
+        with http.stream(PATH, EVENTS) as one, http.stream(PATH, EVENTS) as other:
+            following = [events(one), events(other)]
+            assert [next(found)["event"] for found in following] == ["snapshot", "snapshot"]
+            assert problem(http.get(PATH, EVENTS)) == (503, "ServerBusy")
+            assert http.get("/epoch").status_code == 200
+        wait_for(lambda: http.server._service.followers.taken == 0, LIMIT_S)
+
+
+def test_server_that_stops_ends_its_followers(shop: Published) -> None:
+    with serving(shop.root) as http:
+        response = http.stream(PATH, EVENTS)
+        found = events(response)
+        assert next(found)["event"] == "snapshot"
+    with response:
+        assert list(found) == []

@@ -1,0 +1,199 @@
+"""Reading over HTTP: epochs, views, rows and queries, by a real server and without an engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import requests
+
+from cdc_views.store.warehouse import TableSpec
+from tests.unit.fix_http import Client, problem, serving
+from tests.unit.published import BAG, ORDERS, TOTALS, Published
+from tests.waiting import wait_for
+
+LIMIT_S = 30
+NDJSON = {"Accept": "application/x-ndjson"}
+ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
+PATHS = TableSpec("paths", "views/paths/a", pa.schema([("path", pa.string()), ("n", pa.int64())]), ("path",))
+SPECIAL = ["a/b", "", "é ?#%&+", '["x"]']
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """Two epochs; the newest version of a table belongs to neither."""
+    shop = Published(tmp_path_factory.mktemp("shop"))
+    shop.write(ORDERS, [(1, "a"), (2, None)])
+    shop.write(TOTALS, [("ada", 1, Decimal("1.50")), (None, 1, Decimal("2.00"))])
+    shop.write(BAG, [(float("nan"), 7, 1), (1.0, 7, 2)])
+    shop.write(PATHS, [(text, number) for number, text in enumerate(SPECIAL)])
+    shop.publish()
+    shop.write(ORDERS, [(3, "c")], [(1,)])
+    shop.publish()
+    published = dict(shop.tables)
+    shop.write(ORDERS, [(9, "not published")])
+    shop.tables = published
+    return shop
+
+
+@pytest.fixture(scope="module")
+def http(shop: Published) -> Iterator[Client]:
+    with serving(shop.root) as client:
+        yield client
+
+
+def arrow(response: requests.Response) -> pa.Table:
+    assert response.headers["Content-Type"] == ARROW["Accept"]
+    return pa.ipc.open_stream(response.content).read_all()
+
+
+def test_epoch_is_described(http: Client) -> None:
+    found = http.get("/epoch")
+    assert {name: found.json()[name] for name in ("epoch", "position", "complete_to", "unequal")} == {
+        "epoch": 2, "position": "0/200", "complete_to": "0/210", "unequal": {}
+    }  # fmt: skip
+    assert found.json()["age_s"] > 0
+    assert (found.headers["Last-Epoch"], found.headers["Last-Position"]) == ("2", "0/200")
+    assert http.get("/epoch", at=1).json()["epoch"] == 1
+    assert http.get("/epoch", at="2026-01-02T03:00:01Z").json()["epoch"] == 1
+
+
+def test_views_are_listed_with_their_columns_and_rows(http: Client) -> None:
+    found = http.get("/views").json()
+    assert (found["epoch"], [view["name"] for view in found["views"]]) == (
+        2,
+        ["bag", "paths", "public.orders", "totals"],
+    )
+    bag, _, orders, totals = found["views"]
+    assert (bag["key"], bag["rows"], bag["columns"]) == (None, 2, [{"name": "x", "type": "double"}])
+    assert (orders["kind"], orders["status"], orders["key"], orders["rows"]) == ("mirror", "live", ["id"], 2)
+    assert (totals["kind"], totals["key"]) == ("view", ["owner", "day"])
+    assert totals["age_s"] > 0
+    assert http.get("/views/totals").json()["rows"] == 2
+
+
+def test_rows_come_in_every_format(http: Client) -> None:
+    found = http.get("/views/public.orders/rows").json()
+    assert (found["epoch"], found["position"], found["is_complete"]) == (2, "0/200", True)
+    assert sorted(found["rows"], key=str) == [{"id": 2, "note": None}, {"id": 3, "note": "c"}]
+    lines = http.get("/views/public.orders/rows", NDJSON, columns="note").text.splitlines()
+    assert sorted(lines) == ['{"note":"c"}', '{"note":null}']
+    table = arrow(http.get("/views/totals/rows", ARROW, at=1))
+    assert table.schema == TOTALS.schema
+    assert sorted(table["amount"].to_pylist()) == [Decimal("1.50"), Decimal("2.00")]
+    assert sorted(map(str, (row["x"] for row in http.get("/views/bag/rows").json()["rows"]))) == ["1.0", "nan"]
+
+
+def test_limit_says_whether_there_is_more(http: Client) -> None:
+    for limit, count, is_complete in ((0, 0, False), (1, 1, False), (2, 2, True)):
+        found = http.get("/views/public.orders/rows", limit=limit).json()
+        assert (len(found["rows"]), found["is_complete"]) == (count, is_complete)
+    assert arrow(http.get("/views/public.orders/rows", ARROW, limit=0)).num_rows == 0
+
+
+def test_row_by_key(http: Client) -> None:
+    assert http.get("/views/public.orders/rows/3").json() == {"id": 3, "note": "c"}
+    assert http.get("/views/totals/rows/ada/1").json() == {"owner": "ada", "day": 1, "amount": "1.50"}
+    assert http.get("/views/public.orders/rows/1", at=1).json() == {"id": 1, "note": "a"}
+
+
+@pytest.mark.parametrize("text", SPECIAL)
+def test_row_by_a_key_of_any_characters(http: Client, text: str) -> None:
+    path = requests.utils.quote(text, safe="")
+    assert http.get(f"/views/paths/rows/{path}").json()["path"] == text
+    assert http.get("/views/paths/rows", key=text).json()["rows"][0]["path"] == text
+
+
+@pytest.mark.proves(
+    wrong="A row is asked for by its key over HTTP, and there is none.",
+    seen="`RowNotFound`, status 404: the epoch has no such row; it is not that it is not loaded yet",
+    do="To read a write of your own, ask with `at_least` ([http.md](http.md#read-your-own-writes)).",
+)
+def test_row_that_is_not_there_is_not_found(http: Client) -> None:
+    for response in (http.get("/views/public.orders/rows/9"), http.get("/views/public.orders/rows", key=9)):
+        assert problem(response) == (404, "RowNotFound")
+        assert "9" not in response.json()["detail"]
+
+
+def test_rows_by_several_keys(http: Client) -> None:
+    found = http.get("/views/public.orders/rows", key=[3, 9, 2]).json()
+    assert ([row["id"] for row in found["rows"]], found["absent"]) == ([3, 2], ["9"])
+    found = http.get("/views/totals/rows", key=['["ada",1]', "[null,1]"]).json()
+    assert [row["amount"] for row in found["rows"]] == ["1.50", "2.00"]
+    assert arrow(http.get("/views/totals/rows", ARROW, key=['["ada",1]', '["x",1]'])).num_rows == 1
+
+
+def test_unchanged_answer_is_not_sent_again(http: Client, shop: Published) -> None:
+    for path in ("/views/totals/rows/ada/1", "/views/totals/rows?columns=day", "/views/totals/rows?key=[%22ada%22,1]"):
+        first = http.get(path)
+        assert first.headers["Cache-Control"] == "private, no-cache"
+        again = http.get(path, {"If-None-Match": f'"x", {first.headers["ETag"]}'})
+        assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+        assert http.get(path, {"If-None-Match": '"x"'}).status_code == 200
+    tag = http.get("/views/public.orders/rows", at=1).headers["ETag"]
+    assert http.get("/views/public.orders/rows", {"If-None-Match": tag}).status_code == 200
+    assert http.get("/views/public.orders/rows", {"If-None-Match": tag, **NDJSON}, at=1).status_code == 200
+
+
+def test_query_by_get_and_post_in_every_format(http: Client) -> None:
+    sql = "SELECT count(*) AS n, sum(day) AS days FROM totals"
+    wanted = [{"n": 2, "days": "2"}]
+    assert http.get("/query", sql=sql).json() == {"epoch": 2, "position": "0/200", "rows": wanted}
+    assert http.post("/query", sql).json()["rows"] == wanted
+    assert http.post("/query", json={"sql": sql}).json()["rows"] == wanted
+    assert http.post("/query", sql, NDJSON).text == '{"n":2,"days":"2"}\n'
+    assert arrow(http.post("/query", sql, ARROW))["n"].to_pylist() == [2]
+    assert http.post("/query?at=1", "SELECT max(id) AS id FROM orders").json()["rows"] == [{"id": 2}]
+    assert http.post("/query", sql).headers["Cache-Control"] == "no-store"
+
+
+def test_large_answer_comes_whole(http: Client) -> None:
+    sql = "SELECT range AS n, repeat('x', 50) AS text FROM range(30000)"
+    assert [row["n"] for row in http.post("/query", sql).json()["rows"]] == list(range(30000))
+    assert len(http.post("/query", sql, NDJSON).text.splitlines()) == 30000
+    assert arrow(http.post("/query", sql, ARROW))["n"].to_pylist() == list(range(30000))
+    assert http.server._service.unsent.bytes == 0
+
+
+def test_accept_chooses_by_weight(http: Client) -> None:
+    for accept, kind in (
+        ("*/*", "application/json"),
+        ("text/html, application/*;q=0.5", "application/json"),
+        ("application/json;q=0.1, application/x-ndjson", "application/x-ndjson"),
+    ):
+        found = http.post("/query", "SELECT 1", {"Accept": accept})
+        assert found.headers["Content-Type"] == kind
+        assert found.headers["Vary"] == "Accept"
+
+
+def test_read_waits_for_a_position_without_holding_a_thread(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.write(ORDERS, [(1, "a")])
+    shop.publish()
+    with serving(tmp_path, workers=1) as http:
+        found: list[requests.Response] = []
+        url = f"{http.url}/views/public.orders/rows/2?at_least=0/200"
+        waiting = [threading.Thread(target=lambda: found.append(requests.get(url, timeout=LIMIT_S))) for _ in range(3)]
+        for each in waiting:
+            each.start()
+        wait_for(lambda: http.server._service.requests.taken == 3, LIMIT_S)
+        assert http.get("/views/public.orders/rows/1").status_code == 200
+        shop.write(ORDERS, [(2, "b")])
+        shop.publish()
+        for each in waiting:
+            each.join()
+        assert [each.json() for each in found] == [{"id": 2, "note": "b"}] * 3
+
+
+def test_server_follows_epochs_and_begins_before_the_first(tmp_path: Path) -> None:
+    with serving(tmp_path) as http:
+        assert problem(http.get("/epoch")) == (503, "NothingPublished")
+        shop = Published(tmp_path)
+        shop.write(ORDERS, [(1, "a")])
+        for epoch in range(1, 4):
+            shop.publish()
+            assert http.get("/epoch", wait=30).json()["epoch"] == epoch
