@@ -6,7 +6,7 @@ a commit in commits, the index for lookups in index. Here they share one set of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Final, Self
@@ -34,7 +34,7 @@ from cdc_views.store.index.changed_rows import ChangedRows, RowsChanged
 from cdc_views.store.index.driver_table import DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.lookups import Lookups
-from cdc_views.store.reading import read_table
+from cdc_views.store.reading import read_table, scan
 from cdc_views.store.storage import durable
 
 __all__ = ["Changes", "RowsChanged", "Stamp", "TableSpec", "Warehouse", "WrittenRows"]
@@ -173,6 +173,12 @@ class Warehouse:
         """A version of a small table, or some columns of it, read by delta-rs."""
         schema = pa.schema([spec.schema.field(name) for name in columns or spec.schema.names])
         return read_table(self._root, spec.path, version, columns).cast(schema)
+
+    def batches(self, spec: TableSpec, version: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a version of a table, however large, read by delta-rs piece by piece."""
+        for batch in pa.RecordBatchReader.from_stream(scan(self._root, spec.path, version, columns)):
+            metrics.count(rows_found=batch.num_rows, rows_read=batch.num_rows)
+            yield batch
 
     def rows_schema(self, path: str, version: int) -> pa.Schema:
         """The columns of a version of a table, as its spec has them."""

@@ -44,8 +44,10 @@ class WrittenRows:
     """A change whose rows `write` puts into data files of the table.
 
     `write` gets the table's folder. When it returns, the content of the files is fsynced; their names need not be.
-    `all_new` is as in Changes; deleted keys are not stored either then.
+    `all_new` is as in Changes; deleted keys are not stored either then. With `replaces_all`, no stored row stays.
+    A key may be that of many rows: a written or deleted key removes all stored rows that have it.
     """
 
     write: Callable[[TableSpec, Path], Written]
     all_new: bool
+    replaces_all: bool = False

@@ -17,18 +17,20 @@ from pyspark.sql import DataFrame
 from cdc_views import faults, metrics
 from cdc_views.config import StoreSettings
 from cdc_views.metrics import Ways
-from cdc_views.store.commits.changes import Changes, WrittenRows
+from cdc_views.store.commits.changes import Changes, Written, WrittenRows
 from cdc_views.store.commits.committer import Committer, Target, can_commit
 from cdc_views.store.commits.plain import PlainCommitter
 from cdc_views.store.commits.replaced_rows import ReplacedRows, replaced_by_files, replaced_rows
 from cdc_views.store.commits.through_spark import SparkCommits
 from cdc_views.store.commits.vectors import VectorCommitter
+from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.entries import VersionTaken, newest_version, read_entry
 from cdc_views.store.delta_log.history import History, foreign
 from cdc_views.store.delta_log.operations import restoring
 from cdc_views.store.delta_log.schema import Layout, TableSpec, key_schema
 from cdc_views.store.delta_log.versions import Stamp, rows_written
 from cdc_views.store.index.driver_table import DriverTable, DriverTables
+from cdc_views.store.index.stored_keys import all_rows
 
 _COMMITTERS: Final[Mapping[Layout, Committer]] = {"vectors": VectorCommitter(), "plain": PlainCommitter()}
 
@@ -85,7 +87,7 @@ class TableCommits:
             is_usual = can_commit(spec, table.state)
             if not rows.all_new and not is_usual:
                 raise foreign(spec.name, "found files or features that are not ours, wanted a table of our own")
-            gone = {} if rows.all_new else replaced_by_files(spec, table, written)
+            gone = _replaced(spec, table, rows, written)
             with self._putting(spec, table, stamp) as target:
                 _COMMITTERS[spec.layout].commit_files(target, gone, written.added, stamp)
             if self._allow_direct and is_usual:
@@ -159,3 +161,10 @@ class TableCommits:
 
     def _app(self, spec: TableSpec) -> str:
         return spec.path if self._is_writer else f"{spec.path}/{uuid4()}"
+
+
+def _replaced(spec: TableSpec, table: DriverTable, rows: WrittenRows, written: Written) -> StoredRows:
+    """The stored rows that written rows replace."""
+    if rows.replaces_all:
+        return all_rows(table.folder, table.state)
+    return {} if rows.all_new else replaced_by_files(spec, table, written)

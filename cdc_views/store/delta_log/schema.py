@@ -44,7 +44,7 @@ class TableSpec:
 
     `path` is relative to the warehouse. An empty `key` means that the table has at most one row. `layout` says how rows
     are deleted: `vectors` hides them by deletion vectors, `plain` rewrites their files without them. `kind` is what
-    readers need to know about the shape of a view, as values of JSON.
+    readers need to know about the shape of a view, as values of JSON. The rows of each file are `sorted_by` columns.
     """
 
     name: str
@@ -53,6 +53,7 @@ class TableSpec:
     key: tuple[str, ...]
     layout: Layout = "vectors"
     kind: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sorted_by: tuple[str, ...] = ()
 
 
 def key_schema(spec: TableSpec) -> pa.Schema:

@@ -24,9 +24,17 @@ _BATCH_ROWS: Final = 5 * ROW_GROUP
 
 
 def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.Table]:
-    """The live rows of several files, one file after the other."""
-    for add in files:
-        yield from rows_without(table, spec, add["path"], read_rows(table, add.get("deletionVector")))
+    """The live rows of several files, one file after the other; all of them together in the order of the table."""
+    vectors = ((add["path"], read_rows(table, add.get("deletionVector"))) for add in files)
+    rows = chain.from_iterable(rows_without(table, spec, path, gone) for path, gone in vectors)
+    return _sorted(rows, spec) if spec.sorted_by else rows
+
+
+def _sorted(rows: Iterator[pa.Table], spec: TableSpec) -> Iterator[pa.Table]:
+    # In memory: files that are merged have about half a million rows together.
+    yield pa.concat_tables([spec.schema.empty_table(), *rows]).sort_by(
+        [(column, "ascending") for column in spec.sorted_by]
+    )
 
 
 def rows_without(table: Path, spec: TableSpec, path: str, gone: RowNumbers) -> Iterator[pa.Table]:

@@ -83,6 +83,22 @@ class RowGroups:
         """The footer of a data file, which never changes."""
         return self._groups(file).footer
 
+    def rows_in_groups(self, file: Path) -> list[int]:
+        """The number of rows in each row group of a data file."""
+        footer = self.footer(file)
+        return [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+
+    def group(self, file: Path, number: int, schema: pa.Schema) -> pa.RecordBatch:
+        """All rows of a row group, with the columns and types of `schema`. The caller bounds how many it asks for."""
+        kept = self._kept(file, number)
+        if missing := _missing(kept, schema):
+            with pq.ParquetFile(file, metadata=self.footer(file), pre_buffer=False) as reader:
+                metrics.count(files_read=1)
+                kept = _decoded(reader, number, [schema.field(name) for name in missing], kept)
+            self._keep(file, number, kept)
+        found = kept.select(schema.names)
+        return found if found.schema == schema else found.cast(schema)
+
     def _by_group(self, file: Path, rows: RowNumbers) -> Iterator[_Wanted]:
         ends = self._groups(file).ends
         numbers = np.fromiter(rows, np.int64, len(rows))

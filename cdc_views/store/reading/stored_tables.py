@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,7 @@ from cdc_views.store.index.row_bags import rows_in_both
 from cdc_views.store.index.stored_keys import by_reading
 from cdc_views.store.reading.row_search import find_rows
 from cdc_views.store.reading.scans import unreadable
+from cdc_views.store.reading.value_search import ValueSearch
 
 MOST_CHANGED: Final = 2_000_000
 """The most rows that a difference may have on each side: they are held in memory."""
@@ -98,6 +100,7 @@ class StoredTables:
         # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
         self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES, most_decoded_rows=math.inf)
         self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
+        self._values = ValueSearch(self._row_groups)
         self._history = History(root)
 
     def describe(self, path: str) -> StoredTable:
@@ -129,21 +132,62 @@ class StoredTables:
         NULL finds NULL, NaN finds NaN, and 0.0 finds -0.0. Without columns, each row is found. The rows are in no
         particular order. Raises TableUnavailable, WarehouseUnusable.
         """
+        schema = self.describe(path).schema
+        with self._at(path, version) as (table, state):
+            stored = self._by_index(table, state, keys)
+            if stored is None:
+                stored = self._by_reading(table, state, keys)
+            rows = self._row_groups.fetch(table.folder, stored, schema)
+            assert rows is not None  # as many rows are decoded as there are
+            return rows
+
+    def with_text(self, path: str, version: int, column: str, text: str, columns: Iterable[str]) -> pa.Table:
+        """The rows whose column has a text, with these columns, in no order.
+
+        It is for a table whose files are sorted by the column: reads the row groups whose bounds allow the text.
+        Raises TableUnavailable, WarehouseUnusable.
+        """
+        field, schema = self._field(path, column), self._schema(path, columns)
+        with self._at(path, version) as (table, state):
+            return self._values.with_text(table.folder, state, field, text, schema)
+
+    def with_prefix(
+        self, path: str, version: int, column: str, prefix: str, columns: Iterable[str], most: int
+    ) -> pa.Table | None:
+        """The same for all texts that begin so; None if there are more than `most` rows."""
+        field, schema = self._field(path, column), self._schema(path, columns)
+        with self._at(path, version) as (table, state):
+            return self._values.with_prefix(table.folder, state, field, prefix, schema, most)
+
+    def columns_of(self, path: str, version: int, column: str, values: pa.Array, columns: Iterable[str]) -> pa.Table:
+        """Some columns of the rows whose column has one of the values, in no order. It is for many values.
+
+        Reads the column in all row groups whose bounds allow a value, and `columns` where there is one. Raises
+        TableUnavailable, WarehouseUnusable.
+        """
+        field, schema = self._field(path, column), self._schema(path, columns)
+        with self._at(path, version) as (table, state):
+            return self._values.with_values(table.folder, state, field, values, schema)
+
+    @contextmanager
+    def _at(self, path: str, version: int) -> Iterator[tuple[DriverTable, TableState]]:
+        """A table and its state at a version. Nobody else uses the table in the block."""
         try:
             table = self._table(path)
-            schema = self.describe(path).schema
             with table.lock:
                 state = table.at(version)
                 if state is not None:
-                    stored = self._by_index(table, state, keys)
-                    if stored is None:
-                        stored = self._by_reading(table, state, keys)
-                    rows = self._row_groups.fetch(table.folder, stored, schema)
-                    assert rows is not None  # as many rows are decoded as there are
-                    return rows
+                    yield table, state
+                    return
         except OSError as error:
             raise unreadable(self._root / path, path, version, error) from error
         raise TableUnavailable(f'table "{path}": the log no longer has version {version}', hint="read a newer epoch")
+
+    def _field(self, path: str, column: str) -> pa.Field:
+        return self.describe(path).schema.field(column)
+
+    def _schema(self, path: str, columns: Iterable[str]) -> pa.Schema:
+        return _fields(self.describe(path).schema, columns)
 
     def _by_index(self, table: DriverTable, state: TableState, keys: pa.Table) -> StoredRows | None:
         """Find rows by an index; None if there is none. It is built for the second lookup, or for many keys at once.

@@ -1,0 +1,143 @@
+"""Finds the rows of a version by the values of one column, for readers that have no index.
+
+Row groups are skipped by the bounds in the footers of their files. The others are decoded once and kept (RowGroups), so
+that a reader that asks again reads no file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers
+from cdc_views.store.delta_log.entries import data_file
+from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.index.fetching import RowGroups
+
+_MOST_FILES: Final = 10_000
+
+Bounds = list[tuple[Any, Any] | None]
+"""The smallest and the largest value of a column in each row group of a file; None where they are not known."""
+
+
+class ValueSearch:
+    """Finds rows in tables; for several threads."""
+
+    def __init__(self, row_groups: RowGroups) -> None:
+        self._row_groups = row_groups
+        self._bounds: OrderedDict[tuple[Path, str], Bounds] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def with_text(self, table: Path, state: TableState, column: pa.Field, text: str, schema: pa.Schema) -> pa.Table:
+        """The live rows whose column is `text`, with the columns of `schema`."""
+        found = self._matching(
+            table, state, column, schema, lambda low, high: low <= text <= high, lambda values: pc.equal(values, text)
+        )
+        return pa.Table.from_batches(list(found), schema)
+
+    def with_prefix(
+        self, table: Path, state: TableState, column: pa.Field, prefix: str, schema: pa.Schema, most: int
+    ) -> pa.Table | None:
+        """The live rows whose column begins with `prefix`; None if there are more than `most`."""
+        parts, count = [], 0
+        for part in self._matching(
+            table,
+            state,
+            column,
+            schema,
+            lambda low, high: high >= prefix and (low <= prefix or low.startswith(prefix)),
+            lambda values: pc.starts_with(values, prefix),
+        ):
+            parts.append(part)
+            count += part.num_rows
+            if count > most:
+                return None
+        return pa.Table.from_batches(parts, schema)
+
+    def with_values(
+        self, table: Path, state: TableState, column: pa.Field, values: pa.Array, schema: pa.Schema
+    ) -> pa.Table:
+        """The live rows whose column is one of `values`. NULL finds NULL."""
+        allows = _allows(values)
+        matches = pc.SetLookupOptions(value_set=values)
+        found = self._matching(
+            table, state, column, schema, allows, lambda found: pc.call_function("is_in", [found], matches)
+        )
+        return pa.Table.from_batches(list(found), schema)
+
+    def _matching(
+        self,
+        table: Path,
+        state: TableState,
+        column: pa.Field,
+        schema: pa.Schema,
+        allows: Callable[[Any, Any], bool],
+        matches: Callable[[pa.Array], pa.Array],
+    ) -> Iterator[pa.RecordBatch]:
+        """The live rows that match, of each row group whose bounds allow a match."""
+        for path in state.files:
+            file = data_file(table, path)
+            bounds = self._bounds_of(file, column.name)
+            if not any(each is None or allows(*each) for each in bounds):
+                continue
+            dead = state.dead_rows(table, path)
+            begins = [0, *accumulate(self._row_groups.rows_in_groups(file))]
+            for number, each in enumerate(bounds):
+                if each is not None and not allows(*each):
+                    continue
+                of_column = self._row_groups.group(file, number, pa.schema([column]))
+                found = np.flatnonzero(pc.fill_null(matches(of_column.column(0)), False))
+                found = _live(found, begins[number], dead)
+                if len(found):
+                    yield self._row_groups.group(file, number, schema).take(pa.array(found))
+
+    def _bounds_of(self, file: Path, column: str) -> Bounds:
+        with self._lock:
+            if (known := self._bounds.get((file, column))) is not None:
+                self._bounds.move_to_end((file, column))
+                return known
+        footer = self._row_groups.footer(file)
+        place = footer.schema.names.index(column)
+        known = [_bounds(footer.row_group(number), place, column) for number in range(footer.num_row_groups)]
+        with self._lock:
+            self._bounds[file, column] = known
+            while len(self._bounds) > _MOST_FILES:
+                self._bounds.popitem(last=False)
+        return known
+
+
+def _bounds(group: pq.RowGroupMetaData, place: int, column: str) -> tuple[Any, Any] | None:
+    found = group.column(place)
+    if found.path_in_schema != column:
+        found = next(each for number in range(group.num_columns)
+                     if (each := group.column(number)).path_in_schema == column)  # fmt: skip
+    statistics = found.statistics
+    if statistics is None or not statistics.has_min_max or statistics.null_count:
+        return None
+    return (statistics.min, statistics.max) if isinstance(statistics.min, int | str) else None
+
+
+def _allows(values: pa.Array) -> Callable[[Any, Any], bool]:
+    """Whether one of the values lies within bounds."""
+    ordered = sorted(value for value in values.to_pylist() if value is not None) if len(values) <= 1000 else None
+    if ordered is None:
+        found = pc.min_max(values).as_py()
+        return lambda low, high: bool(found["min"] is not None and low <= found["max"] and found["min"] <= high)
+    return lambda low, high: any(low <= value <= high for value in ordered)
+
+
+def _live(numbers: Any, begin: int, dead: RowNumbers) -> Any:
+    """The rows of a row group that no deletion vector hides; they are numbered within it."""
+    if not dead or not len(numbers):
+        return numbers
+    live = RowNumbers((numbers + begin).tolist()) - dead
+    return np.fromiter(live, np.int64, len(live)) - begin
