@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from cdc_views.serve.changes import EpochChanges, TableSnapshot
     from cdc_views.serve.kinds.cache import CachedRow, CacheReader
+    from cdc_views.serve.kinds.search import Hit, SearchResult
     from cdc_views.serve.kinds.timeline import TimelinePage
     from cdc_views.serve.moment import MomentArguments
     from cdc_views.serve.reader import EpochReader, WarehouseReader
@@ -35,6 +36,8 @@ else:
         "CachedRow": "kinds.cache",
         "EpochChanges": "changes",
         "EpochReader": "reader",
+        "Hit": "kinds.search",
+        "SearchResult": "kinds.search",
         "SparkTables": "spark_tables",
         "TableReader": "table_reader",
         "TableSnapshot": "changes",
@@ -55,6 +58,8 @@ __all__ = [
     "CachedRow",
     "EpochChanges",
     "EpochReader",
+    "Hit",
+    "SearchResult",
     "SparkTables",
     "TableReader",
     "TableSnapshot",

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "query": "readers",
     "get": "readers",
     "timeline": "readers",
+    "search": "readers",
     "changes": "readers",
     "explain": "readers",
     "serve": "readers",

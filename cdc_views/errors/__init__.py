@@ -21,6 +21,7 @@ CdcViewsError
 │   ├── Unauthorized          an HTTP request without a token, or with a wrong one
 │   ├── ForeignHost           an HTTP request for another host name, to a server without tokens
 │   ├── RowNotFound           a row that was read over HTTP, and that the epoch does not have
+│   ├── BadSearch             a search: its query, its filter or its sort
 │   ├── PreflightFailed       findings of `check` that prevent a start
 │   ├── NotConfirmed          a command that asks before it changes something, without an answer
 │   ├── UnsupportedType       a column whose values have no exact form in Delta
@@ -84,6 +85,7 @@ CdcViewsError
 ├── ViewFailed                a view whose query failed; its last good epoch stays in the control log
 │   ├── KeyNotUnique          two rows of a view have the key that was derived for it
 │   └── ColumnsDiffer         the columns of a view's result are not those that were declared
+├── AnalyzerDiffers           a search index that was made by another analyzer than the reader's
 ├── TableUnavailable          a published version that cannot be read
 ├── FaultNotReached           a test's crash that did not happen
 ├── UnequalRows               the test harness: a view that does not equal its SQL; shows the rows
@@ -116,6 +118,7 @@ from __future__ import annotations
 
 from cdc_views.errors.base import RESET, BadInput, CdcViewsError, EventError, NotRunning
 from cdc_views.errors.engine import (
+    AnalyzerDiffers,
     ColumnsDiffer,
     EpochNotRetained,
     EpochTooOld,
@@ -138,6 +141,7 @@ from cdc_views.errors.given import (
     BadQuery,
     BadReplay,
     BadRequest,
+    BadSearch,
     BadToken,
     BadView,
     JavaMissing,
@@ -207,6 +211,7 @@ from cdc_views.errors.testing import (
 
 __all__ = [
     "RESET",
+    "AnalyzerDiffers",
     "BadChange",
     "BadConfig",
     "BadEvent",
@@ -219,6 +224,7 @@ __all__ = [
     "BadQuery",
     "BadReplay",
     "BadRequest",
+    "BadSearch",
     "BadTable",
     "BadToken",
     "BadValue",

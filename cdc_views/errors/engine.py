@@ -81,5 +81,9 @@ class ColumnsDiffer(ViewFailed):
     """The columns of a view's result, or their types, are not those of its table."""
 
 
+class AnalyzerDiffers(CdcViewsError):
+    """A search index whose terms were made by another analyzer, or by other versions of its libraries, than here."""
+
+
 class TableUnavailable(CdcViewsError):
     """A published version that cannot be read."""

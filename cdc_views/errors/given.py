@@ -61,6 +61,10 @@ class WrongKind(BadInput):
     """A view of another kind than the read is for."""
 
 
+class BadSearch(BadInput):
+    """A search query, a filter or a sort that cannot be answered."""
+
+
 class PreflightFailed(BadInput):
     """Findings of `check` that prevent a start."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -11,8 +11,10 @@ from typing import Final, Unpack
 import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.search.columns import FilterValues
 from cdc_views.serve.changes import ChangeItem, changes
 from cdc_views.serve.kinds.cache import DEFAULT_MEMORY_MB, CacheReader
+from cdc_views.serve.kinds.search import SearchRequest, SearchResult, search
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, TimelinePage, read_page
 from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
@@ -82,6 +84,31 @@ class WarehouseReader:
     ) -> TimelinePage:
         """A page of a view of kind `timeline`; see EpochReader.timeline."""
         return self.epoch(**moment).timeline(name, owner, limit=limit, before=before)
+
+    def search(
+        self,
+        index: str,
+        text: str,
+        *,
+        limit: int = 10,
+        filter: FilterValues | None = None,  # noqa: A002 (what it is called in searches)
+        sort: str | Iterable[str] | None = None,
+        cursor: str | None = None,
+        explain: bool = False,
+        **moment: Unpack[MomentArguments],
+    ) -> SearchResult:
+        """The documents of a search index that match a text, best first; docs/search.md has the query language.
+
+        `filter`: values by column, or conditions such as ("created_at", ">=", time). `sort`: a column, "-column" for
+        descending, or several. `cursor`: that of a result, for the page after it; it is of the same epoch. `explain`
+        adds what each score is the sum of.
+
+        Raises BadSearch, BadPage, WrongKind, AnalyzerDiffers, UnknownView, ViewFailed.
+        """
+        request = SearchRequest.of(index, text, limit=limit, filter=filter, sort=sort, cursor=cursor, explain=explain)
+        if request.cursor is not None and not moment:
+            moment = {"at": request.cursor.epoch}
+        return self.epoch(**moment).answer(request)
 
     def changes(self, name: str, since: str | None = None, *, follow: bool = False) -> Iterator[ChangeItem]:
         """The changes of a view or mirror, in the order of the epochs, each exactly once.
@@ -163,6 +190,26 @@ class EpochReader:
         whatever came and went in between. Raises UnknownView, ViewFailed, WrongKind, BadPage, BadKey, TableUnavailable.
         """
         return read_page(self._published, self._stored, name, owner, limit, before)
+
+    def search(
+        self,
+        index: str,
+        text: str,
+        *,
+        limit: int = 10,
+        filter: FilterValues | None = None,  # noqa: A002 (what it is called in searches)
+        sort: str | Iterable[str] | None = None,
+        cursor: str | None = None,
+        explain: bool = False,
+    ) -> SearchResult:
+        """The documents of a search index that match a text; see WarehouseReader.search."""
+        return self.answer(
+            SearchRequest.of(index, text, limit=limit, filter=filter, sort=sort, cursor=cursor, explain=explain)
+        )
+
+    def answer(self, request: SearchRequest) -> SearchResult:
+        """The answer to a search request that is checked already."""
+        return search(self._published, self._stored, request)
 
     def __repr__(self) -> str:
         return f"<epoch {self.number} at {self.position}>"

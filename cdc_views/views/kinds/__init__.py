@@ -1,10 +1,11 @@
 """The kinds of views: shapes on top of a SELECT, each with its own options, and the options that all of them have.
 
-kind.py        what a kind decides; a kind overrides what differs from a plain SELECT
-options.py     how the options of kinds are written: columns, an order, a number
-plain.py       kind `sql`: the SELECT as written
-cache.py       kind `cache`: rows by key
-timeline.py    kind `timeline`: the first rows of each owner
+kind.py          what a kind decides; a kind overrides what differs from a plain SELECT
+options.py       how the options of kinds are written: columns, an order, a number
+plain.py         kind `sql`: the SELECT as written
+cache.py         kind `cache`: rows by key
+search_index.py  kind `search_index`: documents, and what to search in
+timeline.py      kind `timeline`: the first rows of each owner
 
 To add a kind, write its file and add it to `KINDS` (docs/architecture.md has the recipe).
 """
@@ -17,13 +18,15 @@ from cdc_views.views.kinds.cache import CacheKind
 from cdc_views.views.kinds.kind import Kind, Options, ProvenKey
 from cdc_views.views.kinds.options import Option
 from cdc_views.views.kinds.plain import PlainKind
+from cdc_views.views.kinds.search_index import SearchIndexKind
 from cdc_views.views.kinds.timeline import TimelineKind
 
 __all__ = ["COMMON_OPTIONS", "DEFAULT_KIND", "FLAGS", "KINDS", "Kind", "Option", "Options", "ProvenKey"]
 
 DEFAULT_KIND: Final = PlainKind.name
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (PlainKind(), CacheKind(), TimelineKind())}
+_ALL: Final = (PlainKind(), CacheKind(), TimelineKind(), SearchIndexKind())
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL}
 
 # Options of every kind, and their allowed values; the first value is the default.
 COMMON_OPTIONS: Final = {"layout": ("vectors", "plain"), "strict": ("false", "true")}

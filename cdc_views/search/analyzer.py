@@ -1,0 +1,128 @@
+"""Text to terms, the same way for documents and for queries.
+
+1. Words are those of Unicode (UAX 29), as `regex` finds them, if they have a letter, a digit or an emoji. Chinese
+   characters, Hiragana and Thai have no spaces between words: each character is a word of its own, and a query of
+   several of them is a phrase. In French, Italian and Catalan a word begins after its apostrophe: été in l'été.
+2. A word is normalized (NFKC) and case-folded. Accents of Latin and Greek letters are removed, before it is stemmed, so
+   that a text with accents and the same text without them have the same terms.
+3. Stop words are dropped. Their place counts, so a phrase does not match across it.
+4. The word is stemmed by Snowball for the language, if there is one.
+
+What decides the terms is part of `identity`: an index whose analyzer has another one is built again.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Final, NamedTuple
+
+import regex
+import Stemmer
+
+# Raise it when the same text is to get other terms.
+_VERSION: Final = 1
+
+NO_LANGUAGE: Final = "none"
+LANGUAGES: Final = (NO_LANGUAGE, *sorted(Stemmer.algorithms()))
+
+ENGLISH_STOP_WORDS: Final = (
+    *("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not"),
+    *("of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was"),
+    *("will", "with"),
+)
+
+# Between two boundaries of words; (?w) makes \b the boundary of UAX 29.
+_SEGMENT: Final = regex.compile(r"(?w)\b.+?\b", regex.DOTALL)
+_WORD: Final = regex.compile(r"[\p{L}\p{N}\p{Extended_Pictographic}\p{Regional_Indicator}]")
+_ACCENTS: Final = regex.compile(r"(?<=[\p{Latin}\p{Greek}])\p{Mn}+")
+_ELISION: Final = regex.compile(r"^.*'(?=\p{L})", regex.DOTALL)
+_ELIDING: Final = frozenset({"french", "italian", "catalan"})
+# Latin letters that Unicode does not decompose, after case folding.
+_LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i",
+                                 "’": "'", "ʼ": "'"})  # fmt: skip
+_NO_WORD: Final = ""  # instead of the term of a blank or a mark; a stop word has None
+_KEPT_WORDS: Final = 100_000
+
+
+class Token(NamedTuple):
+    """A word of a text: its term, its place among the words, and where it is in the text."""
+
+    term: str
+    position: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """Makes terms of texts. `stop_words` are as a user writes them."""
+
+    language: str = NO_LANGUAGE
+    stop_words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Prepare what every text needs."""
+        stemmer = None if self.language == NO_LANGUAGE else Stemmer.Stemmer(self.language, 0)
+        stopped = frozenset(folded(word) for word in self.stop_words)
+        elides = self.language in _ELIDING
+
+        @lru_cache(_KEPT_WORDS)
+        def term_of(word: str) -> str | None:
+            if not _WORD.search(word):
+                return _NO_WORD
+            term = folded(word)
+            if elides:
+                term = _ELISION.sub("", term)
+            if term in stopped:
+                return None
+            return str(stemmer.stemWord(term)) if stemmer is not None else term
+
+        object.__setattr__(self, "_term_of", term_of)
+
+    @property
+    def identity(self) -> str:
+        """Everything that decides the terms: two analyzers with one identity give the same terms."""
+        libraries = f"regex {version('regex')}, pystemmer {version('pystemmer')}, Unicode {unicodedata.unidata_version}"
+        return f"words {_VERSION} ({libraries}), language {self.language}, without {','.join(self.stop_words)}"
+
+    def tokens(self, text: str) -> list[Token]:
+        """The words of a text that have a term, in their order."""
+        term_of, found, position = self._term_of, list[Token](), 0  # type: ignore[attr-defined]
+        for match in _SEGMENT.finditer(text):
+            term = term_of(match[0])
+            if term:
+                found.append(Token(term, position, match.start(), match.end()))
+            position += term != _NO_WORD
+        return found
+
+    def positions(self, text: str) -> dict[str, list[int]]:
+        """The places of each term among the words of a text. It is what an index of many texts takes its time for."""
+        term_of, found, position = self._term_of, dict[str, list[int]](), 0  # type: ignore[attr-defined]
+        for segment in _SEGMENT.findall(text):
+            term = term_of(segment)
+            if term == _NO_WORD:
+                continue
+            if term is not None:
+                places = found.get(term)
+                if places is None:
+                    found[term] = [position]
+                else:
+                    places.append(position)
+            position += 1
+        return found
+
+    def prefix(self, text: str) -> str | None:
+        """The beginning of terms that a prefix stands for: folded and not stemmed; None if it is not one word."""
+        words = [segment for segment in _SEGMENT.findall(text) if _WORD.search(segment)]
+        return folded(words[0]) if len(words) == 1 else None
+
+
+def folded(word: str) -> str:
+    """A word without differences of case, width, and accents on Latin and Greek letters."""
+    plain = unicodedata.normalize("NFKC", word).casefold().translate(_LETTERS)
+    if plain.isascii():
+        return plain
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", plain)))

@@ -1,0 +1,100 @@
+"""Conditions on the columns of documents, and the order by which an answer is sorted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_views.errors import BadSearch
+
+_COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_WRITTEN: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(<=|>=|!=|=|<|>)(.*)", re.DOTALL)
+
+FilterValues = Mapping[str, object] | Iterable[tuple[str, str, object]]
+"""Values by column, which must be equal, or conditions such as ("created_at", ">=", time)."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A column of the documents compared with a value. NULL meets no condition, but `= None`."""
+
+    column: str
+    operator: str
+    value: object
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `column=value` and the like, whose value is text. Raises BadSearch."""
+        found = _WRITTEN.fullmatch(text)
+        if found is None:
+            raise BadSearch(f'filter "{text}" is no condition', hint="wanted column=value; also !=, <, <=, > and >=")
+        return cls(found[1], found[2], found[3].strip())
+
+    def mask(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Which rows meet the condition. Raises BadSearch."""
+        column = rows.column(self.column)
+        if self.value is None and self.operator in ("=", "!="):
+            is_null = pc.is_null(column)
+            return is_null if self.operator == "=" else pc.invert(is_null)
+        return pc.fill_null(_COMPARED[self.operator](column, self._typed(column.type)), False)
+
+    def _typed(self, kind: pa.DataType) -> pa.Scalar:
+        """The value as the column stores it: a text is read as the column's type."""
+        try:
+            if isinstance(self.value, str) and not pa.types.is_string(kind):
+                return pc.cast(pa.scalar(self.value), kind)
+            return pa.scalar(self.value, kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            hint = "a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(kind) else None
+            raise BadSearch(f'the value for column "{self.column}" cannot be read as {kind}', hint=hint) from None
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A column to sort by."""
+
+    column: str
+    is_descending: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `column` or `-column`, which sorts descending."""
+        return cls(text.removeprefix("-"), text.startswith("-"))
+
+
+def conditions_of(given: FilterValues | None) -> tuple[Condition, ...]:
+    """The conditions of a filter. Raises BadSearch."""
+    if isinstance(given, Mapping):
+        return tuple(Condition(column, "=", value) for column, value in given.items())
+    conditions = tuple(Condition(*each) for each in given or ())
+    for each in conditions:
+        if each.operator not in _COMPARED:
+            raise BadSearch(f'unknown comparison "{each.operator}"', hint=f"wanted one of {' '.join(_COMPARED)}")
+    return conditions
+
+
+def require_columns(schema: pa.Schema, names: Iterable[str]) -> None:
+    """Raise BadSearch for a column that the documents do not have, or that cannot be compared."""
+    for name in names:
+        if name not in schema.names:
+            raise BadSearch(f'unknown column "{name}"', hint=f"the documents have {', '.join(schema.names)}")
+        if pa.types.is_nested(schema.field(name).type):
+            raise BadSearch(f'column "{name}" is of type {schema.field(name).type}, which cannot be compared')
+
+
+def in_order(rows: pa.Table, keys: Sequence[SortKey], last: Sequence[tuple[str, str]]) -> pa.Array:
+    """The numbers of the rows in their order: NULL last, and rows that tie by the columns `last`."""
+    order = [(key.column, "descending" if key.is_descending else "ascending") for key in keys]
+    return pc.sort_indices(rows, sort_keys=[*order, *last])

@@ -1,0 +1,50 @@
+"""Where the next page of an answer begins: an opaque text, bound to the index, the query and the epoch.
+
+All pages are of the epoch of the first one, so no document comes twice or is missed while others arrive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Self
+
+import orjson
+
+from cdc_views.errors import BadPage
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """`skipped` documents of the answer are on earlier pages. `question` is a hash of everything that was asked."""
+
+    question: str
+    epoch: int
+    skipped: int
+
+    def __str__(self) -> str:
+        return urlsafe_b64encode(orjson.dumps([self.question, self.epoch, self.skipped])).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str, question: str) -> Self:
+        """Read a cursor for a question. Raises BadPage."""
+        try:
+            found = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            of_question, epoch, skipped = found
+            is_one = isinstance(of_question, str) and type(epoch) is int and type(skipped) is int and skipped >= 0
+        except (ValueError, TypeError):
+            is_one = False
+        if not is_one:
+            raise BadPage("the cursor is none that a search has returned", hint="begin with the first page")
+        if of_question != question:
+            raise BadPage(
+                "the cursor is of another index, query, filter or sort",
+                hint="give each page what the first one was given, or begin with the first page",
+            )
+        return cls(of_question, epoch, skipped)
+
+
+def question_of(index: str, *facts: object) -> str:
+    """A hash of what is asked of an index; its path changes when the index is made in another way."""
+    return hashlib.sha256(repr((index, facts)).encode()).hexdigest()[:16]

@@ -1,0 +1,88 @@
+"""The tables of a search index at one epoch: the documents, their postings, and the totals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from cdc_views.base.names import HIDDEN
+from cdc_views.errors import AnalyzerDiffers, BadSearch, ViewFailed, WrongKind
+from cdc_views.search import IndexOptions, Scoring, Totals
+from cdc_views.search.postings import ALL_DOCUMENTS
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.store.control import TableVersion
+from cdc_views.store.reading import StoredTables, read_table
+from cdc_views.views.kinds import DEFAULT_KIND
+from cdc_views.views.kinds.search_index import SearchIndexKind
+
+MOST_OF_PREFIX: Final = 2_000_000
+"""The most postings that a prefix may have: they are held in memory."""
+
+
+class SearchIndex:
+    """A search index as it is in an epoch."""
+
+    def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables) -> None:
+        """Raises UnknownView, ViewFailed, WrongKind, AnalyzerDiffers."""
+        self._root = epoch.warehouse
+        self._stored = stored
+        self._documents = epoch.table(name)
+        described = stored.describe(self._documents.path)
+        if described.kind.get("kind") != SearchIndexKind.name:
+            raise WrongKind(
+                f'"{name}" is of kind "{described.kind.get("kind", DEFAULT_KIND)}", wanted "{SearchIndexKind.name}"',
+                hint="declare the view WITH (kind = 'search_index', ...), or read it by a query",
+            )
+        self.name = name
+        self.options = IndexOptions.of_record(described.kind)
+        self.schema = pa.schema([field for field in described.schema if not field.name.startswith(HIDDEN)])
+        self._postings = _part(epoch, name, "postings")
+        self._totals = _part(epoch, name, "totals")
+        self._require_analyzer()
+
+    def of_term(self, term: str, columns: Collection[str]) -> pa.Table:
+        """The postings of a term in all text columns, in no order."""
+        return self._stored.with_text(self._postings.path, self._postings.version, "term", term, columns)
+
+    def of_prefix(self, prefix: str, columns: Collection[str]) -> pa.Table:
+        """The postings of all terms that begin so. Raises BadSearch if they are too many."""
+        postings = self._postings
+        rows = self._stored.with_prefix(postings.path, postings.version, "term", prefix, columns, MOST_OF_PREFIX)
+        if rows is None:
+            raise BadSearch(f"a prefix is met by more than {MOST_OF_PREFIX} words", hint="write more of the word")
+        return rows
+
+    def scoring(self) -> Scoring:
+        """The formula with the totals of the epoch."""
+        rows = read_table(self._root, self._totals.path, self._totals.version).to_pylist()
+        totals = {row["field"]: Totals(row["documents"], row["length"]) for row in rows}
+        totals.pop(ALL_DOCUMENTS, None)
+        return Scoring(self.options, totals)
+
+    def documents(self, keys: pa.Array, columns: Iterable[str]) -> pa.Table:
+        """Some columns of the documents with these keys, in no order."""
+        documents, key = self._documents, self.options.key
+        wanted = list(dict.fromkeys([key, *columns]))
+        return self._stored.columns_of(documents.path, documents.version, key, keys, wanted)
+
+    def _require_analyzer(self) -> None:
+        wanted, found = self.options.analyzer.identity, self._stored.describe(self._postings.path).kind["analyzer"]
+        if found != wanted:
+            raise AnalyzerDiffers(
+                f'search index "{self.name}" was made by the analyzer "{found}", and here is "{wanted}"',
+                hint="search with the versions of Python and of the libraries that the engine has",
+            )
+
+
+def _part(epoch: PublishedEpoch, name: str, part: str) -> TableVersion:
+    """The postings or the totals of an index. Raises ViewFailed."""
+    internal = f"{HIDDEN}{name}_{part}"
+    table = epoch.record.tables.get(internal)
+    if table is None or table.status == "failed":
+        failure = epoch.detail.failures.get(internal, "the epoch has none")
+        raise ViewFailed(
+            f'the {part} of search index "{name}" have failed: {failure}', hint="the next epoch tries again"
+        )
+    return table

@@ -1,0 +1,72 @@
+"""Text to terms."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_views.search import Analyzer
+from cdc_views.search.analyzer import ENGLISH_STOP_WORDS, folded
+
+
+def terms(text: str, language: str = "none", stop_words: tuple[str, ...] = ()) -> list[str]:
+    return [token.term for token in Analyzer(language, stop_words).tokens(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Café, naïve! ÉTÉ", ["cafe", "naive", "ete"]),
+        ("e\u0301te\u0301", ["ete"]),  # decomposed
+        ("中文 分词", ["中", "文", "分", "词"]),
+        ("テスト ひら", ["テスト", "ひ", "ら"]),
+        ("I ❤️ 👨‍👩‍👧 🇩🇪🇫🇷", ["i", "❤️", "👨‍👩‍👧", "🇩🇪", "🇫🇷"]),
+        ("Straße Øre Łódź", ["strasse", "ore", "lodz"]),
+        ("Ё й हिन्दी", ["ё", "й", "हिन्दी"]),  # marks that make another letter stay
+        ("ｆｕｌｌ ﬁne", ["full", "fine"]),
+        ("wi-fi 3.14 foo_bar can't", ["wi", "fi", "3.14", "foo_bar", "can't"]),
+        ("-- !?", []),
+    ],
+)
+def test_words_are_those_of_unicode(text: str, wanted: list[str]) -> None:
+    assert terms(text) == wanted
+
+
+def test_stems_are_those_of_the_language() -> None:
+    assert terms("Running runs dog's", "english") == ["run", "run", "dog"]
+    assert terms("l’été de l'homme", "french") == terms("ete de homme", "french")
+
+
+def test_stop_words_leave_their_place() -> None:
+    tokens = Analyzer("english", ENGLISH_STOP_WORDS).tokens("The end of the world")
+    assert [(token.term, token.position) for token in tokens] == [("end", 1), ("world", 4)]
+
+
+@given(st.text())
+def test_places_in_the_text_are_those_of_the_words(text: str) -> None:
+    for token in Analyzer().tokens(text):
+        assert folded(text[token.start : token.end]) == token.term
+
+
+@given(st.text())
+def test_positions_and_tokens_agree(text: str) -> None:
+    analyzer = Analyzer("english")
+    found: dict[str, list[int]] = {}
+    for token in analyzer.tokens(text):
+        found.setdefault(token.term, []).append(token.position)
+    assert analyzer.positions(text) == found
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x24F)), st.sampled_from(["none", "german", "french"]))
+def test_a_text_without_its_accents_has_the_same_terms(text: str, language: str) -> None:
+    decomposed = unicodedata.normalize("NFD", text)
+    assert terms(decomposed, language) == terms(unicodedata.normalize("NFC", text), language)
+
+
+def test_identity_names_what_decides_the_terms() -> None:
+    identity = Analyzer("english", ("the",)).identity
+    assert all(part in identity for part in ("regex ", "pystemmer ", "Unicode ", "english", "the"))
+    assert identity != Analyzer("english").identity != Analyzer("german").identity

@@ -1,0 +1,93 @@
+"""The query language: which documents match, and which queries are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_views.errors import BadSearch
+from cdc_views.search import IndexOptions, Query
+from tests.unit.search.memory_index import MemoryIndex, index_of
+
+OPTIONS = IndexOptions("id", {"title": 2.0, "body": 1.0}, stop_words=("the",))
+DOCUMENTS = [
+    {"id": 1, "title": "Rust and Delta", "body": "exactly once, all tables together"},
+    {"id": 2, "title": "Postgres", "body": "rust belt; a delta of rivers. Once exactly"},
+    {"id": 3, "title": None, "body": "posters of the sea; wi-fi"},
+    {"id": 4, "title": "中文分词", "body": ""},
+    {"id": 5, "title": "文中", "body": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("rust", {1, 2}),
+        ("RÛST", {1, 2}),
+        ("+rust +sea", set()),
+        ("rust sea", {1, 2, 3}),
+        ("+rust -belt", {1}),
+        ("rust -title:rust", {2}),
+        ("title:rust", {1}),
+        ("body:Postgres", set()),
+        ('"exactly once"', {1}),
+        ('"once exactly"', {2}),
+        ('title:"exactly once"', set()),
+        ("post*", {2, 3}),
+        ("title:post*", {2}),
+        ("+post* +sea", {3}),
+        ("wi-fi", {3}),
+        ('"of the sea"', {3}),  # the stop word stands for any word
+        ('"of sea"', set()),
+        ("中文", {4}),
+        ("文", {4, 5}),
+        ("the", set()),
+        ("+the rust", {1, 2}),
+        ("https://rust", set()),  # two words, and no column
+        ("absent", set()),
+        ("rust, !", {1, 2}),
+    ],
+)
+def test_query_matches(text: str, wanted: set[int]) -> None:
+    assert set(MemoryIndex(OPTIONS, DOCUMENTS).found(text)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the query has no word"),
+        ("  ?! ", "the query has no word"),
+        ("-rust", 'the query has only words with "-"'),
+        ('rust "delta', "the phrase at character 6 has no closing quotation mark"),
+        ("author:rust", 'unknown text column "author" at character 1'),
+        ("rust *", '"*" at character 6 follows no word'),
+        ("a-b*", '"*" at character 1 follows no word'),
+        ("rust + delta", '"+" at character 6 has no word'),
+        (" ".join(f"w{number}" for number in range(70)), "the query has 70 words, wanted at most 64"),
+    ],
+)
+@pytest.mark.proves(
+    wrong="A search query, its filter or its sort cannot be understood.",
+    seen="`BadSearch`, with the place",
+    do="Follow the hint: [search.md](search.md) has the query language.",
+)
+def test_malformed_query_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(BadSearch) as caught:
+        Query.parse(text, OPTIONS)
+    assert caught.value.message == problem
+    assert caught.value.hint or "quotation" in problem or "at most" in problem
+
+
+def test_phrase_counts_each_place() -> None:
+    index = index_of("a b a b a", "a b", "b a a b c")
+    [part] = index.answer('"a b"').explain(0)
+    assert (part.frequency, part.matching_documents) == (2, 3)
+    assert index.found('"a b a"') == [1]
+    assert index.found('"a a"') == [3]
+
+
+def test_prefix_counts_all_words_that_begin_so() -> None:
+    index = index_of("post posts poster", "pos", "postal")
+    found = index.answer("post*")
+    parts = {found.documents[number].as_py(): found.explain(number)[0] for number in found.best(10)}
+    assert {key: part.frequency for key, part in parts.items()} == {1: 3, 3: 1}
+    assert parts[1].matching_documents == 2
