@@ -36,11 +36,12 @@ from cdc_views.engine.spark.jobs import spark_work
 from cdc_views.engine.tables import Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.analysis import Shapes, TextColumns
-from cdc_views.engine.views.declare import declare_view, mirrored_text_columns
+from cdc_views.engine.views.declare import declare_search_tables, declare_view, mirrored_text_columns
 from cdc_views.engine.views.internal_views import InternalTable, add_internal_table, internal_tables
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.search_tables import SearchTable
 from cdc_views.engine.views.view_tables import own_columns, view_path
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
 from cdc_views.errors.log_offset import LogOffset
@@ -113,6 +114,12 @@ class _View:
     level: int
     text_columns: TextColumns
     internal: Sequence[InternalTable]
+    search: Sequence[SearchTable]
+
+    @property
+    def names_beside(self) -> list[str]:
+        """The internal tables that belong to it."""
+        return [*(each.spec.name for each in self.internal), *(each.definition.name for each in self.search)]
 
 
 class ViewHarness:
@@ -193,9 +200,12 @@ class ViewHarness:
         internal = internal_tables(*inputs, compiled) if self._allow_direct else []
         for each in internal:
             add_internal_table(self._tables, each.spec)
+        search = [table for level in declare_search_tables(self._tables, [compiled]) for table in level]
         level = max((parents[name].level + 1 for name in compiled.inputs if name in parents), default=0)
         spec = replace(self._tables.specs[definition.name], path=view_path(compiled))
-        self._views[definition.name] = _View(compiled, spec, level, self._text_columns[definition.name], internal)
+        self._views[definition.name] = _View(
+            compiled, spec, level, self._text_columns[definition.name], internal, search
+        )
         self._writer.views = ViewRunner(self._spark, self._levels())
         return explain(compiled, plan_of(compiled, self._tables.specs))
 
@@ -211,8 +221,8 @@ class ViewHarness:
         self._writer.views = ViewRunner(self._spark, self._levels())
 
     def _forget_internal_views(self, name: str) -> None:
-        for each in self._views[name].internal if name in self._views else ():
-            self._tables.remove(each.spec.name)
+        for each in self._views[name].names_beside if name in self._views else ():
+            self._tables.remove(each)
 
     @property
     def views(self) -> list[str]:
@@ -397,6 +407,7 @@ class ViewHarness:
             self._tables.add(view.spec)
             for each in view.internal:
                 add_internal_table(self._tables, each.spec)
+            declare_search_tables(self._tables, [view.compiled])
             self._text_columns[view.spec.name] = view.text_columns
         self._shapes = Shapes(self._spark)
         self._scratch = Relations(self._spark, self._tables.warehouse)
@@ -435,17 +446,19 @@ class ViewHarness:
         depth = max((view.level + 1 for view in self._views.values()), default=0)
         internal = [each.view for view in self._views.values() for each in view.internal]
         levels = [[view.compiled for view in self._views.values() if view.level == level] for level in range(depth)]
-        return [internal, *levels]
+        search = [table for view in self._views.values() for table in view.search]
+        parts: list[list[CompiledView]] = [
+            [table for table in search if table.part == part] for part in ("postings", "totals")
+        ]
+        return [internal, *levels, *parts]
 
     def _build(self) -> None:
         """Run an epoch for the views declared since the last one."""
         self._require_running()
         built = self._tables.published.tables if self._tables.published is not None else None
-        wanted = {name: [view.spec, *(each.spec for each in view.internal)] for name, view in self._views.items()}
+        wanted = {name: [name, *view.names_beside] for name, view in self._views.items()}
         new = [
-            name
-            for name, specs in wanted.items()
-            if built is None or not all(self._tables.is_published(spec.name) for spec in specs)
+            name for name, parts in wanted.items() if built is None or not all(map(self._tables.is_published, parts))
         ]
         if built is None or new:
             self.run_epoch()
@@ -453,7 +466,7 @@ class ViewHarness:
 
     def _step(self, name: str, before: ControlRecord | None) -> _Step:
         earlier = None if before is None else before.tables.get(name)
-        names = [name, *(each.spec.name for each in self._views[name].internal)]
+        names = [name, *self._views[name].names_beside]
         return _Step(earlier, [work for each in names if (work := self._writer.views.work.get(each)) is not None])
 
     def _parsed(self, sql: str) -> ViewDefinition:

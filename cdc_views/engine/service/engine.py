@@ -39,7 +39,7 @@ from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests, refusing
 from cdc_views.engine.tables import SHADOW_SEPARATOR, FindPath, Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Maintenance
-from cdc_views.engine.views.declare import declare_internal_views, declare_views
+from cdc_views.engine.views.declare import declare_internal_views, declare_search_tables, declare_views
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import BadReplay, EventError, UnknownEvent
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
@@ -195,10 +195,11 @@ class Engine:
         views = [view for level in declared.levels for view in level]
         failures = declare_views(self._spark, tables, views, declared.running, declared.refused)
         internal = declare_internal_views(self._spark, tables, views, failures)
+        search = declare_search_tables(tables, views, failures)
         return EpochWriter(
             log,
             tables,
-            ViewRunner(self._spark, [internal, *declared.levels], failures),
+            ViewRunner(self._spark, [internal, *declared.levels, *search], failures),
             self._control,
             quarantine,
             BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead),

@@ -3,6 +3,7 @@
 declare.py            the Delta table of each view, as Spark's analyser describes the view
 project_analysis.py   the same analysis without a warehouse, for `check` and `explain`
 maintain.py           updates the views whose inputs changed
+search_tables.py      the tables of search indexes
 relations.py          the inputs of queries, as temporary views
 strategies/           how the changes of one view are computed
 failures.py           why a view failed, without row values

@@ -6,7 +6,7 @@ The others need the rows of the last epoch: stored rows that are those of the ol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.search_tables import SearchTable
 from cdc_views.engine.views.small_queries import SmallQueries
 from cdc_views.engine.views.strategies import (
     STRATEGIES,
@@ -28,13 +29,14 @@ from cdc_views.engine.views.strategies import (
     patch,
 )
 from cdc_views.engine.views.strategies.guards import Bound
+from cdc_views.engine.views.strategies.search_index import Counted, SearchWork, add_documents, all_documents
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
-from cdc_views.store.warehouse import Changes
+from cdc_views.store.warehouse import Changes, WrittenRows
 
 FULL: Final = "full"
 
-Update = Callable[[], Changes | None]
+Update = Callable[[], Changes | WrittenRows | None]
 """Computes the changes to commit; None if nothing changed. Raises TooMany where another strategy is to be used."""
 
 
@@ -47,9 +49,13 @@ class Choice:
     relations: Relations
     queries: SmallQueries
     has_failed: Callable[[str], bool]
+    counted: Counted = field(default_factory=dict)
 
     def updates(self, view: CompiledView, plan: Maintenance, base: int) -> Iterator[tuple[str, Update]]:
         """Yield the updates of a view whose stored rows are at version `base`, with their names in `ways`."""
+        if isinstance(view, SearchTable):
+            yield from self._of_documents(view, base)
+            return
         yield from self._incremental(view, plan, base)
         yield FULL, partial(self._recomputed, view, base)
 
@@ -78,6 +84,16 @@ class Choice:
             yield "add", partial(add_groups, work(plan.group_adds))
         if plan.keys is not None:
             yield "keys", partial(keys, work(plan.keys))
+
+    def _of_documents(self, table: SearchTable, base: int) -> Iterator[tuple[str, Update]]:
+        """The updates of a table of a search index."""
+        tables, name = self.tables, table.documents
+        spec, version = tables.specs[table.definition.name], self.inputs.version(name)
+        work = SearchWork(table, spec, base, tables.specs[name], version, self.inputs, tables.warehouse, self.counted)
+        versions = self.inputs.versions(name)
+        if versions is not None and tables.is_live(spec.name):
+            yield "add", partial(add_documents, work, versions)
+        yield FULL, partial(all_documents, work)
 
     def _can_look_up(self) -> bool:
         return self.tables.warehouse.allows_direct and self.queries.is_possible

@@ -11,12 +11,15 @@ from pyspark.sql import SparkSession
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import Shapes, TextColumns, analyse_view, text_columns
 from cdc_views.engine.views.internal_views import add_internal_table, internal_tables, plan_with_internal_views
+from cdc_views.engine.views.search_tables import PartName, SearchTable, search_spec, search_table
 from cdc_views.engine.views.small_queries import are_possible
 from cdc_views.engine.views.view_tables import BAG_KEY, HASH
 from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
+from cdc_views.search import IndexOptions
 from cdc_views.store.control import TableVersion
 from cdc_views.store.warehouse import TableSpec
+from cdc_views.views.kinds.search_index import SearchIndexKind
 
 NO_VIEWS: Final[Mapping[str, TableVersion]] = MappingProxyType({})
 NONE_REFUSED: Final[Mapping[str, BadView]] = MappingProxyType({})
@@ -72,6 +75,26 @@ def declare_internal_views(
             declared.append(each.view)
     shapes.forget()
     return declared
+
+
+def declare_search_tables(
+    tables: Tables, views: Iterable[CompiledView], failures: Collection[str] = ()
+) -> list[list[SearchTable]]:
+    """Declare the tables of the search indexes among the views that are declared and have not failed.
+
+    Returns them in two levels, which come after all views. The totals are the second: those of all documents are
+    counted when their postings are made.
+    """
+    indexes = [view for view in views if view.definition.kind == SearchIndexKind.name]
+    parts: tuple[PartName, ...] = ("postings", "totals")
+    levels: list[list[SearchTable]] = [[] for _ in parts]
+    for view in (view for view in indexes if view.definition.name not in failures):
+        documents = tables.specs[view.definition.name]
+        for part, level in zip(parts, levels, strict=True):
+            table = search_table(view, IndexOptions.of_record(documents.kind), part)
+            add_internal_table(tables, search_spec(table, documents))
+            level.append(table)
+    return levels
 
 
 def mirrored_text_columns(tables: Tables) -> dict[str, TextColumns]:

@@ -30,6 +30,7 @@ from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.internal_views import renew_internal_table
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.search_tables import SearchTable
 from cdc_views.engine.views.small_queries import SmallQueries
 from cdc_views.engine.views.strategies import TooMany
 from cdc_views.errors import Fenced, StackError
@@ -113,10 +114,13 @@ class ViewRunner:
 
     def strategy(self, view: CompiledView, tables: Tables) -> str:
         """The strategy of a view."""
-        return self._plan(view, tables).strategy
+        return "ADD" if isinstance(view, SearchTable) else self._plan(view, tables).strategy
 
     def read_by(self, view: CompiledView, tables: Tables) -> set[str]:
-        """The tables that a view reads, and the internal views by which its rows are looked up."""
+        """The tables that a view reads, and the internal ones that are to be as new: a search index has two tables."""
+        if isinstance(view, SearchTable):
+            parts = (each for each in self.views if isinstance(each, SearchTable) and each.documents == view.documents)
+            return {view.documents, *(each.definition.name for each in parts)} - {view.definition.name}
         plan = self._plan(view, tables)
         return {*view.inputs, *(plan.keys.internal_views if plan.keys is not None else ())}
 
@@ -176,8 +180,12 @@ class ViewRunner:
         return epoch.results
 
     def strategies(self, tables: Tables) -> dict[str, str]:
-        """The strategy of each view that can be run."""
-        runnable = [view for view in self.views if view.definition.name not in self._failures]
+        """The strategy of each view with a SELECT that can be run."""
+        runnable = [
+            view
+            for view in self.views
+            if view.definition.name not in self._failures and not isinstance(view, SearchTable)
+        ]
         return {view.definition.name: self.strategy(view, tables) for view in runnable}
 
     def _plan(self, view: CompiledView, tables: Tables) -> Maintenance:
