@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
@@ -85,8 +85,7 @@ class Analyzer:
     @property
     def identity(self) -> str:
         """Everything that decides the terms: two analyzers with one identity give the same terms."""
-        libraries = f"regex {version('regex')}, pystemmer {version('pystemmer')}, Unicode {unicodedata.unidata_version}"
-        return f"words {_VERSION} ({libraries}), language {self.language}, without {','.join(self.stop_words)}"
+        return f"words {_VERSION} ({_libraries()}), language {self.language}, without {','.join(self.stop_words)}"
 
     def tokens(self, text: str) -> list[Token]:
         """The words of a text that have a term, in their order."""
@@ -118,6 +117,12 @@ class Analyzer:
         """The beginning of terms that a prefix stands for: folded and not stemmed; None if it is not one word."""
         words = [segment for segment in _SEGMENT.findall(text) if _WORD.search(segment)]
         return folded(words[0]) if len(words) == 1 else None
+
+
+@cache
+def _libraries() -> str:
+    """What the analyzers stand on; read once, since the versions are in files."""
+    return f"regex {version('regex')}, pystemmer {version('pystemmer')}, Unicode {unicodedata.unidata_version}"
 
 
 def folded(word: str) -> str:

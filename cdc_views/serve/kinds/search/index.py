@@ -10,10 +10,10 @@ import pyarrow as pa
 from cdc_views.base.names import HIDDEN
 from cdc_views.errors import AnalyzerDiffers, BadSearch, ViewFailed, WrongKind
 from cdc_views.search import IndexOptions, Scoring, Totals
-from cdc_views.search.postings import ALL_DOCUMENTS
+from cdc_views.search.postings import TOTALS_SCHEMA
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control import TableVersion
-from cdc_views.store.reading import StoredTables, read_table
+from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds import DEFAULT_KIND
 from cdc_views.views.kinds.search_index import SearchIndexKind
 
@@ -26,7 +26,6 @@ class SearchIndex:
 
     def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables) -> None:
         """Raises UnknownView, ViewFailed, WrongKind, AnalyzerDiffers."""
-        self._root = epoch.warehouse
         self._stored = stored
         self._documents = epoch.table(name)
         described = stored.describe(self._documents.path)
@@ -56,10 +55,9 @@ class SearchIndex:
 
     def scoring(self) -> Scoring:
         """The formula with the totals of the epoch."""
-        rows = read_table(self._root, self._totals.path, self._totals.version).to_pylist()
-        totals = {row["field"]: Totals(row["documents"], row["length"]) for row in rows}
-        totals.pop(ALL_DOCUMENTS, None)
-        return Scoring(self.options, totals)
+        fields, totals = pa.array(self.options.fields), self._totals
+        rows = self._stored.columns_of(totals.path, totals.version, "field", fields, TOTALS_SCHEMA.names).to_pylist()
+        return Scoring(self.options, {row["field"]: Totals(row["documents"], row["length"]) for row in rows})
 
     def documents(self, keys: pa.Array, columns: Iterable[str]) -> pa.Table:
         """Some columns of the documents with these keys, in no order."""
