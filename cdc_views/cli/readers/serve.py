@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 import click
 
 from cdc_views.cli.log_lines import show_dated_lines
 from cdc_views.cli.main import Project
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 @click.command()
@@ -24,4 +29,6 @@ def serve(project: Project, host: str | None, port: int | None) -> None:
     show_dated_lines()
     given = {"host": host, "port": port}
     settings = project.http().model_copy(update={name: value for name, value in given.items() if value is not None})
-    HttpServer(project.warehouse(), settings).run()
+    server = HttpServer(project.warehouse(), settings)
+    _LOGGER.info("serving at %s", server.url)
+    server.run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from pathlib import Path
@@ -19,7 +18,6 @@ from cdc_views.serve.http.app import create_app
 from cdc_views.serve.http.service import Service
 from cdc_views.store.storage import require_folder
 
-_LOGGER: Final = logging.getLogger(__name__)
 _STOP_S: Final = 3
 _KEEP_ALIVE_S: Final = 15
 # Connections that are open without a request.
@@ -60,7 +58,6 @@ class HttpServer:
 
     def run(self) -> None:
         """Serve until a signal, or `stop`."""
-        _LOGGER.info("serving at %s", self.url)
         try:
             self._server.run([self._socket])
         finally:

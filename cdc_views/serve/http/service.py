@@ -49,8 +49,14 @@ class Service:
     async def run(self, work: Callable[[], Found]) -> Found:
         """Run blocking work in one of the threads that read. Raises ServerBusy if the server stops."""
         if self.watch.is_closed:
-            raise ServerBusy("the server stops", hint="try again later")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            raise _stopping()
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            return await running
+        except asyncio.CancelledError:
+            if running.cancelled() and self.watch.is_closed:  # by `close`: it had not begun
+                raise _stopping() from None
+            raise
 
     async def read(self, moment: Moment, work: Callable[[PublishedEpoch], Found]) -> tuple[PublishedEpoch, Found]:
         """Choose the epoch of a moment, after waiting for it without a thread, and run work over it in a thread.
@@ -87,6 +93,10 @@ class Service:
         """End what waits; reads that run go on to their end."""
         self.watch.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _stopping() -> ServerBusy:
+    return ServerBusy("the server stops", hint="try again later")
 
 
 def service_of(request: Request) -> Service:

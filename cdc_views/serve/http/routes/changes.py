@@ -110,6 +110,8 @@ async def _events(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
                 silent_s += _SILENCE_S
                 yield b":\n\n"
     except CdcViewsError as error:
+        if service.watch.is_closed:
+            return  # the client comes back with its last token
         yield b"event: error\ndata: " + orjson.dumps(problem_of(error)) + b"\n\n"
 
 
