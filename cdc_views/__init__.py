@@ -70,14 +70,19 @@ __all__ = [
 ]
 
 
-def open(warehouse: str | PathLike[str], *, index_mb: int | None = None) -> WarehouseReader:  # noqa: A001
+def open(  # noqa: A001
+    warehouse: str | PathLike[str], *, index_mb: int | None = None, rows_mb: int | None = None
+) -> WarehouseReader:
     """Open a warehouse, a folder, for reading. No engine needs to run. Raises WarehouseUnusable.
 
-    Indexes for reads by key take at most `index_mb` of memory (256 by default); see WarehouseReader.
+    Indexes for reads by key take at most `index_mb` of memory (256 by default), and rows that were read at most
+    `rows_mb` of the folder for temporary files (256 by default); see WarehouseReader.
     """
-    from cdc_views.serve.reader import INDEX_MB, WarehouseReader
+    from cdc_views.serve.reader import INDEX_MB, ROWS_MB, WarehouseReader
 
-    return WarehouseReader(warehouse, INDEX_MB if index_mb is None else index_mb)
+    return WarehouseReader(
+        warehouse, INDEX_MB if index_mb is None else index_mb, ROWS_MB if rows_mb is None else rows_mb
+    )
 
 
 def spark_tables(

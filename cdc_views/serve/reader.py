@@ -21,10 +21,11 @@ from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import KnownRecords, TableVersion
-from cdc_views.store.reading import StoredTables
+from cdc_views.store.reading import CACHED_BYTES, StoredTables
 from cdc_views.store.storage import require_folder
 
 INDEX_MB: Final = 256
+ROWS_MB: Final = CACHED_BYTES >> 20
 """The memory for indexes of a reader, unless it says."""
 
 
@@ -36,15 +37,16 @@ class WarehouseReader:
     raise NothingPublished, NotPublishedYet, EpochTooOld, EpochNotRetained, BadMoment, BadLsn and WarehouseUnusable.
     """
 
-    def __init__(self, warehouse: str | PathLike[str], index_mb: int = INDEX_MB) -> None:
+    def __init__(self, warehouse: str | PathLike[str], index_mb: int = INDEX_MB, rows_mb: int = ROWS_MB) -> None:
         """`warehouse` is its folder. Raises WarehouseUnusable if that is not a folder.
 
         Indexes, by which rows are found, take at most `index_mb` of memory: up to 24 bytes for each row of a table from
-        which a second row is read.
+        which a second row is read. Decoded rows, for which later reads need no file, take at most `rows_mb` of the
+        folder for temporary files: searches of a large index need more than the default (docs/search.md).
         """
         self.warehouse = Path(warehouse).absolute()
         require_folder(self.warehouse)
-        self._stored = StoredTables(self.warehouse, index_mb << 20)
+        self._stored = StoredTables(self.warehouse, index_mb << 20, rows_mb << 20)
         self._known = KnownRecords(self.warehouse)
 
     def epoch(self, **moment: Unpack[MomentArguments]) -> EpochReader:

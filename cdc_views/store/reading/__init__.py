@@ -17,9 +17,16 @@ from cdc_views.store.reading.scans import (
     row_count,
     scan,
 )
-from cdc_views.store.reading.stored_tables import StoredTable, StoredTables, TableDifference, has_version
+from cdc_views.store.reading.stored_tables import (
+    CACHED_BYTES,
+    StoredTable,
+    StoredTables,
+    TableDifference,
+    has_version,
+)
 
 __all__ = [
+    "CACHED_BYTES",
     "StoredTable",
     "StoredTables",
     "TableDifference",

@@ -38,8 +38,8 @@ from cdc_views.store.reading.value_search import ValueSearch
 MOST_CHANGED: Final = 2_000_000
 """The most rows that a difference may have on each side: they are held in memory."""
 
-# Rows that are read again soon: of a key, or the old rows of a table whose changes are followed.
-_CACHED_BYTES: Final = 256 << 20
+CACHED_BYTES: Final = 256 << 20
+"""For rows that are read again soon: of a key, or the old rows of a table whose changes are followed."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,11 @@ class StoredTables:
     columns by which rows are looked up more than once.
     """
 
-    def __init__(self, root: Path, index_bytes: int = 0) -> None:
-        """The indexes take at most `index_bytes` of memory. Without one, a lookup reads the columns that it is by."""
+    def __init__(self, root: Path, index_bytes: int = 0, cached_bytes: int = CACHED_BYTES) -> None:
+        """The indexes take at most `index_bytes` of memory. Without one, a lookup reads the columns that it is by.
+
+        Decoded rows take at most `cached_bytes` of the disk.
+        """
         self._root = root
         self._described: dict[str, StoredTable] = {}
         self._looked_up: set[tuple[str, tuple[str, ...]]] = set()
@@ -98,7 +101,7 @@ class StoredTables:
         self._tables = DriverTables(root, Indexes(index_bytes))
         self._entries: dict[str, tuple[int, int] | None] = {}
         # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
-        self._row_groups = RowGroups(Path(tempfile.gettempdir()), _CACHED_BYTES, most_decoded_rows=math.inf)
+        self._row_groups = RowGroups(Path(tempfile.gettempdir()), cached_bytes, most_decoded_rows=math.inf)
         self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
         self._values = ValueSearch(self._row_groups)
         self._history = History(root)
