@@ -226,7 +226,9 @@ class Demo:
         command = f"cdc-views -C {DEMO if is_found else project.folder}"
         query = "SELECT * FROM order_totals ORDER BY amount DESC LIMIT 5"
         self._show.result("\ntry next (in .venv/bin):")
-        self._show.result(f'  {command} query "{query}"\n  {command} epochs\n  {command} status')
+        self._show.result(f'  {command} query "{query}"')
+        self._show.result(f"  {command} timeline home_timeline 1\n  {command} get product_cache 1")
+        self._show.result(f"  {command} epochs\n  {command} status")
         if self._options.keep:
             self._show.result(f"  {command} explain home_timeline\n  {command} down")
         self._show.result("")

@@ -87,7 +87,7 @@ class Feed:
 def test_timeline_and_counts_follow_random_changes_without_reading_groups(spark: SparkSession) -> None:
     feed, ways = Feed(Random(SEED)), list[dict[str, str]]()
     with ViewHarness(DDL, spark, partitions=1) as h:
-        assert h.create_view(TIMELINE.replace("rank <= 100", "rank <= 3")).strategy == "PATCH"
+        assert h.create_view(TIMELINE.replace("limit = 100", "limit = 3")).strategy == "PATCH"
         assert h.create_view(COUNTS).strategy == "ADD"
         h.apply(feed.begun())
         for _ in range(EPOCHS):

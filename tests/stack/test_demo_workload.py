@@ -262,7 +262,7 @@ def test_check_of_all_tables_and_views_finds_them_equal(
         ("public.follows", "follower_id = 1", r"\(1, \d+\)"),
         ("public.products", "id = 17", r"\(17\)"),
         ("order_totals", "user_id = 1", r"\(1\)"),
-        ("home_timeline", "user_id = 1 AND rank = 100", r"\(1, \d+\)"),
+        ("home_timeline", "user_id = 1", r"\(1, \d+\)"),
         ("product_cache", "product_id = 17", r"\(17\)"),
         ("post_search", "term = 'honey' AND post_id < 500", r"\(honey, \d+\)"),
     ],
@@ -282,7 +282,7 @@ def test_check_with_rows_gone_names_table_and_key(
         ("public.users", "id = 17", "name", "'other'"),
         ("public.accounts", "id = 17", "balance", "balance + 0.01"),
         ("bank_total", "true", "total", "total + 0.01"),
-        ("home_timeline", "user_id = 1 AND rank = 5", "author", "'other'"),
+        ("home_timeline", "user_id = 1", "author", "'other'"),
     ],
 )
 def test_check_with_a_changed_cell_names_table_and_column(
@@ -290,7 +290,7 @@ def test_check_with_a_changed_cell_names_table_and_column(
 ) -> None:
     copy = copy_of(name, warehouse, tmp_path)
     copy.update(updates={column: value}, predicate=rows)
-    with pytest.raises(CheckFailed, match=rf'"{re.escape(name)}": 1 different: different \([^)]*\) \({column}\)'):
+    with pytest.raises(CheckFailed, match=rf'"{re.escape(name)}": \d+ different: different \([^)]*\) \({column}\)'):
         require_copy_equal(name, copy, tmp_path, idle.dsn)
 
 

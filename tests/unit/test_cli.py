@@ -294,7 +294,9 @@ def test_lines_of_the_readme_find_the_project_of_the_demo(
     for entry in (FILE_NAME, "warehouse"):
         (published / entry).rename(demo / entry)
     monkeypatch.chdir(published)
-    query, rebuild = lines_of_the_demo()
+    query, timeline, get, rebuild = lines_of_the_demo()
+    assert 'UnknownView: epoch 1 has no table "home_timeline"' in cdc_views(*timeline).stderr
+    assert 'UnknownView: epoch 1 has no table "product_cache"' in cdc_views(*get).stderr
     shown = cdc_views(*query)
     assert "hint: tables are public.orders, ratio, totals" in shown.stderr  # and not those of the demo
     assert 'SourceUnreachable: cannot connect to database "app" at nowhere:1' in cdc_views(*rebuild).stderr

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
 import cdc_views
+from cdc_views.base.lsn import Lsn
 from cdc_views.errors import BadKey, UnknownView, ViewBeingBuilt, WrongKind
 from cdc_views.metrics import Work, counting
+from cdc_views.serve.kinds.cache import CachedRow
 from cdc_views.serve.kinds.hot_rows import HotRows, size_bytes
 from cdc_views.store.warehouse import TableSpec
-from tests.unit.published import ORDERS, Published
+from tests.unit.published import BEGIN, ORDERS, Published
 
 PRODUCTS = TableSpec(
     "products",
@@ -104,6 +108,17 @@ def test_etag_changes_with_the_row_and_only_then(shop: Published) -> None:
     shop.publish()
     after = [row.etag for row in cdc_views.open(shop.root).cache("products").get_many([1, 2, 3])]
     assert [old == new for old, new in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_etag_differs_for_different_values_and_not_between_machines() -> None:
+    def etag(value: object) -> str | None:
+        return CachedRow("hit", {"id": 1, "value": value}, 1, Lsn(1), BEGIN, ("id",)).etag
+
+    values = [None, 0, 1, 0.5, float("nan"), "", "0", b"", b"0", BEGIN, BEGIN.date(), Decimal("0.5"), Decimal("0.50"),
+              [], [1], {"a": 1}, {"b": 1}]  # fmt: skip
+    assert len({etag(value) for value in values}) == len(values)
+    assert etag([{"at": BEGIN}]) == etag([{"at": BEGIN.astimezone(ZoneInfo("UTC"))}])
+    assert etag(1) == '"db5ea74b6b4860507d05485e7bdb9f6b"'
 
 
 def test_hot_row_is_read_from_memory_until_it_changes(shop: Published) -> None:

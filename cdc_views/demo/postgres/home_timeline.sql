@@ -1,6 +1,6 @@
 -- key: user_id, post_id
--- Written another way than the view: per follower, the newest 100, and only then their number.
-SELECT r.user_id, row_number() OVER newest_first AS rank, r.post_id, r.author_id, r.author, r.created_at
+-- Written another way than the view: per follower, the newest 100.
+SELECT r.user_id, r.post_id, r.author_id, r.author, r.created_at
 FROM (SELECT DISTINCT follower_id FROM public.follows) u
 CROSS JOIN LATERAL (
     SELECT f.follower_id AS user_id, p.id AS post_id, p.author_id, a.name AS author, p.created_at
@@ -8,5 +8,4 @@ CROSS JOIN LATERAL (
     WHERE f.follower_id = u.follower_id AND f.muted = false AND p.author_id = f.followee_id AND a.id = f.followee_id
     ORDER BY p.created_at DESC, p.id DESC
     LIMIT 100
-) r
-WINDOW newest_first AS (PARTITION BY r.user_id ORDER BY r.created_at DESC, r.post_id DESC);
+) r;

@@ -1,6 +1,6 @@
 -- One document a product, ready to serve. Money is text in it, as JSON numbers would lose digits in some
 -- readers; times are text, as each system has its own idea of how JSON shows one.
-CREATE MATERIALIZED VIEW product_cache AS
+CREATE MATERIALIZED VIEW product_cache WITH (kind = 'cache', key = 'product_id') AS
 SELECT
     p.id AS product_id,
     to_json(named_struct(

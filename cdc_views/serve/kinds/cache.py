@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, Unpack
+
+import orjson
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.errors import WrongKind
@@ -56,7 +58,7 @@ class CachedRow:
         """An entity tag of HTTP: the same as long as the row is, in all epochs and processes. None for a miss."""
         if self.row is None:
             return None
-        return f'"{hashlib.sha256(repr(list(self.row.items())).encode()).hexdigest()[:32]}"'
+        return f'"{hashlib.sha256(orjson.dumps(_canonical(self.row))).hexdigest()[:32]}"'
 
 
 @dataclass(frozen=True)
@@ -154,3 +156,18 @@ class CacheReader:
             return None
         names = [each.name for each in key.fields]
         return [key.of_row(row) for part in (found.deleted, found.inserted) for row in part.select(names).to_pylist()]
+
+
+def _canonical(value: object) -> object:
+    """A value of JSON that differs for different values of a row; not from one machine to another, as repr() may."""
+    if isinstance(value, Mapping):
+        return [[name, _canonical(each)] for name, each in value.items()]
+    if isinstance(value, list | tuple):
+        return [_canonical(each) for each in value]
+    if isinstance(value, float):
+        return ["float", repr(value)]
+    if isinstance(value, bytes):
+        return ["bytes", value.hex()]
+    if isinstance(value, datetime | date):
+        return ["time", value.isoformat()]
+    return value if value is None or isinstance(value, str | int) else ["number", str(value)]
