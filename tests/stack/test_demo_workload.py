@@ -264,7 +264,7 @@ def test_check_of_all_tables_and_views_finds_them_equal(
         ("order_totals", "user_id = 1", r"\(1\)"),
         ("home_timeline", "user_id = 1", r"\(1, \d+\)"),
         ("product_cache", "product_id = 17", r"\(17\)"),
-        ("post_search", "term = 'honey' AND post_id < 500", r"\(honey, \d+\)"),
+        ("post_search", "post_id = 17", r"\(17\)"),
     ],
 )
 def test_check_with_rows_gone_names_table_and_key(

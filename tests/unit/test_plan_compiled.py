@@ -178,7 +178,7 @@ def test_compile_view_of_each_demo_view_finds_its_key() -> None:
         "orders": ("id",), "order_items": ("order_id", "line"), "accounts": ("id",), "savings": ("id",),
     }  # fmt: skip
     columns = {
-        "users": "id name", "follows": "follower_id followee_id muted", "posts": "id author_id body created_at",
+        "users": "id name", "follows": "follower_id followee_id muted", "posts": "id author_id body likes created_at",
         "products": "id sku", "orders": "id user_id status", "order_items": "order_id line product_id quantity",
         "accounts": "id balance", "savings": "id balance",
     }  # fmt: skip
@@ -191,6 +191,6 @@ def test_compile_view_of_each_demo_view_finds_its_key() -> None:
         "bank_total": (),
         "home_timeline": ("user_id", "author_id", "post_id"),
         "order_totals": ("user_id",),
-        "post_search": ("term", "post_id"),
+        "post_search": ("post_id",),
         "product_cache": ("product_id",),
     }

@@ -1,5 +1,4 @@
--- key: term, post_id
-SELECT m[1] AS term, p.id AS post_id, count(*) AS occurrences
+-- key: post_id
+SELECT p.id AS post_id, p.body, a.name AS author, p.author_id, p.likes, p.created_at
 FROM public.posts p
-CROSS JOIN LATERAL regexp_matches(lower(p.body), '[a-z0-9]+', 'g') m
-GROUP BY m[1], p.id;
+JOIN public.users a ON a.id = p.author_id;

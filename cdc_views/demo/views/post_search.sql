@@ -1,9 +1,7 @@
--- How often each term occurs in each post.
-CREATE MATERIALIZED VIEW post_search AS
-SELECT term, post_id, COUNT(*) AS occurrences
-FROM (
-    SELECT id AS post_id, explode(split(lower(body), '[^a-z0-9]+')) AS term
-    FROM posts
-) terms
-WHERE term <> ''
-GROUP BY term, post_id;
+-- Posts to search by their words: cdc-views search post_search 'honey -tea'
+CREATE MATERIALIZED VIEW post_search
+WITH (kind = 'search_index', key = 'post_id', text = 'body^2, author', language = 'english')
+AS
+SELECT p.id AS post_id, p.body, a.name AS author, p.author_id, p.likes, p.created_at
+FROM posts p
+JOIN users a ON a.id = p.author_id;
