@@ -122,7 +122,7 @@ def test_explain_of_a_view_without_keys_shows_why_it_is_computed_in_full() -> No
         "view: v",
         "strategy: FULL: the whole query is run and compared with the stored rows: "
         "an aggregate over all rows that cannot be added up: "
-        'column "n" is neither count(*) nor the count or the sum of one value of each row',
+        'column "n" is an average, and the view lacks the sum or count of its values',
         "key: (): an aggregate without GROUP BY has one row",
         "inputs: public.orders",
         "sql:",
