@@ -35,7 +35,7 @@ VIEWS = {
 COLUMNS = {"t": ("g", "v", "s"), "u": ("t_id", "w")}
 OLD = "SELECT id, v FROM t WHERE v > 2"
 INTERNAL = "_cv_grouped_1"
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 class Project:
@@ -103,7 +103,7 @@ class Project:
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views over small tables are built beside the epochs, too."""
-    monkeypatch.setattr("cdc_views.store.warehouse.Warehouse.is_small", lambda *_: False)
+    monkeypatch.setattr("cdc_views.engine.building.groups._is_large", lambda *_: True)
 
 
 @pytest.fixture(params=[random.randrange(2**32)])

@@ -13,7 +13,7 @@ from cdc_views.store.control.control_log import read_control
 from tests.fix_project import Project
 from tests.waiting import wait_for
 
-LIMIT_S = 180
+LIMIT_S = 300
 # Some hundred million pairs, so that it takes far longer than an epoch.
 BELOW = (
     "SELECT a.holder, count(*) AS pairs FROM accounts a JOIN accounts b ON a.holder = b.holder AND a.id < b.id "

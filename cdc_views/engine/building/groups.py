@@ -50,4 +50,8 @@ def _is_worth_it(group: Sequence[CompiledView], tables: Tables, views: ViewRunne
     read = {source for view in group for source in views.read_by(view, tables)} - names
     if not all(tables.is_published(source) for source in read):
         return False  # it reads a view that cannot be run
-    return any(not tables.warehouse.is_small(tables.specs[source].path) for source in read)
+    return any(_is_large(source, tables) for source in read)
+
+
+def _is_large(name: str, tables: Tables) -> bool:
+    return not tables.warehouse.is_small(tables.specs[name].path)
