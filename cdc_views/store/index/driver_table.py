@@ -237,7 +237,10 @@ class DriverTables:
             return self._tables[path]
 
     def renewed(self, path: str) -> DriverTable:
-        """The table at a path, of which nothing is known yet."""
+        """The table at a path, of which nothing is known yet.
+
+        It has the lock of the one that was there: others may still be using that one, and both have the same indexes.
+        """
         with self._lock:
-            self._tables[path] = DriverTable(self._root / path, self._indexes)
+            self._tables[path] = DriverTable(self._root / path, self._indexes, lock=self._tables[path].lock)
             return self._tables[path]

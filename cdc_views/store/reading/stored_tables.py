@@ -99,7 +99,7 @@ class StoredTables:
         self._looked_up: set[tuple[str, tuple[str, ...]]] = set()
         self._is_indexed = index_bytes > 0
         self._tables = DriverTables(root, Indexes(index_bytes))
-        self._entries: dict[str, tuple[int, int] | None] = {}
+        self._entries: dict[str, tuple[int, tuple[int, int] | None]] = {}  # a version of each table, and its entry
         # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
         self._row_groups = RowGroups(Path(tempfile.gettempdir()), cached_bytes, most_decoded_rows=math.inf)
         self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
@@ -176,8 +176,8 @@ class StoredTables:
     def _at(self, path: str, version: int) -> Iterator[tuple[DriverTable, TableState]]:
         """A table and its state at a version. Nobody else uses the table in the block."""
         try:
-            table = self._table(path)
-            with table.lock:
+            with self._table(path).lock:
+                table = self._table(path)  # another thread may have found that it is another one
                 state = table.at(version)
                 if state is not None:
                     yield table, state
@@ -248,11 +248,12 @@ class StoredTables:
         """
         table = self._tables.table(path)
         with table.lock:
-            if self._entries.get(path) != entry_identity(table.folder, table.state.version):
+            known = self._entries.get(path)
+            if known is not None and known[1] != entry_identity(table.folder, known[0]):
                 self._described.pop(path, None)
                 table = self._tables.renewed(path)
             table.catch_up()
-            self._entries[path] = entry_identity(table.folder, table.state.version)
+            self._entries[path] = table.state.version, entry_identity(table.folder, table.state.version)
         return table
 
     def is_one_epoch(self, path: str, base: int, version: int, epoch: int) -> bool:
