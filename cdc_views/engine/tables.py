@@ -93,7 +93,8 @@ class Tables:
     The versions are those of the last published epoch; only fences have been added since, so the content is what
     readers see. `shadows` names the shadow tables that the next epoch publishes: they may hold rows although no
     epoch was published with them at their path. `upkeep_done` counts what upkeep did since the last published record.
-    `building` says of each view that is built beside the epochs how far it is: its table is not among these.
+    `building` says of each view that is built beside the epochs how far it is: its table is not among these. Upkeep
+    leaves the folders `built`, and what the epochs since `built_since` have.
     """
 
     def __init__(
@@ -108,6 +109,8 @@ class Tables:
         self.shadows: frozenset[str] = frozenset()
         self.upkeep_done = UpkeepDone()
         self.building: dict[str, str] = {}
+        self.built: frozenset[str] = frozenset()
+        self.built_since: datetime | None = None
         self._find_path = find_path
         self.parallel_commits = parallel_commits
         self.generation = generation
@@ -169,6 +172,7 @@ class Tables:
         assert record.seq == self.published.seq
         built = {spec.name: record.tables[spec.name] for spec in specs}
         self.take_back(specs)
+        self.stand_at({name: table.version for name, table in built.items()})  # not what others have written since
         self.published = replace(self.published, tables={**self.published.tables, **built})
 
     def take_back(self, specs: Iterable[TableSpec]) -> None:

@@ -46,7 +46,7 @@ from cdc_views.replay.shadow_tables import FIRST_ATTEMPT, Reached, ShadowTables,
 from cdc_views.replay.snapshot_rows import snapshot_rows
 from cdc_views.source.connection import connect
 from cdc_views.source.reading.exported import exported_snapshot
-from cdc_views.store.control import ControlRecord, ShadowTable, last_published, read_control
+from cdc_views.store.control import BUILDING, ControlRecord, ShadowTable, last_published, read_control
 from cdc_views.store.reading import require_readable
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
@@ -368,7 +368,7 @@ def _require_declared_as_published(plan: RebuildPlan, base: ControlRecord) -> No
     for view in plan.views:
         name = view.definition.name
         published = base.tables.get(name)
-        if published is None or not published.path.startswith(view_path(view)):
+        if published is None or published.status == BUILDING or not published.path.startswith(view_path(view)):
             raise BadReplay(
                 f'view "{name}" is not published as its file defines it now',
                 hint="run the engine with the present view files first",

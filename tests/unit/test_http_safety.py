@@ -96,6 +96,10 @@ def test_request_for_another_host_is_refused_without_tokens(http: Client) -> Non
     assert problem(http.get("/epoch", {"Host": "evil.example"})) == (421, "ForeignHost")
     for host in ("localhost", "localhost:80", "127.0.0.1", "[::1]:80"):
         assert http.get("/epoch", {"Host": host}).status_code == 200
+    assert problem(http.get("/epoch", {"Host": "[x"})) == (421, "ForeignHost")
+    # What a browser says of an image of our address in a page of another site.
+    assert problem(http.get("/epoch", {"Sec-Fetch-Site": "cross-site"})) == (421, "ForeignHost")
+    assert http.get("/epoch", {"Sec-Fetch-Site": "same-origin"}).status_code == 200
 
 
 def test_other_origins_get_no_permission(http: Client) -> None:

@@ -169,6 +169,15 @@ def test_reader_without_memory_for_hot_rows_reads_files(shop: Published) -> None
     assert _reads(cache, 1)[1] > 0
 
 
+def test_caller_that_changes_an_entry_changes_none_but_its_own(shop: Published) -> None:
+    cache = cdc_views.open(shop.root).cache("products")
+    for _ in range(2):
+        row = cache.get(1).row
+        assert isinstance(row, dict)
+        assert row["name"] != "changed"
+        row["name"] = "changed"
+
+
 def test_cache_serves_threads_while_epochs_are_published(shop: Published) -> None:
     cache = cdc_views.open(shop.root).cache("products")
     wrong: list[object] = []

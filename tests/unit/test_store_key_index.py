@@ -216,3 +216,15 @@ def test_trimmed_index_has_no_row_of_a_file_that_has_gone() -> None:
     assert index.memory_bytes == 20 * BYTES_PER_ROW
     found = {path: each.rows.tolist() for path, each in index.find(fingerprints(pa.table({"x": ["7"]})))}
     assert found == {"a": [7], "c": [7]}
+
+
+@pytest.mark.parametrize("values", [[3, 1, 3, 3, 1], ["b", "a", "b"], [None, None, 1]])
+def test_distinct_fingerprints_are_those_of_the_distinct_keys(values: list[Any]) -> None:
+    found = fingerprints(pa.table({"key": values})).distinct()
+    wanted = fingerprints(pa.table({"key": pa.array(values).unique()}))
+
+    def pairs(of: Fingerprints) -> list[tuple[int, int]]:
+        low = np.zeros(len(of.high), np.uint64) if of.low is None else of.low
+        return sorted(zip(of.high.tolist(), low.tolist(), strict=True))
+
+    assert pairs(found) == pairs(wanted)

@@ -27,6 +27,7 @@ _QUICK_S: Final = 1.0
 _GAIN: Final = 0.8
 _LOOK_EVERY_S: Final = 1.0
 _END_LIMIT_S: Final = 60
+_CANCEL_EVERY_S: Final = 0.5
 _WAITING: Final = "waiting for its turn"
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -47,11 +48,16 @@ class Beside:
         self._has_ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="building", daemon=True)
         self._looked_at_s = 0.0
+        self._left = 0
 
     def begin(self, takeover: ControlRecord) -> None:
         """Take the views that are worth it out of the epochs, and start to build them. No attempt may be under way."""
         tables, views = self._tables, self._views
-        self._builds = [Build(self._spark, tables, group, takeover) for group in groups_to_build(tables, views)]
+        for group in groups_to_build(tables, views):
+            for view in (view for level in group for view in level):
+                # An earlier engine, or its thread if that was not ended in time, may still write to the table it built.
+                tables.renew(view.definition.name)
+            self._builds.append(Build(self._spark, tables, group, takeover))
         for build in self._builds:
             views.leave_out(build.names)
             for name in build.names:
@@ -59,6 +65,10 @@ class Beside:
                     tables.building[name] = _WAITING
                 tables.remove(name)
         if self._builds:
+            assert tables.published is not None
+            tables.built_since = tables.published.published_at
+            tables.built = frozenset(spec.path for build in self._builds for spec in build.specs.values())
+            self._left = len(self._builds)
             _LOGGER.info("building beside the epochs: %s", ", ".join(sorted(tables.building)) or "internal views")
             self._thread.start()
 
@@ -70,15 +80,19 @@ class Beside:
             raise self._error
         for number in sorted(self._ended):
             self._take_back(self._builds[number], self._ended.pop(number))
+            self._left -= 1
+        if not self._left:
+            self._tables.built_since, self._tables.built = None, frozenset()
         self._say_progress()
 
     def stop(self) -> None:
         """End the thread; what it has not finished begins anew with the next engine."""
         self._has_ended.set()
-        if self._thread.is_alive():
+        end_s = time.monotonic() + _END_LIMIT_S
+        while self._thread.is_alive() and time.monotonic() < end_s:
             with suppress(Py4JError, OSError):
-                self._spark.sparkContext.cancelJobsWithTag(self._tag)
-            self._thread.join(_END_LIMIT_S)
+                self._spark.sparkContext.cancelJobsWithTag(self._tag)  # it may go on with another strategy
+            self._thread.join(_CANCEL_EVERY_S)
 
     def _run(self) -> None:
         try:

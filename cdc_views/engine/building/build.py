@@ -2,7 +2,7 @@
 
 The first epoch that it is brought to is computed in full, and each further one by the strategies of the views, from the
 rows that changed in between. What was committed is no attempt at an epoch: after a crash, the build begins anew, with
-whatever rows its tables have.
+new tables.
 """
 
 from __future__ import annotations

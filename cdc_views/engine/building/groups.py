@@ -45,6 +45,8 @@ def _connected(read: dict[str, set[str]]) -> Iterator[set[str]]:
 
 def _is_worth_it(group: Sequence[CompiledView], tables: Tables, views: ViewRunner) -> bool:
     names = {view.definition.name for view in group}
+    if all(tables.is_internal(name) for name in names):
+        return False  # until they are there, the views that need them cost more in every epoch
     if all(views.strategy(view, tables) == "FULL" for view in group):
         return False
     read = {source for view in group for source in views.read_by(view, tables)} - names

@@ -131,13 +131,13 @@ class Maintenance:
         return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
 
     def _needed(self) -> Needed:
-        rebuilds = unfinished_rebuilds(self._root)
+        rebuilds, since = unfinished_rebuilds(self._root), self._tables.built_since
         origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
         return needed(
             self._control.records,
             self._control.clock.now(),
             self._settings,
-            rebuilding_since=min(rebuilds.values(), default=None),
+            rebuilding_since=min([*rebuilds.values(), *([since] if since is not None else [])], default=None),
             rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
         )
 
@@ -155,7 +155,7 @@ class Maintenance:
         now = self._as_writer_at()
         forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
         rebuilds = tuple(f"{SHADOW_SEPARATOR}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
-        used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys()
+        used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys() | self._tables.built
         folders = (f"{MIRROR_FOLDER}*/*/*", f"{VIEW_FOLDER}*/*", f"{INTERNAL_VIEW_FOLDER}*/*")
         found = [table for folder in folders for table in self._root.glob(folder)]
         paths = [str(table.relative_to(self._root)) for table in found if self._is_old(table, now)]

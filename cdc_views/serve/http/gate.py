@@ -74,10 +74,13 @@ class Gate:
         headers = dict(scope["headers"])
         if not self._digests:
             # A page of another site, whose name leads to this machine, would otherwise read what is here.
-            host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1")).hostname
-            if host is None or not is_loopback(host):
+            host = _host_of(headers.get(b"host", b"").decode("latin-1"))
+            is_foreign = headers.get(b"sec-fetch-site") == b"cross-site"
+            if host is None or is_foreign or not is_loopback(host):
                 raise ForeignHost(
-                    "the request is for another host than this machine",
+                    "the request is from a page of another site"
+                    if is_foreign
+                    else "the request is for another host than this machine",
                     hint='use "http://127.0.0.1:PORT", or set http.tokens',
                 )
             return
@@ -88,6 +91,13 @@ class Gate:
         matches = [hmac.compare_digest(digest, known) for known in self._digests]  # all, so that the time says nothing
         if not any(matches):
             raise Unauthorized("the token is not one of the server's", hint="its setting is http.tokens")
+
+
+def _host_of(header: str) -> str | None:
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
 
 
 def _digest(token: bytes) -> bytes:

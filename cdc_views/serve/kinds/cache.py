@@ -6,6 +6,7 @@ epoch, the rows that its version of the table changes are dropped; their number 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -125,7 +126,7 @@ class CacheReader:
                 if self._place == place:  # no other thread has brought the hot rows to a later epoch
                     for number in missing:
                         self._hot.put(names[number], found[names[number]])
-        return [found[name] for name in names]
+        return [copy.deepcopy(found[name]) for name in names]  # a caller may change what it gets
 
     def _is_hot_at(self, place: _Place, epoch: PublishedEpoch, key: Key) -> bool:
         """Bring the hot rows to the version of an epoch. False for an epoch before that of the hot rows."""

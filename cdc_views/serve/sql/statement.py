@@ -37,17 +37,16 @@ class Statement:
             raise BadQuery(" ".join(str(error).split()), hint=_SELECT_ONLY) from None
         if len(kinds) != 1:
             raise BadQuery(f"found {len(kinds)} statements, wanted one", hint=_SELECT_ONLY)
-        tree = orjson.loads(text)
+        try:
+            tree = orjson.loads(text)
+        except orjson.JSONDecodeError:  # it has too many levels
+            raise BadQuery("the statement is nested too deeply", hint="write it with fewer levels") from None
         if kinds[0] != duckdb.StatementType.SELECT or tree["error"]:
             hint = "PIVOT needs its values: PIVOT t ON x IN ('a', 'b') USING ..." if _is_pivot(kinds[0]) else None
             raise BadQuery(f"found a statement of type {kinds[0].name}, wanted SELECT", hint=hint or _SELECT_ONLY)
-        defined, named = set(), []
         for node in _nodes(tree):
             _require_allowed(node)
-            defined |= {entry["key"].lower() for entry in node.get("cte_map", {}).get("map", ())}
-            if node.get("type") == "BASE_TABLE":
-                named.append(tuple(node["qualified_name"]["path"]))
-        return cls(tuple(name for name in dict.fromkeys(named) if len(name) > 1 or name[0].lower() not in defined))
+        return cls(tuple(dict.fromkeys(_named(tree, frozenset()))))
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -60,6 +59,28 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             left += node.values()
         elif isinstance(node, list):
             left += node
+
+
+def _named(tree: Any, defined: frozenset[str]) -> Iterator[tuple[str, ...]]:
+    """The names of the tables in a tree, without those that a WITH around their place defines."""
+    if isinstance(tree, list):
+        for each in tree:
+            yield from _named(each, defined)
+        return
+    if not isinstance(tree, dict):
+        return
+    if tree.get("type") == "RECURSIVE_CTE_NODE":
+        defined |= {tree["cte_name"].lower()}
+    for entry in tree.get("cte_map", {}).get("map", ()):
+        yield from _named(entry["value"], defined)  # it sees those before it
+        defined |= {entry["key"].lower()}
+    if tree.get("type") == "BASE_TABLE":
+        name = tuple(tree["qualified_name"]["path"])
+        if len(name) > 1 or name[0].lower() not in defined:
+            yield name
+    for part, value in tree.items():
+        if part != "cte_map":
+            yield from _named(value, defined)
 
 
 def _require_allowed(node: dict[str, Any]) -> None:

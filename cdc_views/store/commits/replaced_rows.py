@@ -38,6 +38,7 @@ def replaced_rows(
     keys = new_keys if deleted is None else joined([new_keys, fingerprints(_typed(deleted, columns))])
     if not len(keys.high):
         return ReplacedRows({}, "direct")
+    keys = keys.distinct()
     stored = table.find(columns, keys)
     if stored is not None:
         return ReplacedRows(stored, "direct", new_keys)
@@ -50,7 +51,8 @@ def replaced_by_files(spec: TableSpec, table: DriverTable, written: Written) -> 
     """The stored rows with the key of a row of the written files, or a deleted one."""
     columns = key_schema(spec)
     files = [read_keys(table.folder, add["path"], columns) for add in written.added]
-    keys = joined([*files, fingerprints(_typed(written.deleted, columns))])
+    # A key may have many rows: each copy of it would find all stored ones.
+    keys = joined([*files, fingerprints(_typed(written.deleted, columns))]).distinct()
     stored = table.find(columns, keys)
     return by_reading(table.folder, table.state, columns, keys) if stored is None else stored
 

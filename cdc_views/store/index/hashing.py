@@ -49,6 +49,13 @@ class Fingerprints(NamedTuple):
         """The fingerprints of some rows, by number or by mask."""
         return Fingerprints(self.high[numbers], None if self.low is None else self.low[numbers])
 
+    def distinct(self) -> Fingerprints:
+        """Each fingerprint once, in no particular order."""
+        if self.low is None:
+            return Fingerprints(np.unique(self.high), None)
+        high, low = np.unique(np.stack([self.high, self.low]), axis=1)
+        return Fingerprints(high, low)
+
 
 def has_fingerprints(kind: pa.DataType) -> bool:
     """Whether values of this type have fingerprints; maps have none, nor lists or structures with maps."""

@@ -185,6 +185,8 @@ def test_cursor_of_something_else_is_an_error(posts: Posts) -> None:
     [
         ({"filter": {"autor": "ada"}}, 'unknown column "autor"'),
         ({"filter": {"id": "x"}}, 'the value for column "id" cannot be read as int64'),
+        ({"filter": [("id", "<", 1.5)]}, 'the value for column "id" cannot be read as int64'),
+        ({"filter": {"id": True}}, 'the value for column "id" cannot be read as int64'),
         ({"filter": [("id", "~", 1)]}, 'unknown comparison "~"'),
         ({"sort": "-when"}, 'unknown column "when"'),
     ],

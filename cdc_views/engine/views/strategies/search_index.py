@@ -87,13 +87,15 @@ def all_documents(work: SearchWork) -> Changes | WrittenRows | None:
 
 
 def _postings(work: SearchWork, delta: RowsChanged) -> WrittenRows:
-    found = work.indexer.analysed(delta.new)
-    metrics.count(rows_recomputed=found.postings.num_rows)
     key = work.table.options.key
     removed = pc.unique(delta.old.column(key))
 
     def write(spec: TableSpec, folder: Path) -> Written:
-        return Written(_file(spec, folder, found), pa.table({DOCUMENT: removed}))
+        added = list[Add]()
+        for found in work.indexer.in_batches(delta.new.to_batches(), POSTINGS_PER_FILE):
+            metrics.count(rows_recomputed=found.postings.num_rows)
+            added += _file(spec, folder, found)
+        return Written(added, pa.table({DOCUMENT: removed}))
 
     return WrittenRows(write, all_new=not len(removed))
 

@@ -72,7 +72,7 @@ def add_plan(
         operator, scope = build_from(select, leaf_at(source_of, types), Expressions(query))
         leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
         extremes, distincts, others = split(items_of(select, columns), scope, columns, len(leaves))
-        averages, counts_and_sums = averages_and_totals(others, columns)
+        averages, counts_and_sums = averages_and_totals(others, columns, scope)
         totals = totals_of(counts_and_sums, scope, columns)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None

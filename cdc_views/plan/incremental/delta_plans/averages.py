@@ -5,7 +5,8 @@ or for whole numbers to a double. Both are kept by adding. So the new average is
 
     SELECT avg(price) AS average, sum(price) AS total, count(price) AS priced FROM products
 
-Spark adds whole numbers as doubles for this, which is exact up to 2^53: beyond that, the epoch is FULL.
+Spark adds whole numbers as doubles for this. That is exact as long as no sum of some of them can reach 2^53, which the
+number of the values says if they have 32 bits: beyond that, the epoch is FULL. For values of 64 bits, the view is.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.incremental.delta_plans.totals import Aggregate, aggregate_of
-from cdc_views.plan.incremental.exact_types import ExactType, of_arrow
+from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression
 from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope
 
+_MOST_BITS: Final = 32
 _MOST_DIGITS: Final = 37  # of a sum: with 38, it does not tell the digits of its values
 
 
@@ -27,17 +30,18 @@ _MOST_DIGITS: Final = 37  # of a sum: with 38, it does not tell the digits of it
 class Average:
     """A column with the average of the values that `total` adds and `count` counts.
 
-    `scale` is its number of digits after the point; None for a double.
+    `scale` is its number of digits after the point; None for a double, whose values are whole numbers of `bits`.
     """
 
     name: str
     total: str
     count: str
     scale: int | None
+    bits: int = 0
 
 
 def averages_and_totals(
-    items: Mapping[str, exp.Expr], columns: Mapping[str, str]
+    items: Mapping[str, exp.Expr], columns: Mapping[str, str], scope: Scope
 ) -> tuple[tuple[Average, ...], dict[str, Aggregate]]:
     """The averages, and the counts and sums, among the columns of a view with their Arrow types.
 
@@ -56,7 +60,8 @@ def averages_and_totals(
         if not sums or not counts:
             raise NotIncremental(f'column "{name}" is an average, and the view lacks the sum or count of its values')
         scale = _scale(name, columns[name], of_arrow(columns[sums[0]]))
-        averages.append(Average(name, sums[0], counts[0], scale))
+        bits = 0 if scale is not None else _bits(name, of_expression(value, scope))
+        averages.append(Average(name, sums[0], counts[0], scale, bits))
     return tuple(averages), totals
 
 
@@ -67,6 +72,13 @@ def _average(item: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
         node, condition = node.this, node.expression
     is_plain = type(node) is exp.Avg and not isinstance(node.this, exp.Distinct)
     return (node.this, condition) if is_plain else None
+
+
+def _bits(name: str, value: ExactType | None) -> int:
+    if value is None or not 0 < value.bits <= _MOST_BITS:
+        found = "not known" if value is None else value
+        raise NotIncremental(f'column "{name}" is an average of values of type {found}, which Spark may add inexactly')
+    return value.bits
 
 
 def _scale(name: str, type_: str, total: ExactType | None) -> int | None:

@@ -55,7 +55,8 @@ async def get_rows(
 
     def work(epoch: PublishedEpoch) -> tuple[str, Encoded | None]:
         table = TableReader(epoch, name, service.stored)
-        etag = _tag([table.path, table.version, *question], "W/")
+        identity = service.stored.identity(table.relative_path, table.version)
+        etag = _tag([table.relative_path, table.version, identity, *question], "W/")
         if is_unchanged(if_none_match, etag):
             return etag, None
         names = _columns(table, columns)
