@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.metrics import STAGES
 from cdc_views.store.control import ControlRecord, PublishedDetail
 
@@ -40,11 +41,15 @@ def stage_medians_ms(published: Iterable[ControlRecord]) -> dict[str, int]:
 
 
 def strategies_taken(published: Iterable[ControlRecord]) -> dict[str, str]:
-    """How often each view was maintained by each strategy, such as `24 keys, 2 full`, the most frequent first."""
+    """How often each view was maintained by each strategy, such as `24 keys, 2 full`, the most frequent first.
+
+    Without internal views.
+    """
     taken: dict[str, Counter[str]] = {}
     for record in published:
         for view, strategy in PublishedDetail.read(record).ways.get("view", {}).items():
-            taken.setdefault(view, Counter())[strategy] += 1
+            if not view.startswith(HIDDEN):
+                taken.setdefault(view, Counter())[strategy] += 1
     return {
         view: ", ".join(f"{count} {strategy}" for strategy, count in counts.most_common())
         for view, counts in sorted(taken.items())

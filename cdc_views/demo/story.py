@@ -196,7 +196,7 @@ class Demo:
             raise CheckFailed(f"{while_writing} epochs while the workload ran, wanted {EPOCHS_WHILE_WRITING}")
         epochs = sum(1 for record in published if changes_of(record))
         return (
-            f"demo: {consumed} changes in {epochs} epochs, {len(last.tables)} tables and views "
+            f"demo: {consumed} changes in {epochs} epochs, {len(last.mirrors_and_views)} tables and views "
             f"equal to Postgres at {last.position}"
         )
 
