@@ -227,7 +227,7 @@ class Demo:
         query = "SELECT * FROM order_totals ORDER BY amount DESC LIMIT 5"
         self._show.result("\ntry next (in .venv/bin):")
         self._show.result(f'  {command} query "{query}"')
-        self._show.result(f"  {command} timeline home_timeline 1\n  {command} get product_cache 1")
+        self._show.result(f"  {command} timeline home_timeline 1\n  {command} get product_cache 2")
         self._show.result(f"  {command} epochs\n  {command} status")
         if self._options.keep:
             self._show.result(f"  {command} explain home_timeline\n  {command} down")

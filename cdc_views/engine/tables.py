@@ -171,8 +171,8 @@ class Tables:
         assert self.published is not None
         assert record.seq == self.published.seq
         built = {spec.name: record.tables[spec.name] for spec in specs}
-        self.take_back(specs)
-        self.stand_at({name: table.version for name, table in built.items()})  # not what others have written since
+        self.specs |= {spec.name: spec for spec in specs}
+        self.stand_at({name: table.version for name, table in built.items()})
         self.published = replace(self.published, tables={**self.published.tables, **built})
 
     def take_back(self, specs: Iterable[TableSpec]) -> None:

@@ -8,7 +8,6 @@ answers.py     a query over the postings of one epoch: which documents match, an
 bm25.py        the formula of a score, and its explanation
 columns.py     conditions on the columns of documents, and their order
 snippets.py    the part of a text that a query matches
-cursor.py      where the next page of an answer begins
 
 docs/search.md says what all of this means for users.
 """

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.base.exact_value import exact_scalar
 from cdc_views.errors import BadSearch
 
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -55,13 +56,8 @@ class Condition:
         try:
             if isinstance(self.value, str) and not pa.types.is_string(kind):
                 return pc.cast(pa.scalar(self.value), kind)
-            stored = pa.scalar(self.value, kind)
-            # Arrow takes 1.5 and true as the integer 1, and a time as its day.
-            is_changed = not pa.types.is_floating(kind) and stored.as_py() != self.value
-            if is_changed or isinstance(self.value, bool) != pa.types.is_boolean(kind):
-                raise ValueError("another value")
-            return stored
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return exact_scalar(self.value, kind)
+        except (pa.ArrowException, ValueError):
             hint = "a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(kind) else None
             raise BadSearch(f'the value for column "{self.column}" cannot be read as {kind}', hint=hint) from None
 

@@ -7,8 +7,6 @@ gets a snapshot: it must begin again with all rows.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,13 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
-import orjson
 import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadToken
 from cdc_views.host.waiting import wait_until
+from cdc_views.serve.opaque import facts_of, opaque
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import KnownLog, KnownRecords, TableVersion
@@ -33,7 +31,7 @@ NOW: Final = "now"
 
 _POLL_S: Final = 0.1
 # A reader of a table that never changes gets a new token this often, before its last one is no longer retained.
-_PROGRESS_S: Final = 60.0
+PROGRESS_S: Final = 60.0
 
 Row: TypeAlias = dict[str, object]
 
@@ -50,17 +48,17 @@ class Place:
 
     def token(self) -> str:
         """The place as a text without blanks, which only `parse` understands."""
-        return base64.urlsafe_b64encode(orjson.dumps(list(vars(self).values()))).decode().rstrip("=")
+        return opaque(list(vars(self).values()))
 
     @classmethod
     def parse(cls, token: str, table: str, log: str) -> Self:
         """Parse a token of this table and warehouse. Raises BadToken."""
         try:
-            fields = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+            fields = facts_of(token)
             place = cls(*fields)
             if [type(field) for field in fields] != [str, str, int, str, int]:
                 raise TypeError(token)
-        except (binascii.Error, ValueError, TypeError):
+        except (ValueError, TypeError):
             raise BadToken("the token is not one of ours", hint="give the token of the last item, unchanged") from None
         if (place.table, place.log) != (table, log):
             other = "another warehouse" if place.table == table else f'"{place.table}"'
@@ -143,7 +141,7 @@ def _items(feed: ChangeFeed, follow: bool) -> Iterator[ChangeItem]:
         for item in feed.take():
             last = item.epoch, time.monotonic()
             yield item
-        if last is None or (last[0] < feed.epoch and (not follow or time.monotonic() - last[1] > _PROGRESS_S)):
+        if last is None or (last[0] < feed.epoch and (not follow or time.monotonic() - last[1] > PROGRESS_S)):
             last = feed.epoch, time.monotonic()
             yield feed.progress()
         if not follow:
@@ -211,7 +209,7 @@ class ChangeFeed:
 
     def wait(self) -> None:
         """Wait for a later epoch, for a limited time."""
-        wait_until(lambda: self._known.last().epoch != self.epoch, _PROGRESS_S, _POLL_S)
+        wait_until(lambda: self._known.last().epoch != self.epoch, PROGRESS_S, _POLL_S)
 
     def _latest(self) -> PublishedEpoch:
         return PublishedEpoch.latest(self._root, known=self._known)

@@ -11,6 +11,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.base.exact_value import exact_scalar
 from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadKey, KeyNotRecorded
 from cdc_views.store.reading import StoredTable
@@ -71,14 +72,9 @@ class Key:
         if pa.types.is_nested(kind):
             raise BadKey(f'key column "{field.name}" of "{self.table}" is of type {kind}, which cannot be looked up')
         try:
-            stored = pa.scalar(value, kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return exact_scalar(value, kind)
+        except ValueError:
             raise self._wrong_type(field, value) from None
-        # Arrow takes true and 1.5 as the integer 1, and a time without a zone as UTC.
-        is_changed = not pa.types.is_floating(kind) and stored.as_py() != value
-        if is_changed or (isinstance(value, bool) and not pa.types.is_boolean(kind)):
-            raise self._wrong_type(field, value)
-        return stored
 
     def _parsed(self, field: pa.Field, text: str | None) -> object:
         try:

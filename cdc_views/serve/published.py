@@ -25,7 +25,6 @@ from cdc_views.store.control import (
 )
 
 _POLL_S: Final = 0.2
-_STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class PublishedEpoch:
     @property
     def readable(self) -> dict[str, TableVersion]:
         """The tables without those that are stopped, failed or being built, whose rows are of an earlier epoch."""
-        return {name: table for name, table in self.tables.items() if table.status not in _STANDING}
+        return {name: table for name, table in self.tables.items() if not table.is_standing}
 
     def table(self, name: str) -> TableVersion:
         """Path and Delta version of a mirror (`schema.table`) or a view.
@@ -113,10 +112,11 @@ class PublishedEpoch:
         Raises UnknownView, ViewFailed, ViewBeingBuilt, and what stopped a table: SchemaChanged, TableTruncated.
         """
         table = self.tables.get(name)
-        if name in self.detail.building:
-            raise self._being_built(name, table)
         if table is None:
             raise self._missing(name)
+        if table.status == BUILDING:
+            rows = f"version {table.version} of {table.path} has the last rows of its old definition"
+            raise self._being_built(name, f'{rows}; "--at" an earlier epoch reads it with the other views')
         if table.status == STOPPED:
             raise self._stopped(name, table)
         if table.status == "failed":
@@ -127,14 +127,12 @@ class PublishedEpoch:
             )
         return table
 
-    def _being_built(self, name: str, table: TableVersion | None) -> ViewBeingBuilt:
-        message = f'view "{name}" is being built: {self.detail.building[name]}'
-        if table is None:
-            return ViewBeingBuilt(message, hint="it joins the other views at one of the next epochs")
-        rows = f"version {table.version} of {table.path} has the last rows of its old definition"
-        return ViewBeingBuilt(message, hint=f'{rows}; "--at" an earlier epoch reads it with the other views')
+    def _being_built(self, name: str, hint: str) -> ViewBeingBuilt:
+        return ViewBeingBuilt(f'view "{name}" is being built: {self.detail.building[name]}', hint=hint)
 
     def _missing(self, name: str) -> CdcViewsError:
+        if name in self.detail.building:
+            return self._being_built(name, "it joins the other views at one of the next epochs")
         takeovers = (record for record in reversed(read_control(self.warehouse)) if record.kind == "takeover")
         declared = (TakeoverDetail.read(record).views for record in takeovers)
         if name in next((views for views in declared if views), {}):

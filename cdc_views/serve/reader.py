@@ -51,7 +51,7 @@ class WarehouseReader:
 
     def epoch(self, **moment: Unpack[MomentArguments]) -> EpochReader:
         """One epoch, which stays the same however many later ones are published."""
-        return EpochReader(choose(self.warehouse, Moment(**moment), self._known), self._stored)
+        return self._at(Moment(**moment))
 
     def table(self, name: str, **moment: Unpack[MomentArguments]) -> TableReader:
         """A view, or a mirror (`schema.table`). Raises UnknownView, ViewFailed, SchemaChanged, TableTruncated."""
@@ -73,7 +73,7 @@ class WarehouseReader:
 
     def cache(self, name: str, memory_mb: int = DEFAULT_MEMORY_MB) -> CacheReader:
         """A view of kind `cache`, to read many rows from; hot rows take at most `memory_mb` of memory."""
-        return CacheReader(self.warehouse, self._stored, name, memory_mb)
+        return CacheReader(self._known, self._stored, name, memory_mb)
 
     def timeline(
         self,
@@ -108,9 +108,7 @@ class WarehouseReader:
         Raises BadSearch, BadPage, WrongKind, AnalyzerDiffers, UnknownView, ViewFailed.
         """
         request = SearchRequest.of(index, text, limit=limit, filter=filter, sort=sort, cursor=cursor, explain=explain)
-        if request.cursor is not None and not moment:
-            moment = {"at": request.cursor.epoch}
-        return self.epoch(**moment).answer(request)
+        return self._at(request.moment(Moment(**moment))).answer(request)
 
     def changes(self, name: str, since: str | None = None, *, follow: bool = False) -> Iterator[ChangeItem]:
         """The changes of a view or mirror, in the order of the epochs, each exactly once.
@@ -129,6 +127,9 @@ class WarehouseReader:
         SchemaChanged or TableTruncated, if the table has failed or is stopped.
         """
         return changes(self.warehouse, self._stored, name, since, follow=follow)
+
+    def _at(self, moment: Moment) -> EpochReader:
+        return EpochReader(choose(self.warehouse, moment, self._known), self._stored)
 
 
 class EpochReader:

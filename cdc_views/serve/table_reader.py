@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
+from cdc_views.errors import WrongKind
 from cdc_views.serve.keys import Key
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.delta_log import quoted
 from cdc_views.store.reading import StoredTable, StoredTables, TableScan, read_batches, read_table, scan
+from cdc_views.views.kinds import DEFAULT_KIND
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +49,13 @@ class TableReader:
     @property
     def kind(self) -> str:
         """The kind of a view; "sql" for a mirror, too."""
-        return str(self._described().kind.get("kind", "sql"))
+        return str(self._described().kind.get("kind", DEFAULT_KIND))
+
+    def require_kind(self, wanted: str, hint: str) -> Mapping[str, Any]:
+        """What readers of a kind of views need to know of this one. Raises WrongKind if it is of another kind."""
+        if self.kind != wanted:
+            raise WrongKind(f'"{self.name}" is of kind "{self.kind}", wanted "{wanted}"', hint=hint)
+        return self._described().kind
 
     @property
     def version(self) -> int:

@@ -96,7 +96,7 @@ def test_follower_gets_a_new_token_when_nothing_changes(
     http: Client, shop: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "_SILENCE_S", 0.01)
-    monkeypatch.setattr(changes, "_PROGRESS_S", 0.02)
+    monkeypatch.setattr(changes, "PROGRESS_S", 0.02)
     with http.stream(f"{PATH}?since=now", EVENTS) as response:
         found = events(response)
         assert next(found)["data"]["epoch"] == 1

@@ -392,7 +392,7 @@ def test_follower_gets_the_changes_as_they_are_published(shop: Published) -> Non
 def test_follower_of_a_table_that_does_not_change_gets_new_tokens(
     shop: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "_PROGRESS_S", 0)
+    monkeypatch.setattr(feed, "PROGRESS_S", 0)
     following = cdc_views.open(shop.root).changes("public.orders", follow=True)
     assert isinstance(next(following), TableSnapshot)
     shop.publish(detail={})

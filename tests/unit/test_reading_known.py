@@ -25,10 +25,8 @@ def shop(tmp_path: Path) -> Published:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files of the control log that are read, and "all" for all of it."""
     found: list[str] = []
-    records_in, read_all = control_log._records_in, known_log.read_control
-    monkeypatch.setattr(
-        control_log, "_records_in", lambda file, seq: (found.append(file.name), records_in(file, seq))[1]
-    )
+    rows_of, read_all = control_log._rows_of, known_log.read_control
+    monkeypatch.setattr(control_log, "_rows_of", lambda file: (found.append(file.name), rows_of(file))[1])
     monkeypatch.setattr(known_log, "read_control", lambda root: (found.append("all"), read_all(root))[1])
     return found
 

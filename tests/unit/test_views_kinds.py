@@ -1,4 +1,4 @@
-"""The room for kinds: options, the text around the SELECT, further tables, the key, and what readers are told."""
+"""The room for kinds: options, the text around the SELECT, further tables, the key, and what readers need."""
 
 from __future__ import annotations
 

@@ -51,10 +51,8 @@ def search(
     conditions = [Condition.parse(each) for each in filters]
     given = [(each.column, each.operator, each.value) for each in conditions]
     request = SearchRequest.of(index, text, limit=limit, filter=given, sort=sort, cursor=cursor, explain=explain)
-    if request.cursor is not None and moment == Moment():
-        moment = Moment(at=request.cursor.epoch)
     warehouse = project.warehouse()
-    epoch = choose(warehouse, moment)
+    epoch = choose(warehouse, request.moment(moment))
     result = answered(epoch, StoredTables(warehouse), request)
     rows = [row for hit in result.hits for row in (_parts(hit) if explain else [_row(hit, form)])]
     if rows:

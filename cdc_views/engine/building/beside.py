@@ -48,7 +48,6 @@ class Beside:
         self._has_ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="building", daemon=True)
         self._looked_at_s = 0.0
-        self._left = 0
 
     def begin(self, takeover: ControlRecord) -> None:
         """Take the views that are worth it out of the epochs, and start to build them. No attempt may be under way."""
@@ -68,25 +67,23 @@ class Beside:
             assert tables.published is not None
             tables.built_since = tables.published.published_at
             tables.built = frozenset(spec.path for build in self._builds for spec in build.specs.values())
-            self._left = len(self._builds)
-            _LOGGER.info("building beside the epochs: %s", ", ".join(sorted(tables.building)) or "internal views")
+            _LOGGER.info("building beside the epochs: %s", ", ".join(sorted(tables.building)))
             self._thread.start()
 
     def join(self) -> None:
         """Let the views that are ready join. Raises what has ended the thread: Fenced, DiskFull, DriverLost."""
-        if not self._builds:
-            return
+        if not self._tables.building:
+            return  # each build has a view of the user
         if self._error is not None:
             raise self._error
         for number in sorted(self._ended):
             self._take_back(self._builds[number], self._ended.pop(number))
-            self._left -= 1
-        if not self._left:
+        if not self._tables.building:
             self._tables.built_since, self._tables.built = None, frozenset()
         self._say_progress()
 
     def stop(self) -> None:
-        """End the thread; what it has not finished begins anew with the next engine."""
+        """End the thread; the next engine starts over with what is not finished."""
         self._has_ended.set()
         end_s = time.monotonic() + _END_LIMIT_S
         while self._thread.is_alive() and time.monotonic() < end_s:

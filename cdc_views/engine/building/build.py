@@ -1,26 +1,22 @@
 """Builds views as the epochs would, but beside them: from the tables of one published epoch to those of another.
 
 The first epoch that it is brought to is computed in full, and each further one by the strategies of the views, from the
-rows that changed in between. What was committed is no attempt at an epoch: after a crash, the build begins anew, with
+rows that changed in between. What was committed is no attempt at an epoch: after a crash, the build starts over, with
 new tables.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from pyspark.sql import SparkSession
 
-from cdc_views.base.stopped import STOPPED
 from cdc_views.engine.building.groups import Group
 from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
-from cdc_views.store.control import BUILDING, ControlRecord, TableVersion
-
-_STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
+from cdc_views.store.control import ControlRecord, TableVersion
 
 
 class CannotBuild(Exception):
@@ -82,5 +78,5 @@ class Build:
         """Raise CannotBuild unless the epoch has all tables that the views read, at the same paths as before."""
         for name in sorted(self._read):
             found = epoch.tables.get(name)
-            if found is None or found.path != self._tables.specs[name].path or found.status in _STANDING:
+            if found is None or found.path != self._tables.specs[name].path or found.is_standing:
                 raise CannotBuild(f'epoch {epoch.epoch} has table "{name}" as {found}')

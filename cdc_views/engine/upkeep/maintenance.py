@@ -131,13 +131,14 @@ class Maintenance:
         return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
 
     def _needed(self) -> Needed:
-        rebuilds, since = unfinished_rebuilds(self._root), self._tables.built_since
+        rebuilds = unfinished_rebuilds(self._root)
+        begun = [*rebuilds.values(), *filter(None, [self._tables.built_since])]
         origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
         return needed(
             self._control.records,
             self._control.clock.now(),
             self._settings,
-            rebuilding_since=min([*rebuilds.values(), *([since] if since is not None else [])], default=None),
+            rebuilding_since=min(begun, default=None),
             rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
         )
 

@@ -13,18 +13,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Final, Literal, Unpack
 
 import orjson
 
 from cdc_views.base.lsn import Lsn
-from cdc_views.errors import WrongKind
 from cdc_views.serve.keys import Key
 from cdc_views.serve.kinds.hot_rows import HotRows, Row
 from cdc_views.serve.moment import Moment, MomentArguments, choose
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.store.control import KnownRecords
 from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds.cache import CacheKind
 
@@ -74,10 +73,12 @@ class _Place:
 class CacheReader:
     """A view of kind `cache`, to read many rows from. For several threads."""
 
-    def __init__(self, root: Path, stored: StoredTables, name: str, memory_mb: int = DEFAULT_MEMORY_MB) -> None:
+    def __init__(
+        self, known: KnownRecords, stored: StoredTables, name: str, memory_mb: int = DEFAULT_MEMORY_MB
+    ) -> None:
         """Hot rows take at most `memory_mb` of memory; with 0 none are kept."""
         self.name = name
-        self._root = root
+        self._known = known
         self._stored = stored
         self._hot = HotRows(memory_mb << 20)
         self._place: _Place | None = None  # the version whose rows are hot
@@ -97,13 +98,10 @@ class CacheReader:
 
         A key of several columns is a tuple or a list; one of a single column may also be its value. Raises as `get`.
         """
-        epoch = choose(self._root, Moment(**moment))
+        epoch = choose(self._known.root, Moment(**moment), self._known)
         table = TableReader(epoch, self.name, self._stored)
-        if table.kind != CacheKind.name:
-            raise WrongKind(
-                f'"{self.name}" is of kind "{table.kind}", wanted "{CacheKind.name}"',
-                hint="declare the view WITH (kind = 'cache', key = ...), or read it by \"get\"",
-            )
+        hint = "declare the view WITH (kind = 'cache', key = ...), or read it by \"get\""
+        table.require_kind(CacheKind.name, hint)
         wanted = [list(each) if isinstance(each, list | tuple) else [each] for each in keys]
         found = self._rows(epoch, table, wanted)
         facts = (epoch.number, epoch.position, epoch.committed_at, table.key)

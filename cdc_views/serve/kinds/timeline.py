@@ -6,8 +6,6 @@ whatever has been added and removed before and behind it in the meantime.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import math
 from collections.abc import Sequence
@@ -21,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.base.lsn import Lsn
-from cdc_views.base.names import HIDDEN
-from cdc_views.errors import BadPage, WrongKind
+from cdc_views.errors import BadPage
 from cdc_views.serve.keys import Key
+from cdc_views.serve.opaque import facts_of, opaque
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.store.reading import StoredTable, StoredTables
+from cdc_views.serve.table_reader import TableReader
+from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds.options import Ordered
 from cdc_views.views.kinds.timeline import TimelineKind, TimelineRecord
 
@@ -60,14 +59,10 @@ class _Timeline:
     record: TimelineRecord
 
     @classmethod
-    def of(cls, name: str, table: StoredTable) -> Self:
+    def of(cls, table: TableReader) -> Self:
         """Raises WrongKind."""
-        if table.kind.get("kind") != TimelineKind.name:
-            raise WrongKind(
-                f'"{name}" is of kind "{table.kind.get("kind", "sql")}", wanted "{TimelineKind.name}"',
-                hint="declare the view WITH (kind = 'timeline', owner = ..., order = ...), or read it by \"query\"",
-            )
-        return cls(name, table.schema, TimelineRecord.parse(table.kind))
+        hint = "declare the view WITH (kind = 'timeline', owner = ..., order = ...), or read it by \"query\""
+        return cls(table.name, table.schema, TimelineRecord.parse(table.require_kind(TimelineKind.name, hint)))
 
     @property
     def owner(self) -> Key:
@@ -87,12 +82,12 @@ class _Timeline:
     def cursor(self, owner: object, place: Place) -> str:
         """The cursor of a place, as a text without blanks."""
         texts = [_text(value) for value in (owner, *place)]
-        return base64.urlsafe_b64encode(orjson.dumps([self.identity, *texts])).decode().rstrip("=")
+        return opaque([self.identity, *texts])
 
     def parse(self, cursor: str, owner: object) -> Place:
         """The place of a cursor of this owner. Raises BadPage."""
         try:
-            identity, *texts = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+            identity, *texts = facts_of(cursor)
             if identity != self.identity:
                 raise BadPage(
                     f'the cursor is of another timeline than "{self.name}", or of an earlier order of it',
@@ -101,7 +96,7 @@ class _Timeline:
             of, *places = texts
             columns = [self.schema.field(each.column) for each in self.record.order]
             place = tuple(_value(text, field) for text, field in zip(places, columns, strict=True))
-        except (binascii.Error, ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError):
             raise BadPage("the cursor is not one of ours", hint="give the cursor of a page, unchanged") from None
         if of != _text(owner):
             raise BadPage(f'the cursor is of another owner of "{self.name}"', hint="begin without a cursor")
@@ -115,14 +110,13 @@ def read_page(
 
     Raises UnknownView, ViewFailed, WrongKind, BadPage, BadKey for a value that the owner cannot have, TableUnavailable.
     """
-    table = epoch.table(name)
-    timeline = _Timeline.of(name, stored.describe(table.path))
+    table = TableReader(epoch, name, stored)
+    timeline = _Timeline.of(table)
     if isinstance(limit, bool) or limit < 1:
         raise BadPage(f"the page has {limit} entries, wanted at least 1")
     owners = timeline.owner.rows([[owner]])
-    found = stored.with_values(table.path, table.version, owners)
-    columns = [column for column in found.column_names if not column.startswith(HIDDEN)]
-    entries = _in_order(found.select(columns).to_pylist(), timeline.record.order)
+    found = stored.with_values(table.relative_path, table.version, owners)
+    entries = _in_order(found.select(timeline.schema.names).to_pylist(), timeline.record.order)
     of = owners.column(0)[0].as_py()
     if before is not None:
         entries = _after(entries, timeline.parse(before, of), timeline)
@@ -133,7 +127,7 @@ def read_page(
 
 def owner_of_text(epoch: PublishedEpoch, stored: StoredTables, name: str, text: str) -> object:
     """The owner that a text stands for, as on a command line. Raises as `read_page`."""
-    [owner] = _Timeline.of(name, stored.describe(epoch.table(name).path)).owner.parse([text])
+    [owner] = _Timeline.of(TableReader(epoch, name, stored)).owner.parse([text])
     return owner
 
 

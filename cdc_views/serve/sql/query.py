@@ -70,11 +70,13 @@ def _with_unique_names(table: pa.Table) -> pa.Table:
 
 def _published_tables(epoch: PublishedEpoch, statement: Statement) -> list[str]:
     """The names of the tables that a query reads. Raises BadQuery."""
-    found, tables = [], {**epoch.tables, **epoch.detail.building}
+    found = []
     for parts in statement.tables:
         mirror = str(TableName("public" if len(parts) == 1 else parts[0], parts[-1]))
         # A name without a schema is a view, or a mirror in schema public.
-        known = [name for name in (parts[0], mirror) if name in tables and (name == mirror or len(parts) == 1)]
+        names = [name for name in (parts[0], mirror) if name == mirror or len(parts) == 1]
+        known = [name for name in names if name in epoch.tables]
+        known = known or [name for name in names if name in epoch.detail.building]  # opening it says how far it is
         if not known or len(parts) > 2:
             raise BadQuery(f'epoch {epoch.number} has no table "{".".join(parts)}"', hint=_tables_of(epoch))
         found += known

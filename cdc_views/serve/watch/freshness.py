@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
 
-from cdc_views.base.stopped import STOPPED
-from cdc_views.store.control import BUILDING, ControlRecord
-
-_STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
-"""The status of tables that keep the rows of an earlier epoch."""
+from cdc_views.store.control import ControlRecord
 
 
 class Freshness:
@@ -31,7 +26,7 @@ class Freshness:
         if record.published_at is None or record.committed_at is None:
             return
         self._times = {
-            name: self._times.get(name, record.committed_at) if table.status in _STANDING else record.committed_at
+            name: self._times.get(name, record.committed_at) if table.is_standing else record.committed_at
             for name, table in record.mirrors_and_views.items()
         }
         self.last = record

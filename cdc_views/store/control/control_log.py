@@ -15,7 +15,6 @@ import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -350,20 +349,16 @@ def _newest(folder: Path) -> Iterator[ControlRecord]:
             if commit_info(actions).get("operationParameters", {}).get(_KIND, "publish") not in PUBLISHING:
                 continue
             for add in (action["add"] for action in actions if "add" in action):
-                yield from _records_in(folder / add["path"], version)
+                rows = _rows_of(folder / add["path"])
+                yield from (record_of(row) for row in rows if row["seq"] == version)
         except (TableUnavailable, FileNotFoundError):
             return
 
 
-@lru_cache(maxsize=_TAIL)
-def _records_in(file: Path, seq: int) -> tuple[ControlRecord, ...]:
-    """The record with a number in a file of the log, which never changes. Raises FileNotFoundError, WarehouseUnusable.
-
-    To decode one takes some milliseconds, and a reader asks for the newest one all the time.
-    """
+def _rows_of(file: Path) -> list[dict[str, Any]]:
+    """The rows of a file of the log. Raises FileNotFoundError, WarehouseUnusable."""
     try:
-        rows = pq.read_table(file, partitioning=None).to_pylist()
-        return tuple(record_of(row) for row in rows if row["seq"] == seq)
+        return pq.read_table(file, partitioning=None).to_pylist()  # type: ignore[no-any-return]
     except FileNotFoundError:
         raise
     except OSError as error:

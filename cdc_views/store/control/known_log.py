@@ -28,21 +28,18 @@ class KnownLog:
     def __init__(self, root: Path) -> None:
         """Raises WarehouseUnusable."""
         self._folder = root / FOLDER
-        self._newest = self._look()
+        self._newest = _newest_entry(self._folder)
         self.id = self._read_id()
 
     def is_another(self) -> bool:
         """Whether the warehouse was created again since; then `id` is the new one. Raises WarehouseUnusable."""
         version, identity = self._newest
-        self._newest = self._look()  # first: if the log is replaced meanwhile, the old entry is not found
+        # First: if the log is replaced meanwhile, the old entry is not found.
+        self._newest = _newest_entry(self._folder)
         if identity is not None and entry_identity(self._folder, version) == identity:
             return False
         before, self.id = self.id, self._read_id()  # it takes a tenth of a second
         return self.id != before
-
-    def _look(self) -> tuple[int, tuple[int, int] | None]:
-        version = newest_version(self._folder)
-        return version, entry_identity(self._folder, version)
 
     def _read_id(self) -> str:
         with touching(self._folder):
@@ -96,10 +93,15 @@ class KnownRecords:
         is_same_log = identity is not None and entry_identity(self._folder, version) == identity
         if is_same_log and not has_entry(self._folder, version + 1):
             return
-        newest = newest_version(self._folder)
-        seen = newest, entry_identity(self._folder, newest)
+        seen = _newest_entry(self._folder)
         if is_same_log:
             self._tail = [*self._tail, *published_after(self.root, self._tail[-1].epoch)][-_TAIL_RECORDS:]
         else:
             self._tail, self._history_until = [last_published(self.root)], 0.0
         self._seen = seen
+
+
+def _newest_entry(folder: Path) -> tuple[int, tuple[int, int] | None]:
+    """The newest version of the log, and what tells its entry from one of another log."""
+    version = newest_version(folder)
+    return version, entry_identity(folder, version)

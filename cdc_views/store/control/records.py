@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.stopped import STOPPED
 
 Kind = Literal["takeover", "intent", "publish", "abandon", "swap", "rollback", "upkeep", "quarantine", "reset"]
 
@@ -22,6 +23,8 @@ INTERNAL_VIEW_FOLDER: Final = "internal_views/"
 
 BUILDING: Final = "building"
 """The status of a view whose new definition is being built: its rows are those of an earlier epoch, by the old one."""
+
+_STANDING: Final = frozenset({STOPPED, "failed", BUILDING})
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PUBLISHING: Final[frozenset[str]] = frozenset({"publish", "swap", "rollback"})
@@ -57,6 +60,11 @@ class TableVersion:
     path: str
     version: int
     status: str
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it has rows of an earlier epoch: a stopped mirror, a view that has failed or is being built."""
+        return self.status in _STANDING
 
     @property
     def kind(self) -> TableKind:

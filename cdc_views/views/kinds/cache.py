@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
-from cdc_views.errors import BadView
 from cdc_views.views.kinds.kind import Kind, Options, ProvenKey
-from cdc_views.views.kinds.options import Option, columns, spelled
-
-_NESTED: Final = ("list", "large_list", "struct", "map")
+from cdc_views.views.kinds.options import Option, columns
 
 
 class CacheKind(Kind):
@@ -46,8 +43,7 @@ class CacheKind(Kind):
     def record(self, options: Options, types: Mapping[str, str], key: tuple[str, ...] | None) -> Mapping[str, Any]:
         """Nothing: the key is a setting of every table."""
         for name in self._given(options, list(types)):
-            if types[name].startswith(_NESTED):
-                options.refuse("key", f'key column "{name}" is of type {types[name]}, wanted one that has no parts')
+            options.require_flat("key", f'key column "{name}"', types[name])
         return {}
 
     @staticmethod
@@ -55,10 +51,7 @@ class CacheKind(Kind):
         """The columns of the option, as the view spells them if that is known."""
         given: tuple[str, ...] = options.values["key"]
         if known is not None:
-            try:
-                given = tuple(spelled(name, known) for name in given)
-            except BadView as error:
-                options.refuse("key", f'option "key": {error.message}', hint=error.hint)
+            given = tuple(options.spelled("key", name, known) for name in given)
         if len({name.lower() for name in given}) != len(given):
             options.refuse("key", "a column of the key appears twice")
         return given

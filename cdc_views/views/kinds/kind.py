@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NoReturn
 
 from cdc_views.errors import BadView
-from cdc_views.views.kinds.options import Option
+from cdc_views.views.kinds.options import Option, spelled
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_NESTED: Final = ("list", "large_list", "struct", "map")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,18 @@ class Options:
     def refuse(self, option: str, problem: str, *, hint: str | None = None) -> NoReturn:
         """Raise BadView at the place of an option."""
         raise BadView(f"{self.places.get(option, self.name_place)}: {problem}", hint=hint)
+
+    def spelled(self, option: str, name: str, known: Sequence[str]) -> str:
+        """The column of these that an option means, whatever its case. Raises BadView at the place of the option."""
+        try:
+            return spelled(name, known)
+        except BadView as error:
+            self.refuse(option, f'option "{option}": {error.message}', hint=error.hint)
+
+    def require_flat(self, option: str, what: str, type_: str) -> None:
+        """Raise BadView at the place of an option if the Arrow type of its column is a list, a structure or a map."""
+        if type_.startswith(_NESTED):
+            self.refuse(option, f"{what} is of type {type_}, wanted one that has no parts")
 
 
 @dataclass(frozen=True)

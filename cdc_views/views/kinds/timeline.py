@@ -22,12 +22,10 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self
 
-from cdc_views.errors import BadView
 from cdc_views.views.kinds.kind import Kind, Options, ProvenKey
-from cdc_views.views.kinds.options import Option, Ordered, column, order, spelled, whole_number
+from cdc_views.views.kinds.options import Option, Ordered, column, order, whole_number
 from cdc_views.views.quoting import quoted_name
 
-_NESTED: Final = ("list", "large_list", "struct", "map")
 # The stored rows of an owner are read as a whole.
 _MOST: Final = 10_000
 
@@ -78,9 +76,9 @@ class TimelineKind(Kind):
         """The owner, whose entries are read together, and the rest of the proven key."""
         owner = options.values["owner"]
         if proven.columns is not None:
-            owner = _known(options, "owner", owner, proven.columns)
+            owner = options.spelled("owner", owner, proven.columns)
             for each in options.values["order"]:
-                _known(options, "order", each.column, proven.columns)
+                options.spelled("order", each.column, proven.columns)
         if proven.key is None:
             options.refuse(
                 "order",
@@ -91,24 +89,16 @@ class TimelineKind(Kind):
 
     def record(self, options: Options, types: Mapping[str, str], key: tuple[str, ...] | None) -> Mapping[str, Any]:
         """The owner and the total order."""
-        owner = _known(options, "owner", options.values["owner"], list(types))
+        owner = options.spelled("owner", options.values["owner"], list(types))
         given = [
-            Ordered(_known(options, "order", each.column, list(types)), each.descends, each.nulls_first)
+            Ordered(options.spelled("order", each.column, list(types)), each.descends, each.nulls_first)
             for each in options.values["order"]
         ]
         known = {owner, *(each.column for each in given)}
         total = (*given, *(Ordered(name) for name in key or () if name not in known))
         for option, name in (("owner", owner), *(("order", each.column) for each in total)):
-            if types[name].startswith(_NESTED):
-                options.refuse(option, f'column "{name}" is of type {types[name]}, wanted one that has no parts')
+            options.require_flat(option, f'column "{name}"', types[name])
         return TimelineRecord(owner, total, options.values["limit"]).as_json()
-
-
-def _known(options: Options, option: str, name: str, columns: Sequence[str]) -> str:
-    try:
-        return spelled(name, columns)
-    except BadView as error:
-        options.refuse(option, f'option "{option}": {error.message}', hint=error.hint)
 
 
 def _written(ordered: Ordered) -> str:

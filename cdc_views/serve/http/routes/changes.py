@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from cdc_views.errors import CdcViewsError
 from cdc_views.serve.change_lines import change_lines
-from cdc_views.serve.changes import ChangeFeed, ChangeItem, EpochChanges
+from cdc_views.serve.changes import PROGRESS_S, ChangeFeed, ChangeItem, EpochChanges
 from cdc_views.serve.http.formats import Format, chosen, in_chunks
 from cdc_views.serve.http.gate import SLOT
 from cdc_views.serve.http.limits import Slot
@@ -25,8 +25,6 @@ ROUTER: Final = APIRouter(tags=["changes"])
 
 # A proxy, or a client that is gone, is noticed by what it gets.
 _SILENCE_S: Final = 15.0
-# After so long without changes, a new token: the last one may be retained no longer.
-_PROGRESS_S: Final = 60.0
 _LARGE_BYTES: Final = 1 << 20
 
 
@@ -95,7 +93,7 @@ async def _lines(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
 
 
 async def _events(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
-    silent_s = _PROGRESS_S  # so that the first event comes at once
+    silent_s = PROGRESS_S  # so that the first event comes at once
     try:
         while not service.watch.is_closed:
             items = feed.take()
@@ -103,7 +101,7 @@ async def _events(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
                 silent_s = 0.0
                 async for part in _sent(service, item, _event):
                     yield part
-            if silent_s >= _PROGRESS_S:
+            if silent_s >= PROGRESS_S:
                 silent_s = 0.0
                 yield _progress(await service.run(feed.progress))
             if not await service.watch.wait(_is_other(feed.epoch), _SILENCE_S):

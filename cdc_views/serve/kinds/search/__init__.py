@@ -1,6 +1,7 @@
 """Searching an index at one epoch, without an engine.
 
 search.py   what is asked, and the page of the answer
+cursor.py   where the next page of an answer begins
 index.py    the three tables of an index at an epoch: documents, postings, totals
 """
 

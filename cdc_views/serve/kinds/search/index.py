@@ -8,13 +8,13 @@ from typing import Final
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
-from cdc_views.errors import AnalyzerDiffers, BadSearch, ViewFailed, WrongKind
+from cdc_views.errors import AnalyzerDiffers, BadSearch, ViewFailed
 from cdc_views.search import IndexOptions, Scoring, Totals
 from cdc_views.search.postings import TOTALS_SCHEMA
 from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import TableVersion
 from cdc_views.store.reading import StoredTables
-from cdc_views.views.kinds import DEFAULT_KIND
 from cdc_views.views.kinds.search_index import SearchIndexKind
 
 MOST_OF_PREFIX: Final = 2_000_000
@@ -27,16 +27,11 @@ class SearchIndex:
     def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables) -> None:
         """Raises UnknownView, ViewFailed, WrongKind, AnalyzerDiffers."""
         self._stored = stored
-        self._documents = epoch.table(name)
-        described = stored.describe(self._documents.path)
-        if described.kind.get("kind") != SearchIndexKind.name:
-            raise WrongKind(
-                f'"{name}" is of kind "{described.kind.get("kind", DEFAULT_KIND)}", wanted "{SearchIndexKind.name}"',
-                hint="declare the view WITH (kind = 'search_index', ...), or read it by a query",
-            )
+        self._documents = TableReader(epoch, name, stored)
+        hint = "declare the view WITH (kind = 'search_index', ...), or read it by a query"
+        self.options = IndexOptions.of_record(self._documents.require_kind(SearchIndexKind.name, hint))
         self.name = name
-        self.options = IndexOptions.of_record(described.kind)
-        self.schema = pa.schema([field for field in described.schema if not field.name.startswith(HIDDEN)])
+        self.schema = self._documents.schema
         self._postings = _part(epoch, name, "postings")
         self._totals = _part(epoch, name, "totals")
         self._require_analyzer()
@@ -63,7 +58,7 @@ class SearchIndex:
         """Some columns of the documents with these keys, in no order."""
         documents, key = self._documents, self.options.key
         wanted = list(dict.fromkeys([key, *columns]))
-        return self._stored.columns_of(documents.path, documents.version, key, keys, wanted)
+        return self._stored.columns_of(documents.relative_path, documents.version, key, keys, wanted)
 
     def _require_analyzer(self) -> None:
         wanted, found = self.options.analyzer.identity, self._stored.describe(self._postings.path).kind["analyzer"]

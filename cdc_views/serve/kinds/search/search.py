@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from cdc_views.errors import BadPage
 from cdc_views.search import Answer, Part, Query, answer
 from cdc_views.search.columns import Condition, FilterValues, SortKey, conditions_of, in_order, require_columns
-from cdc_views.search.cursor import Cursor, question_of
 from cdc_views.search.snippets import Snippet, snippet
+from cdc_views.serve.kinds.search.cursor import Cursor, question_of
 from cdc_views.serve.kinds.search.index import SearchIndex
+from cdc_views.serve.moment import LATEST, Moment
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.reading import StoredTables
 
@@ -91,6 +92,10 @@ class SearchRequest:
         question = question_of(index, text, conditions, keys)
         parsed = None if cursor is None else Cursor.parse(cursor, question)
         return cls(index, text, limit, conditions, keys, parsed, explain=explain)
+
+    def moment(self, given: Moment) -> Moment:
+        """At which moment to read: as given, or else for a further page at the epoch of the first one."""
+        return given if self.cursor is None or given != LATEST else Moment(at=self.cursor.epoch)
 
     @property
     def next_page(self) -> Cursor:

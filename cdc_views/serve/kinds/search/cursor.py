@@ -6,13 +6,11 @@ All pages are of the epoch of the first one, so no document comes twice or is mi
 from __future__ import annotations
 
 import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Self
 
-import orjson
-
 from cdc_views.errors import BadPage
+from cdc_views.serve.opaque import facts_of, opaque
 
 
 @dataclass(frozen=True)
@@ -24,14 +22,13 @@ class Cursor:
     skipped: int
 
     def __str__(self) -> str:
-        return urlsafe_b64encode(orjson.dumps([self.question, self.epoch, self.skipped])).decode().rstrip("=")
+        return opaque([self.question, self.epoch, self.skipped])
 
     @classmethod
     def parse(cls, text: str, question: str) -> Self:
         """Read a cursor for a question. Raises BadPage."""
         try:
-            found = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-            of_question, epoch, skipped = found
+            of_question, epoch, skipped = facts_of(text)
             is_one = isinstance(of_question, str) and type(epoch) is int and type(skipped) is int and skipped >= 0
         except (ValueError, TypeError):
             is_one = False
@@ -46,5 +43,5 @@ class Cursor:
 
 
 def question_of(index: str, *facts: object) -> str:
-    """A hash of what is asked of an index; its path changes when the index is made in another way."""
+    """A hash of a question: the index, and the query, the filter and the order."""
     return hashlib.sha256(repr((index, facts)).encode()).hexdigest()[:16]
