@@ -12,11 +12,10 @@ import click
 
 from cdc_views import __version__
 from cdc_views.cli.log_lines import show_lines
-from cdc_views.config import Settings, load_http, load_settings, load_warehouse
+from cdc_views.config import HttpSettings, Settings, load_http, load_settings, load_warehouse
 from cdc_views.errors import CdcViewsError
 from cdc_views.errors.unexpected import described
 from cdc_views.host.locations import project_folder
-from cdc_views.http_settings import HttpSettings
 from cdc_views.stack.services.signals import interrupting, signal_name
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.

@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from cdc_views.http_settings import HttpSettings
+from cdc_views.config import HttpSettings
 from cdc_views.serve.http.server import HttpServer
 
 TOKEN = "a token of 16 characters or more"

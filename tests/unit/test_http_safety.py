@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
+from cdc_views.config import HttpSettings
 from cdc_views.errors import BadConfig, CdcViewsError, PortInUse
-from cdc_views.http_settings import HttpSettings
 from cdc_views.serve.http import gate, server
 from cdc_views.serve.http.problems import STATUS, status_of
 from cdc_views.serve.http.routes import query

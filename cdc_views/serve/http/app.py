@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from cdc_views import __version__
+from cdc_views.config import HttpSettings
 from cdc_views.errors import CdcViewsError
-from cdc_views.http_settings import HttpSettings
 from cdc_views.serve.http.gate import Gate
 from cdc_views.serve.http.problems import MEDIA_TYPE, Problem, on_bad_parameter, on_error, on_http_error, on_unexpected
 from cdc_views.serve.http.routes import ROUTERS

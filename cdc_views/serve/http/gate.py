@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cdc_views.config import is_loopback
 from cdc_views.errors import CdcViewsError, ForeignHost, Unauthorized
 from cdc_views.errors.unexpected import described
-from cdc_views.http_settings import is_loopback
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import Slots
 from cdc_views.serve.http.problems import respond

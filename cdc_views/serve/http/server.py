@@ -12,8 +12,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from cdc_views.config import HttpSettings
 from cdc_views.errors import BadConfig, PortInUse
-from cdc_views.http_settings import HttpSettings
 from cdc_views.serve.http.app import create_app
 from cdc_views.serve.http.service import Service
 from cdc_views.store.storage import require_folder

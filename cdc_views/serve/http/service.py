@@ -12,8 +12,8 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.config import HttpSettings
 from cdc_views.errors import BadMoment, ServerBusy
-from cdc_views.http_settings import HttpSettings
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import Slots, Unsent
 from cdc_views.serve.http.watch import EpochWatch

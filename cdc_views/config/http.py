@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
+
+from cdc_views.config.section import Section
 
 _SHORTEST_TOKEN: Final = 16
 
@@ -14,10 +16,8 @@ def _several(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class HttpSettings(BaseModel):
+class HttpSettings(Section):
     """Reading over HTTP: where, who, and how much."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = Field("127.0.0.1", description="address to listen at; any other than loopback needs `http.tokens`")
     port: int = Field(8080, ge=0, le=65535, description="port to listen at; 0: any free one")
