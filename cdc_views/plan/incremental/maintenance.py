@@ -18,7 +18,7 @@ from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
-from cdc_views.plan.incremental.expressions.one_row import VALUE, StoredRow, WantedRow
+from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
@@ -236,7 +236,7 @@ def _text(
     `keys` are columns that the text may not name, and that lookups need; `rows` take the place of their subqueries.
     """
     edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
-    substitutes = [Substitute(each.start, each.end, f"SELECT {VALUE} FROM ") for each in rows]
+    substitutes = [Substitute(each.start, each.end, each.select) for each in rows]
     pieces = inlined(parsed, [*edits, *substitutes])
     if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")

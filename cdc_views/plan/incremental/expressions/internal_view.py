@@ -69,7 +69,8 @@ class InternalRow:
 
     def stored(self, types: Mapping[str, str]) -> StoredRow:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
-        return StoredRow(self.name, self.wanted.sql, self.wanted.start, self.wanted.end, types)
+        wanted = self.wanted
+        return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.alias, types)
 
 
 def internal_views(

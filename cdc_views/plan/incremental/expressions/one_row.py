@@ -3,8 +3,8 @@
     SELECT id, price FROM products WHERE price > (SELECT avg(price) FROM products)
 
 As long as the value stays what it is, it is a constant, and the view is one over its other tables. So the plan has no
-operator for the subquery, and in the text that runs, `SELECT value_1 FROM` its stored row stands in its place. If the
-value changes, each row of the view may change: that epoch is FULL.
+operator for the subquery, and in the text that runs, `SELECT value_1 FROM` its stored row stands in its place, with the
+alias of the value. If the value changes, each row of the view may change: that epoch is FULL.
 
 Such a subquery is an aggregate over all rows of one table, without HAVING, so it has exactly one row. All of its names
 are those of columns of the table, so it means the same where it stands alone. The internal view must be kept by ADD: to
@@ -25,6 +25,7 @@ from sqlglot.errors import SqlglotError
 from cdc_views.base.names import is_table
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes
+from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
 
@@ -40,12 +41,14 @@ _BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "co
 class WantedRow:
     """A subquery over the table `source` whose row no internal view stores yet.
 
-    It is `text[start:end]` of the view. `sql` is the SELECT of its internal view, with these columns.
+    It is `text[start:end]` of the view, and calls its value `alias`, unless that is empty. `sql` is the SELECT of its
+    internal view, with these columns.
     """
 
     source: str
     start: int
     end: int
+    alias: str
     sql: str
     columns: tuple[str, ...]
 
@@ -54,14 +57,21 @@ class WantedRow:
 class StoredRow:
     """An internal view with the row of a subquery, which is `text[start:end]` of the outer view.
 
-    `sql` is its SELECT, `types` has the Arrow types of its columns.
+    `sql` is its SELECT, `types` has the Arrow types of its columns. The subquery calls its value `alias`, unless that
+    is empty.
     """
 
     name: str
     sql: str
     start: int
     end: int
+    alias: str
     types: Mapping[str, str]
+
+    @property
+    def select(self) -> str:
+        """What stands before the relation of the stored row, in place of the subquery."""
+        return f"SELECT {VALUE}{f' AS {quoted_name(self.alias)}' if self.alias else ''} FROM "
 
 
 def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | None:
@@ -79,7 +89,8 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | N
     first, last = span
     sql, values = _stored(query, select, query.tokens[first : last + 1])
     names = tuple(f"value_{number}" for number in range(1, values + 1))
-    return WantedRow(source.leaf.source, query.tokens[first].start, query.tokens[last].end + 1, sql, names)
+    start, end = query.tokens[first].start, query.tokens[last].end + 1
+    return WantedRow(source.leaf.source, start, end, select.expressions[0].alias, sql, names)
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
@@ -99,7 +110,16 @@ def _has_one_row(select: exp.Select) -> bool:
         and not any(nested_queries(select))
         and not any(map(makes_rows, select.expressions))
         and not any(isinstance(node, exp.Window) for node in own_nodes(select))
+        and not (_is_lateral(select) and not select.expressions[0].alias)
     )
+
+
+def _is_lateral(select: exp.Select) -> bool:
+    """Whether the name of the value, which without an alias is Spark's choice, can be used around the subquery."""
+    node = select.parent
+    while isinstance(node, exp.Subquery | exp.Paren):
+        node = node.parent
+    return isinstance(node, exp.Lateral)
 
 
 def _span(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:
