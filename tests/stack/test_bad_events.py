@@ -141,6 +141,7 @@ def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project
     seen="its rows equal Postgres again, and no key is parked; a rollback to an earlier epoch raises `BadReplay`",
     do="nothing; run `cdc-views rebuild TABLE --from snapshot --swap` where an event is lost for good",
 )
+@pytest.mark.nightly
 def test_table_with_a_parked_key_is_whole_again_after_a_rebuild(project: Project) -> None:
     project.capture.start()
     assert project.here(*PARK, "run", "--until-caught-up").returncode == 0

@@ -26,6 +26,7 @@ BELOW = (
     seen="the other views go on; `status` shows the view as `building`, and reading it raises `ViewBeingBuilt`",
     do="wait: it joins the others at one epoch",
 )
+@pytest.mark.nightly
 def test_new_view_over_a_large_table_holds_up_no_epoch_and_joins_equal(project: Project) -> None:
     settings = yaml.safe_load((project.folder / FILE_NAME).read_text())
     (project.folder / FILE_NAME).write_text(yaml.safe_dump(settings | {"store": {"driver_rows": 1000}}))

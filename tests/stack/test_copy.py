@@ -90,6 +90,7 @@ def little_memory(database: Database) -> Iterator[None]:
     ),
     do="nothing; for `RowsLost` run `cdc-views rebuild TABLE --from snapshot --swap`",
 )
+@pytest.mark.nightly
 def test_copy_of_which_connect_was_killed_is_whole_with_the_pinned_version_only(
     worker: Connect, stack: LocalStack, database: Database, capture: CaptureOf
 ) -> None:

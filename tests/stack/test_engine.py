@@ -257,6 +257,7 @@ def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
     seen="`LogDiscontinuity`; a running engine reports it as soon as the server is back",
     do="run `cdc-views reset`",
 )
+@pytest.mark.nightly
 def test_run_on_a_source_that_was_restored_to_an_earlier_state_is_refused(
     ready: Project, stack: LocalStack, enterable_folder: Path
 ) -> None:

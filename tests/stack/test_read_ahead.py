@@ -98,6 +98,7 @@ def test_tables_are_read_while_the_snapshot_goes_on(project: Project) -> None:
     seen="no error",
     do="start the engine again; it reads the tables again, and upkeep removes the files of the first attempt",
 )
+@pytest.mark.nightly
 def test_kill_while_tables_are_read_ahead_leaves_files_that_no_epoch_takes(project: Project) -> None:
     with project.start(*RUN, CDC_VIEWS_FAULT="read_ahead.after_piece:kill") as killed, held_up(project):
         _, err = killed.communicate(timeout=LIMIT_S)

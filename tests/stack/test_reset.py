@@ -272,6 +272,7 @@ def test_reset_that_crashes_at_every_step_is_continued(world: World) -> None:
     world.assert_reset()
 
 
+@pytest.mark.nightly
 def test_reset_that_was_killed_is_continued_by_run(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

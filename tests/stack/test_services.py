@@ -128,6 +128,7 @@ def test_start_after_kill_keeps_the_address(whole: LocalStack, name: str) -> Non
     seen="no error: before a new broker starts, the old one is fenced; the new one then ends all transactions",
     do="nothing; with your own brokers and Kafka 4.3 or earlier see KAFKA-20734",
 )
+@pytest.mark.nightly
 def test_kafka_that_is_killed_while_it_ends_transactions_leaves_none_open(whole: LocalStack) -> None:
     server = {"bootstrap.servers": whole.kafka.bootstrap_servers}
     admin, topic = AdminClient(server), f"t_{uuid4().hex}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-VERSIONS = int(os.environ.get("CDC_VIEWS_SOAK_VERSIONS", "100"))
+VERSIONS = int(os.environ.get("CDC_VIEWS_SOAK_VERSIONS", "40"))
 LIMIT_S = 1200
 
 

@@ -86,6 +86,7 @@ def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(r
     seen="no error",
     do="start the engine again",
 )
+@pytest.mark.nightly
 def test_engine_killed_with_its_jvm_in_a_merge_is_recovered(ready: Project) -> None:
     engine = ready.start("--set", "store.direct_rows=0", "--set", "upkeep.share=0", "run")
     wait_for(ready.has_published, LIMIT_S)
