@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cdc_views.serve.changes import ChangeItem, EpochChanges
-from cdc_views.serve.json_value import json_value
+from cdc_views.serve.json_value import json_rows
 
 # Rows of a snapshot in one object.
 _LINE_ROWS: Final = 1000
@@ -20,12 +20,12 @@ def change_lines(item: ChangeItem) -> Iterator[dict[str, Any]]:
         yield (
             head
             | {
-                "inserted": json_value(item.inserted.to_pylist()),
+                "inserted": json_rows(item.inserted),
                 "updated": [
-                    {"old": json_value(old), "new": json_value(new)}
-                    for old, new in zip(item.replaced.to_pylist(), item.updated.to_pylist(), strict=True)
+                    {"old": old, "new": new}
+                    for old, new in zip(json_rows(item.replaced), json_rows(item.updated), strict=True)
                 ],
-                "deleted": json_value(item.deleted.to_pylist()),
+                "deleted": json_rows(item.deleted),
             }
             | token
         )
@@ -34,5 +34,5 @@ def change_lines(item: ChangeItem) -> Iterator[dict[str, Any]]:
     for part, batch in enumerate(item.table.batches(_LINE_ROWS), 1):
         if part > 1:
             yield line
-        line = head | {"snapshot": part, "reason": item.reason, "rows": json_value(batch.to_pylist())}
+        line = head | {"snapshot": part, "reason": item.reason, "rows": json_rows(batch)}
     yield line | token

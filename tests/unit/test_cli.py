@@ -365,11 +365,13 @@ def test_query_with_two_columns_of_one_name_shows_both(published: Path) -> None:
 def test_query_of_every_kind_of_value_is_printed(published: Path, form: list[str]) -> None:
     sql = (
         "SELECT TIME '10:00' AS t, DATE '2026-01-02' AS d, INTERVAL 1 day AS i, uuid() AS u, 'nan'::float AS f,"
-        " 1::hugeint AS h, {'a': 1} AS s, [TIME '10:00'] AS l, MAP {'k': 1} AS m, 'x'::blob AS b, true AS yes"
+        " 1::hugeint AS h, {'a': 1} AS s, [TIME '10:00'] AS l, MAP {'k': 1} AS m, 'x'::blob AS b, true AS yes,"
+        " 'infinity'::timestamp AS far"
     )
     shown = cdc_views("-C", published, "query", sql, *form)
     assert shown.exit_code == 0, shown.output
     assert "10:00:00" in shown.stdout
+    assert "infinity" in shown.stdout
     if form == ["--json"]:
         assert json.loads(shown.stdout, parse_constant=pytest.fail)["f"] == "nan"
 

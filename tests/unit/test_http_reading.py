@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -149,6 +150,18 @@ def test_query_by_get_and_post_in_every_format(http: Client) -> None:
     assert arrow(http.post("/query", sql, ARROW))["n"].to_pylist() == [2]
     assert http.post("/query?at=1", "SELECT max(id) AS id FROM orders").json()["rows"] == [{"id": 2}]
     assert http.post("/query", sql).headers["Cache-Control"] == "no-store"
+
+
+def test_times_that_python_does_not_know_are_texts(http: Client) -> None:
+    sql = """SELECT 'infinity'::timestamp AS a, ['-infinity'::date, NULL, '0044-03-15 (BC)'] AS b,
+             {'c': '12000-01-02 03:04:05+00'::timestamptz, 'd': 'x'::blob} AS c,
+             map {'e': '-infinity'::timestamp_s} AS e"""
+    wanted = {
+        "a": "infinity", "b": ["-infinity", None, "-0043-03-15"],
+        "c": {"c": "12000-01-02T03:04:05.000000+00:00", "d": "78"}, "e": [["e", "-infinity"]],
+    }  # fmt: skip
+    assert http.post("/query", sql).json()["rows"] == [wanted]
+    assert json.loads(http.post("/query", sql, NDJSON).text) == wanted
 
 
 def test_large_answer_comes_whole(http: Client) -> None:

@@ -7,6 +7,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
+from cdc_views.serve.json_value import json_rows
 from cdc_views.serve.moment import Moment, choose
 from cdc_views.serve.sql import query as answer
 
@@ -28,5 +29,5 @@ def query(
     """
     epoch = choose(project.warehouse(), moment)
     result = answer(epoch, sql)
-    print_rows(result.to_pylist(), result.column_names, form)
+    print_rows(json_rows(result), result.column_names, form)
     show_epoch(epoch)

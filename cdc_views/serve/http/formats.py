@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from cdc_views.errors import NotAcceptable
 from cdc_views.serve.http.limits import Unsent
-from cdc_views.serve.json_value import json_value
+from cdc_views.serve.json_value import json_rows
 
 _CHUNK_ROWS: Final = 1000
 # What is sent at once: a client must read this much in `http.stalled_s`.
@@ -124,7 +124,7 @@ def _parts(rows: pa.Table, form: Format, around: Mapping[str, Any]) -> Iterator[
 
 def _objects(rows: pa.Table) -> Iterator[list[Any]]:
     for batch in rows.to_batches(max_chunksize=_CHUNK_ROWS):
-        yield [json_value(row) for row in batch.to_pylist()]
+        yield json_rows(batch)
 
 
 def _arrow(rows: pa.Table) -> Iterator[bytes]:
