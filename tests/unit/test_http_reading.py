@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -72,9 +73,30 @@ def test_views_are_listed_with_their_columns_and_rows(http: Client) -> None:
     bag, _, orders, totals = found["views"]
     assert (bag["key"], bag["rows"], bag["columns"]) == (None, 2, [{"name": "x", "type": "double"}])
     assert (orders["kind"], orders["status"], orders["key"], orders["rows"]) == ("mirror", "live", ["id"], 2)
-    assert (totals["kind"], totals["key"]) == ("view", ["owner", "day"])
+    assert (totals["kind"], totals["shape"], totals["key"]) == ("view", "sql", ["owner", "day"])
     assert totals["age_s"] > 0
     assert http.get("/views/totals").json()["rows"] == 2
+
+
+def test_views_that_cannot_be_read_hide_no_others(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    for spec, rows in ((ORDERS, [(1, "a")]), (TOTALS, [("ada", 1, Decimal(1))]), (PATHS, [("a", 1)])):
+        shop.write(spec, rows)
+    detail = {"changes": {}, "failures": {"paths": "division by zero"}, "building": {"bag": "3 of 9 tables read"}}
+    shop.publish(detail=detail, paths="failed")
+    shutil.rmtree(tmp_path / TOTALS.path)
+    with serving(tmp_path) as http:
+        bag, paths, orders, totals = http.get("/views").json()["views"]
+        assert [http.get(f"/views/{view['name']}").json()["status"] for view in (bag, totals)] == ["building", "live"]
+    assert (bag["status"], bag["problem"]["error"], bag["columns"]) == ("building", "ViewBeingBuilt", [])
+    assert (paths["problem"]["error"], paths["rows"], paths["key"]) == ("ViewFailed", 1, ["path"])
+    assert (orders["problem"], orders["rows"]) == (None, 1)
+    assert (totals["problem"]["error"], totals["rows"]) == ("TableUnavailable", None)
+
+
+def test_view_that_is_declared_is_being_built(shop: Published, http: Client) -> None:
+    shop.control.take_over(generation="g", detail={"views": {"new": "hash"}})
+    assert problem(http.get("/views/new")) == (503, "ViewBeingBuilt")
 
 
 def test_rows_come_in_every_format(http: Client) -> None:

@@ -8,12 +8,14 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from cdc_views.base.names import HIDDEN
-from cdc_views.errors import UnknownView
+from cdc_views.errors import CdcViewsError
 from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
+from cdc_views.serve.http.problems import Problem, problem_of
 from cdc_views.serve.http.service import Service, TheService
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.store.control import TableVersion
+from cdc_views.store.control import BUILDING, TableVersion
 from cdc_views.store.reading import row_count
+from cdc_views.views.kinds import DEFAULT_KIND
 
 ROUTER: Final = APIRouter(tags=["views"])
 
@@ -30,11 +32,13 @@ class ViewDescription(BaseModel):
 
     name: str = Field(description="that of the view, or schema.table of the mirror")
     kind: str = Field(description="view or mirror")
+    shape: str | None = Field(None, description="of a view: sql, timeline, cache or search_index")
     status: str
-    age_s: float | None = Field(description="how long ago the source was as its rows are; null if it has stopped")
-    rows: int | None = Field(description="null if the log of the table does not say")
-    key: list[str] | None = Field(description="the columns that identify a row; null if it has no key")
-    columns: list[Column]
+    age_s: float | None = Field(None, description="how long ago the source was as its rows are; null if it has stopped")
+    rows: int | None = Field(None, description="null if the log of the table does not say")
+    key: list[str] | None = Field(None, description="the columns that identify a row; null if it has no key")
+    columns: list[Column] = Field(default_factory=list)
+    problem: Problem | None = Field(None, description="why its rows cannot be read, if so")
 
 
 class ViewList(BaseModel):
@@ -47,10 +51,10 @@ class ViewList(BaseModel):
 
 @ROUTER.get("/views")
 async def get_views(service: TheService, moment: TheMoment, response: Response) -> ViewList:
-    """List the views and mirrors."""
+    """List the views and mirrors, also those that cannot be read, and those that are being built."""
 
     def work(epoch: PublishedEpoch) -> list[ViewDescription]:
-        return [_describe(service, epoch, name, table) for name, table in sorted(epoch.tables.items())]
+        return [_describe(service, epoch, name) for name in sorted(_names(epoch))]
 
     epoch, found = await service.read(moment, work)
     response.headers.update(headers_of(epoch, NO_STORE))
@@ -59,28 +63,47 @@ async def get_views(service: TheService, moment: TheMoment, response: Response) 
 
 @ROUTER.get("/views/{name}")
 async def get_view(service: TheService, moment: TheMoment, name: str, response: Response) -> ViewDescription:
-    """Describe a view or mirror; also one that has failed or is stopped."""
+    """Describe a view or mirror; also one that has failed, is stopped, or is being built."""
 
     def work(epoch: PublishedEpoch) -> ViewDescription:
-        if name not in epoch.tables:
-            raise UnknownView(f'epoch {epoch.number} has no table "{name}"', hint="GET /views lists them")
-        return _describe(service, epoch, name, epoch.tables[name])
+        if name not in _names(epoch):
+            epoch.table(name)  # raises what it is instead
+        return _describe(service, epoch, name)
 
     epoch, found = await service.read(moment, work)
     response.headers.update(headers_of(epoch, NO_STORE))
     return found
 
 
-def _describe(service: Service, epoch: PublishedEpoch, name: str, table: TableVersion) -> ViewDescription:
-    stored = service.stored.describe(table.path)
-    is_keyed = stored.key is not None and not any(column.startswith(HIDDEN) for column in stored.key)
-    return ViewDescription(
+def _names(epoch: PublishedEpoch) -> set[str]:
+    """The tables of an epoch, and the views that are being built for later ones."""
+    return {*epoch.tables, *epoch.detail.building}
+
+
+def _describe(service: Service, epoch: PublishedEpoch, name: str) -> ViewDescription:
+    table = epoch.tables.get(name)
+    found = ViewDescription(
         name=name,
-        kind=table.kind,
-        status=table.status,
+        kind="view" if table is None else table.kind,
+        status=BUILDING if table is None else table.status,
         age_s=max(0.0, epoch.age_s) if name in epoch.readable else None,
-        rows=row_count(epoch.warehouse, table.path, table.version),
-        key=list(stored.key or ()) if is_keyed else None,
-        columns=[Column(name=field.name, type=str(field.type))
-                 for field in stored.schema if not field.name.startswith(HIDDEN)],
-    )  # fmt: skip
+    )
+    try:
+        if table is not None:
+            _add_facts(found, service, table)
+        epoch.table(name)
+    except CdcViewsError as error:  # one table must not hide the others
+        found.problem = Problem.model_validate(problem_of(error))
+    return found
+
+
+def _add_facts(found: ViewDescription, service: Service, table: TableVersion) -> None:
+    """Add what the Delta table says of itself. Raises TableUnavailable, WarehouseUnusable."""
+    stored = service.stored.describe(table.path)
+    if table.kind == "view":
+        found.shape = stored.kind.get("kind", DEFAULT_KIND)
+    if stored.key is not None and not any(column.startswith(HIDDEN) for column in stored.key):
+        found.key = list(stored.key)
+    columns = (field for field in stored.schema if not field.name.startswith(HIDDEN))
+    found.columns = [Column(name=field.name, type=str(field.type)) for field in columns]
+    found.rows = row_count(service.warehouse, table.path, table.version)
