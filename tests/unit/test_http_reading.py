@@ -151,7 +151,8 @@ def test_rows_by_several_keys(http: Client) -> None:
 
 
 def test_unchanged_answer_is_not_sent_again(http: Client, shop: Published) -> None:
-    for path in ("/views/totals/rows/ada/1", "/views/totals/rows?columns=day", "/views/totals/rows?key=[%22ada%22,1]"):
+    for path in ("/views/totals/rows/ada/1", "/views/totals/rows?columns=day", "/views/totals/rows?key=[%22ada%22,1]",
+                 "/query?sql=SELECT+*+FROM+totals+ORDER+BY+owner"):  # fmt: skip
         first = http.get(path)
         assert first.headers["Cache-Control"] == "private, no-cache"
         again = http.get(path, {"If-None-Match": f'"x", {first.headers["ETag"]}'})
@@ -160,6 +161,16 @@ def test_unchanged_answer_is_not_sent_again(http: Client, shop: Published) -> No
     tag = http.get("/views/public.orders/rows", at=1).headers["ETag"]
     assert http.get("/views/public.orders/rows", {"If-None-Match": tag}).status_code == 200
     assert http.get("/views/public.orders/rows", {"If-None-Match": tag, **NDJSON}, at=1).status_code == 200
+
+
+def test_unchanged_answer_to_a_query_is_known_by_its_content(http: Client) -> None:
+    sql = "SELECT day FROM totals WHERE owner = 'ada'"
+    tag = http.get("/query", sql=sql, at=1).headers["ETag"]
+    assert http.get("/query", {"If-None-Match": tag}, sql=sql, at=2).status_code == 304
+    assert http.get("/query", {"If-None-Match": tag, **NDJSON}, sql=sql).status_code == 200
+    changing = {"sql": "SELECT random() AS n"}
+    tag = http.get("/query", **changing).headers["ETag"]
+    assert http.get("/query", {"If-None-Match": tag}, **changing).status_code == 200
 
 
 def test_query_by_get_and_post_in_every_format(http: Client) -> None:

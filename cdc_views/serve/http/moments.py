@@ -40,11 +40,3 @@ def headers_of(epoch: PublishedEpoch, cache: str, etag: str | None = None) -> di
     headers = {"Last-Epoch": str(epoch.number), "Last-Position": str(epoch.position), "Cache-Control": cache}
     headers |= {"Vary": "Accept"}
     return headers if etag is None else headers | {"ETag": etag}
-
-
-def is_unchanged(if_none_match: str | None, etag: str) -> bool:
-    """Whether a client has what the ETag names (RFC 9110, weak comparison)."""
-    if if_none_match is None:
-        return False
-    known = [each.strip().removeprefix("W/") for each in if_none_match.split(",")]
-    return "*" in known or etag.removeprefix("W/") in known

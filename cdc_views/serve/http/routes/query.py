@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import orjson
+import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from cdc_views.errors import BadParameter
-from cdc_views.serve.http.formats import ROWS, Encoded, chosen
-from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
-from cdc_views.serve.http.service import Service, TheService
-from cdc_views.serve.moment import Moment
+from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of_rows
+from cdc_views.serve.http.formats import ROWS, Encoded, Format, chosen
+from cdc_views.serve.http.moments import NO_STORE, REVALIDATE, TheMoment, headers_of
+from cdc_views.serve.http.service import TheService
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
 
@@ -31,6 +32,7 @@ _BODY: Final = {
 }
 
 Accept = Annotated[str | None, Header()]
+IfNoneMatch = Annotated[str | None, Header()]
 
 
 @ROUTER.get("/query")
@@ -39,26 +41,36 @@ async def get_query(
     moment: TheMoment,
     sql: Annotated[str, Query(description="one SELECT of DuckDB's SQL")],
     accept: Accept = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Answer a SELECT over the views (`name`) and mirrors (`schema.table`, or `table` in schema public)."""
-    return await _answer(service, moment, sql, accept)
+    """Answer a SELECT over the views (`name`) and mirrors (`schema.table`, or `table` in schema public).
+
+    Its ETag is that of the rows, which are computed each time.
+    """
+    form = chosen(accept, ROWS)
+
+    def work(epoch: PublishedEpoch) -> tuple[str, Encoded | None]:
+        answer = query(epoch, sql, service.query_limits)
+        etag = WEAK + tag_of_rows(answer, form.value)
+        return etag, None if is_unchanged(if_none_match, etag) else _encoded(answer, form, epoch)
+
+    epoch, (etag, rows) = await service.read(moment, work)
+    headers = headers_of(epoch, REVALIDATE, etag)
+    return Response(status_code=304, headers=headers) if rows is None else rows.response(headers, service.unsent)
 
 
 @ROUTER.post("/query", openapi_extra=_BODY)
 async def post_query(service: TheService, moment: TheMoment, request: Request, accept: Accept = None) -> Response:
     """The same with the SELECT as the body: as plain text, or as `{"sql": ...}`."""
-    return await _answer(service, moment, await _sql_of(request), accept)
-
-
-async def _answer(service: Service, moment: Moment, sql: str, accept: str | None) -> Response:
-    form = chosen(accept, ROWS)
-
-    def work(epoch: PublishedEpoch) -> Encoded:
-        answer = query(epoch, sql, service.query_limits)
-        return Encoded(answer, form, {"epoch": epoch.number, "position": str(epoch.position)})
-
-    epoch, rows = await service.read(moment, work)
+    form, sql = chosen(accept, ROWS), await _sql_of(request)
+    epoch, rows = await service.read(
+        moment, lambda epoch: _encoded(query(epoch, sql, service.query_limits), form, epoch)
+    )
     return rows.response(headers_of(epoch, NO_STORE), service.unsent)
+
+
+def _encoded(answer: pa.Table, form: Format, epoch: PublishedEpoch) -> Encoded:
+    return Encoded(answer, form, {"epoch": epoch.number, "position": str(epoch.position)})
 
 
 async def _sql_of(request: Request) -> str:

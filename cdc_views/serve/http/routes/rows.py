@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import unquote_to_bytes
@@ -12,8 +11,9 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from cdc_views.errors import BadParameter, ResultTooLarge, RowNotFound
+from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of
 from cdc_views.serve.http.formats import ROWS, Encoded, Format, chosen
-from cdc_views.serve.http.moments import REVALIDATE, TheMoment, headers_of, is_unchanged
+from cdc_views.serve.http.moments import REVALIDATE, TheMoment, headers_of
 from cdc_views.serve.http.service import Service, TheService
 from cdc_views.serve.json_value import json_value
 from cdc_views.serve.published import PublishedEpoch
@@ -56,7 +56,7 @@ async def get_rows(
     def work(epoch: PublishedEpoch) -> tuple[str, Encoded | None]:
         table = TableReader(epoch, name, service.stored)
         identity = service.stored.identity(table.relative_path, table.version)
-        etag = _tag([table.relative_path, table.version, identity, *question], "W/")
+        etag = WEAK + tag_of([table.relative_path, table.version, identity, *question])
         if is_unchanged(if_none_match, etag):
             return etag, None
         names = _columns(table, columns)
@@ -97,7 +97,7 @@ async def get_row(
         return orjson.dumps(json_value(row))
 
     epoch, body = await service.read(moment, work)
-    etag = _tag(body)
+    etag = tag_of(body)
     headers = headers_of(epoch, REVALIDATE, etag)
     if is_unchanged(if_none_match, etag):
         return Response(status_code=304, headers=headers)
@@ -167,8 +167,3 @@ def _not_found(epoch: PublishedEpoch, name: str) -> RowNotFound:
     return RowNotFound(
         f'epoch {epoch.number} has no row with this key in "{name}"', hint="at_least= waits for a write of your own"
     )
-
-
-def _tag(content: object, weak: str = "") -> str:
-    text = content if isinstance(content, bytes) else orjson.dumps(content)
-    return f'{weak}"{hashlib.blake2b(text, digest_size=12).hexdigest()}"'
