@@ -94,6 +94,17 @@ def test_views_that_cannot_be_read_hide_no_others(tmp_path: Path) -> None:
     assert (totals["problem"]["error"], totals["rows"]) == ("TableUnavailable", None)
 
 
+def test_server_that_reads_again_has_an_index(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.write(ORDERS, [(1, "a"), (3, "c")])
+    shop.publish()
+    with serving(tmp_path) as http:
+        assert [http.get("/views/public.orders/rows/1").status_code for _ in range(2)] == [200, 200]
+        for file in (tmp_path / ORDERS.path).glob("*.parquet"):
+            file.unlink()
+        assert problem(http.get("/views/public.orders/rows/2")) == (404, "RowNotFound")
+
+
 def test_view_that_is_declared_is_being_built(shop: Published, http: Client) -> None:
     shop.control.take_over(generation="g", detail={"views": {"new": "hash"}})
     assert problem(http.get("/views/new")) == (503, "ViewBeingBuilt")

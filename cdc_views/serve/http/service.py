@@ -33,7 +33,7 @@ class Service:
         self.warehouse = warehouse
         self.settings = settings
         self.known = KnownRecords(warehouse)
-        self.stored = StoredTables(warehouse)
+        self.stored = StoredTables(warehouse, settings.index_mb << 20, settings.rows_mb << 20)
         self.requests = Slots(settings.requests, "requests")
         self.followers = Slots(settings.followers, "followers of changes")
         self.unsent = Unsent(settings.unsent_mb << 20)
