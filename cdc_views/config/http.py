@@ -33,6 +33,7 @@ class HttpSettings(Section):
     result_mb: int = Field(64, ge=1, description="size in MiB that an answer may have, as an Arrow table")
     index_mb: int = Field(256, ge=0, description="memory in MiB for the indexes by which rows are found; 0: none")
     rows_mb: int = Field(256, ge=0, description="disk in MiB for decoded rows, in the folder for temporary files")
+    cache_mb: int = Field(64, ge=0, description="memory in MiB for the hot rows of each view of kind `cache`")
     unsent_mb: int = Field(256, ge=1, description="size in MiB of all answers that clients have not read yet")
     wait_s: float = Field(60, ge=0, description="how long a request may wait for a position (`wait`)")
     stalled_s: float = Field(

@@ -119,9 +119,9 @@ class TableReader:
         rows = {key.of_row(row): row for row in found.select(self.schema.names).to_pylist()}
         return [rows.get(key.of_row(row)) for row in wanted.to_pylist()]
 
-    def get_by_text(self, *key: str | None) -> dict[str, object] | None:
-        """The same for values that are given as text, as on a command line."""
-        return self.get(*self._key().parse(key))
+    def key_of_text(self, texts: Sequence[str | None]) -> list[object]:
+        """The key whose values are given as texts, as on a command line. Raises BadKey, KeyNotRecorded."""
+        return self._key().parse(texts)
 
     def _described(self) -> StoredTable:
         return self._stored.describe(self._table.path)

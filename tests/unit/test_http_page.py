@@ -10,8 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from cdc_views.store.warehouse import TableSpec
+from tests.unit import test_reading_timeline
 from tests.unit.fix_http import serving
 from tests.unit.published import ORDERS, Published
+from tests.unit.search.test_search_reading import Posts, at
+from tests.unit.test_reading_cache import PRODUCTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 TOTALS = TableSpec(
@@ -19,19 +22,45 @@ TOTALS = TableSpec(
 )
 
 
+HOME = TableSpec(
+    "home_timeline", "views/home_timeline/a", test_reading_timeline.HOME.schema, ("user_id", "post_id"),
+    kind=test_reading_timeline.HOME.kind,
+)  # fmt: skip
+CACHE = TableSpec("product_cache", "views/product_cache/a", PRODUCTS.schema, ("id",), kind=PRODUCTS.kind)
+
+
 def test_lines_of_the_page(tmp_path: Path) -> None:
     shop = Published(tmp_path)
     shop.write(ORDERS, [(1, "a"), (2, "b")])
     shop.write(TOTALS, [(7, 2)])
     shop.publish()
-    found = re.search(r"<!-- http:.*?-->\n```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found
-    lines = found[1].splitlines()
-    with serving(tmp_path) as http:
-        shown = [subprocess.check_output(["bash", "-c", line], env={"URL": http.url}, text=True) for line in lines]
-    answers = [json.loads(text) for text in shown]
+    answers = [json.loads(text) for text in run("http", tmp_path)]
     row = {"user_id": 7, "orders": 2}
     epoch, views, view, rows, one, keys, query, line, change = answers
     assert (epoch["epoch"], len(views["views"]), view["key"]) == (1, 2, ["user_id"])
     assert [rows["rows"], one, keys["rows"], line, change["rows"]] == [[row], row, [row], row, [row]]
     assert (keys["absent"], query["rows"]) == (["8"], [{"n": 2}])
+
+
+def test_lines_of_the_kinds(tmp_path: Path) -> None:
+    posts = Posts(tmp_path, name="post_search")
+    posts.published.write(HOME, [(1, 5, at(1))])
+    posts.published.write(CACHE, [(2, "honey", 1.5)])
+    posts.put([(1, "Honey", "and bread", "ada", at(1)), (2, "Tea", "with honey", "bob", at(2))])
+    found, refused, timeline, row, rows = (json.loads(text) for text in run("kinds", tmp_path))
+    assert [each["key"] for each in found["rows"]] == [1]
+    assert refused["error"] == "BadSearch"  # these documents have no column "likes"
+    assert [each["post_id"] for each in timeline["rows"]] == [5]
+    assert row == {"id": 2, "name": "honey", "price": 1.5}
+    assert [each["state"] for each in rows["rows"]] == ["hit", "miss"]
+
+
+def run(block: str, warehouse: Path) -> list[str]:
+    """What the lines of a block of the page print, against a server."""
+    found = re.search(rf"<!-- {block}:.*?-->\n```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    with serving(warehouse) as http:
+        return [
+            subprocess.check_output(["bash", "-c", line], env={"URL": http.url}, text=True)
+            for line in found[1].splitlines()
+        ]

@@ -38,7 +38,7 @@ def get(
     warehouse = project.warehouse()
     epoch = choose(warehouse, moment)
     table = TableReader(epoch, view, StoredTables(warehouse))
-    row = table.get_by_text(*key)
+    row = table.get(*table.key_of_text(key))
     if row is not None:
         print_rows([row], list(row), form)
     show_epoch(epoch)

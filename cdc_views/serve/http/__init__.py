@@ -6,7 +6,9 @@ gate.py      lets a request in: its token, its host, and how many there are
 service.py   what the routes share: the warehouse, threads, limits
 moments.py   the parameters that say at which moment to read, and the headers that say what was read
 etags.py     what an answer is the same as, so that it is not sent again
-formats.py   answers as JSON, NDJSON or Arrow
+keys.py      keys of rows in paths and parameters
+answers.py   answers of rows
+formats.py   rows as JSON, NDJSON or Arrow
 problems.py  errors as problem details (RFC 9457), and the status of each
 limits.py    how much may happen at the same time
 watch.py     waits for new epochs, for all requests together

@@ -40,3 +40,8 @@ def headers_of(epoch: PublishedEpoch, cache: str, etag: str | None = None) -> di
     headers = {"Last-Epoch": str(epoch.number), "Last-Position": str(epoch.position), "Cache-Control": cache}
     headers |= {"Vary": "Accept"}
     return headers if etag is None else headers | {"ETag": etag}
+
+
+def next_page(cursor: str | None) -> dict[str, str]:
+    """The header that has the cursor of the next page, also where the body has no place for it."""
+    return {} if cursor is None else {"Next-Cursor": cursor}

@@ -34,6 +34,7 @@ STATUS: Final[dict[type[CdcViewsError], int]] = {
     errors.EpochTooOld: 503,
     errors.ViewBeingBuilt: 503,
     errors.ViewFailed: 503,
+    errors.AnalyzerDiffers: 503,
     errors.SchemaChanged: 503,
     errors.TableTruncated: 503,
     errors.StoreError: 503,

@@ -13,13 +13,15 @@ from fastapi import Depends, Request
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.config import HttpSettings
-from cdc_views.errors import BadMoment, ServerBusy
+from cdc_views.errors import BadMoment, ResultTooLarge, ServerBusy
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import Slots, Unsent
 from cdc_views.serve.http.watch import EpochWatch
+from cdc_views.serve.kinds.cache import CacheReader
 from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import QueryLimits
+from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import KnownRecords
 from cdc_views.store.reading import StoredTables
 
@@ -44,7 +46,23 @@ class Service:
         )
         self.large_changes = asyncio.Semaphore(1)
         """Held while the changes of an epoch that are large are sent, one at a time."""
+        self._caches: dict[str, CacheReader] = {}
         self._threads = ThreadPoolExecutor(settings.workers, "reads")
+
+    def cache(self, epoch: PublishedEpoch, name: str) -> CacheReader:
+        """The reader of a view of kind `cache`, which keeps its hot rows. Raises as `CacheReader.table`."""
+        found = self._caches.get(name) or CacheReader(self.known, self.stored, name, self.settings.cache_mb)
+        found.table(epoch)  # a name that is none is not kept
+        return self._caches.setdefault(name, found)
+
+    def identity(self, table: TableReader) -> list[object]:
+        """Differs from that of each other version of each table, as values of JSON."""
+        return [table.relative_path, table.version, self.stored.identity(table.relative_path, table.version)]
+
+    def require_rows(self, limit: int) -> None:
+        """Raise ResultTooLarge if a client asks for more rows than an answer may have."""
+        if limit > self.settings.result_rows:
+            raise ResultTooLarge(f"limit is {limit}, wanted at most {self.settings.result_rows}")
 
     async def run(self, work: Callable[[], Found]) -> Found:
         """Run blocking work in one of the threads that read. Raises ServerBusy if the server stops."""

@@ -98,14 +98,22 @@ class CacheReader:
 
         A key of several columns is a tuple or a list; one of a single column may also be its value. Raises as `get`.
         """
-        epoch = choose(self._known.root, Moment(**moment), self._known)
-        table = TableReader(epoch, self.name, self._stored)
-        hint = "declare the view WITH (kind = 'cache', key = ...), or read it by \"get\""
-        table.require_kind(CacheKind.name, hint)
+        return self.at(choose(self._known.root, Moment(**moment), self._known), keys)
+
+    def at(self, epoch: PublishedEpoch, keys: Iterable[object]) -> list[CachedRow]:
+        """The same at an epoch."""
+        table = self.table(epoch)
         wanted = [list(each) if isinstance(each, list | tuple) else [each] for each in keys]
         found = self._rows(epoch, table, wanted)
         facts = (epoch.number, epoch.position, epoch.committed_at, table.key)
         return [CachedRow("miss" if row is None else "hit", row, *facts) for row in found]
+
+    def table(self, epoch: PublishedEpoch) -> TableReader:
+        """The view as it is in an epoch. Raises ViewBeingBuilt, UnknownView, ViewFailed, WrongKind."""
+        table = TableReader(epoch, self.name, self._stored)
+        hint = "declare the view WITH (kind = 'cache', key = ...), or read it by \"get\""
+        table.require_kind(CacheKind.name, hint)
+        return table
 
     def _rows(self, epoch: PublishedEpoch, table: TableReader, wanted: Sequence[Sequence[object]]) -> list[Row | None]:
         path = table.relative_path

@@ -3,6 +3,9 @@
 epochs.py   GET /epoch
 views.py    GET /views, /views/{name}
 rows.py     GET /views/{name}/rows, /views/{name}/rows/{key}
+search.py   GET /views/{name}/search
+timeline.py GET /views/{name}/timeline
+cache.py    GET /views/{name}/cache, /views/{name}/cache/{key}
 query.py    GET and POST /query
 changes.py  GET /views/{name}/changes
 server.py   GET /metrics, /docs
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cdc_views.serve.http.routes import changes, epochs, query, rows, server, views
+from cdc_views.serve.http.routes import cache, changes, epochs, query, rows, search, server, timeline, views
 
-ROUTERS: Final = [module.ROUTER for module in (epochs, views, rows, query, changes, server)]
+ROUTERS: Final = [module.ROUTER for module in (epochs, views, rows, search, timeline, cache, query, changes, server)]
 """The routers of all groups, in the order in which the page shows them."""

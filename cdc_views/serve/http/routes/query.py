@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import orjson
-import pyarrow as pa
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from cdc_views.errors import BadParameter
-from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of_rows
-from cdc_views.serve.http.formats import ROWS, Encoded, Format, chosen
-from cdc_views.serve.http.moments import NO_STORE, REVALIDATE, TheMoment, headers_of
+from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
+from cdc_views.serve.http.formats import ROWS, Encoded, chosen
+from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
@@ -31,9 +30,6 @@ _BODY: Final = {
     }
 }
 
-Accept = Annotated[str | None, Header()]
-IfNoneMatch = Annotated[str | None, Header()]
-
 
 @ROUTER.get("/query")
 async def get_query(
@@ -49,28 +45,27 @@ async def get_query(
     """
     form = chosen(accept, ROWS)
 
-    def work(epoch: PublishedEpoch) -> tuple[str, Encoded | None]:
-        answer = query(epoch, sql, service.query_limits)
-        etag = WEAK + tag_of_rows(answer, form.value)
-        return etag, None if is_unchanged(if_none_match, etag) else _encoded(answer, form, epoch)
+    def work(epoch: PublishedEpoch) -> Answer:
+        return Answer.by_content(query(epoch, sql, service.query_limits), form, if_none_match, _around(epoch))
 
-    epoch, (etag, rows) = await service.read(moment, work)
-    headers = headers_of(epoch, REVALIDATE, etag)
-    return Response(status_code=304, headers=headers) if rows is None else rows.response(headers, service.unsent)
+    epoch, answer = await service.read(moment, work)
+    return answer.response(epoch, service.unsent)
 
 
 @ROUTER.post("/query", openapi_extra=_BODY)
 async def post_query(service: TheService, moment: TheMoment, request: Request, accept: Accept = None) -> Response:
     """The same with the SELECT as the body: as plain text, or as `{"sql": ...}`."""
     form, sql = chosen(accept, ROWS), await _sql_of(request)
-    epoch, rows = await service.read(
-        moment, lambda epoch: _encoded(query(epoch, sql, service.query_limits), form, epoch)
-    )
+
+    def work(epoch: PublishedEpoch) -> Encoded:
+        return Encoded(query(epoch, sql, service.query_limits), form, _around(epoch))
+
+    epoch, rows = await service.read(moment, work)
     return rows.response(headers_of(epoch, NO_STORE), service.unsent)
 
 
-def _encoded(answer: pa.Table, form: Format, epoch: PublishedEpoch) -> Encoded:
-    return Encoded(answer, form, {"epoch": epoch.number, "position": str(epoch.position)})
+def _around(epoch: PublishedEpoch) -> dict[str, Any]:
+    return {"epoch": epoch.number, "position": str(epoch.position)}
 
 
 async def _sql_of(request: Request) -> str:

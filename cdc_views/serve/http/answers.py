@@ -1,0 +1,53 @@
+"""An answer of rows with its ETag: what the routes that read rows return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+import pyarrow as pa
+from fastapi import Header, Response
+
+from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of_rows
+from cdc_views.serve.http.formats import Encoded, Format
+from cdc_views.serve.http.limits import Unsent
+from cdc_views.serve.http.moments import REVALIDATE, headers_of
+from cdc_views.serve.published import PublishedEpoch
+
+Accept = Annotated[str | None, Header()]
+IfNoneMatch = Annotated[str | None, Header()]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows, or None if the client has what the ETag names. `headers` are further ones."""
+
+    etag: str
+    rows: Encoded | None
+    headers: Mapping[str, str]
+
+    @classmethod
+    def unchanged(cls, etag: str) -> Self:
+        """The answer to a client that has it."""
+        return cls(etag, None, {})
+
+    @classmethod
+    def by_content(
+        cls,
+        rows: pa.Table,
+        form: Format,
+        if_none_match: str | None,
+        around: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+    ) -> Self:
+        """An answer that is the same as another one if its rows are."""
+        etag = WEAK + tag_of_rows(rows, form.value, str(headers or ""))
+        return cls(etag, None if is_unchanged(if_none_match, etag) else Encoded(rows, form, around), headers or {})
+
+    def response(self, epoch: PublishedEpoch, unsent: Unsent) -> Response:
+        """The response. Raises ServerBusy if clients have not read too much already."""
+        headers = {**headers_of(epoch, REVALIDATE, self.etag), **self.headers}
+        if self.rows is None:
+            return Response(status_code=304, headers=headers)
+        return self.rows.response(headers, unsent)

@@ -1,0 +1,54 @@
+"""Pages of a timeline."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import pyarrow as pa
+from fastapi import APIRouter, Query, Response
+
+from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
+from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of
+from cdc_views.serve.http.formats import ROWS, Encoded, chosen
+from cdc_views.serve.http.moments import TheMoment, next_page
+from cdc_views.serve.http.service import TheService
+from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, owner_of_text, read_page
+from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.table_reader import TableReader
+
+ROUTER: Final = APIRouter(tags=["kinds"])
+
+
+@ROUTER.get("/views/{name}/timeline")
+async def get_timeline(
+    service: TheService,
+    moment: TheMoment,
+    name: str,
+    owner: Annotated[str, Query(description="whose entries")],
+    limit: Annotated[int, Query(ge=1, description="the entries of a page")] = PAGE_ENTRIES,
+    cursor: Annotated[str | None, Query(description="that of a page, for the page after it")] = None,
+    accept: Accept = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Read a page of a view of kind timeline: the entries of an owner in the view's order.
+
+    `cursor` leads to the next page, also from a later epoch: no entry comes twice, and none is omitted. It is null, and
+    there is no header `Next-Cursor`, if there are no further entries.
+    """
+    form = chosen(accept, ROWS)
+    service.require_rows(limit)
+    question = [owner, limit, cursor, form.value]
+
+    def work(epoch: PublishedEpoch) -> Answer:
+        table = TableReader(epoch, name, service.stored)
+        of = owner_of_text(epoch, service.stored, name, owner)
+        etag = WEAK + tag_of([*service.identity(table), *question])
+        if is_unchanged(if_none_match, etag):
+            return Answer.unchanged(etag)
+        page = read_page(epoch, service.stored, name, of, limit, cursor)
+        rows = pa.Table.from_pylist(page.entries, table.schema)
+        around = {"epoch": epoch.number, "position": str(epoch.position), "cursor": page.cursor}
+        return Answer(etag, Encoded(rows, form, around), next_page(page.cursor))
+
+    epoch, answer = await service.read(moment, work)
+    return answer.response(epoch, service.unsent)
