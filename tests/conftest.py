@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import shutil
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -28,6 +31,32 @@ hypothesis_settings.register_profile("without deadline", deadline=None)
 hypothesis_settings.load_profile("without deadline")
 
 SKIPS = Path(__file__).parent / "SKIPS.md"
+UNIT: Final = Path(__file__).parent / "unit"
+MEMORY: Final = Path("/dev/shm")
+ENOUGH_MEMORY_BYTES: Final = 1 << 30  # tests/fix_disk.py fills one that is smaller
+
+# Nearly all that the import of the tests makes is kept, so searches for garbage find nothing.
+gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the temporary folders of a run of unit tests in memory: these tests write thousands of small files."""
+    chosen = [Path(config.invocation_params.dir, arg.split("::")[0]) for arg in config.args]
+    is_unit = all(path.resolve().is_relative_to(UNIT) for path in chosen)
+    if is_unit and MEMORY.is_mount() and shutil.disk_usage(MEMORY).free > ENOUGH_MEMORY_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of all later searches for garbage, and search less often."""
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """DuckDB complains at exit about objects that were never searched."""
+    gc.unfreeze()
 
 
 def allowed_skips() -> set[str]:
