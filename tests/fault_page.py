@@ -14,6 +14,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -67,8 +68,13 @@ class Proof:
         return _NAMED.findall(self.seen)
 
 
-def proofs(file: str) -> Iterator[Proof]:
+@cache
+def proofs(file: str) -> Sequence[Proof]:
     """The markers of a test file, in the order of the file."""
+    return tuple(_proofs(file))
+
+
+def _proofs(file: str) -> Iterator[Proof]:
     for statement in ast.parse((TESTS / file).read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.FunctionDef):
             for mark in filter(_is_proof, statement.decorator_list):

@@ -66,7 +66,7 @@ def test_groups_keep_their_size_when_tables_grow(data: Data, table: str, column:
 
 def test_changes_start_from_the_present_rows_and_keep_keys_unique(data: Data) -> None:
     present = {table: {key_of(table, row): row for row in rows_of(data, table)} for table in TABLES}
-    for change in [change for _ in range(4) for change in data.changes(600)]:
+    for change in [change for _ in range(2) for change in data.changes(600)]:
         table = change.table.name.table
         if change.old is not None:
             assert present[table].pop(key_of(table, change.old)) == change.old

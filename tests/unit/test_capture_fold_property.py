@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdc_views.capture.fold import Fold
 from cdc_views.log.kafka.record import Order, Record
-from tests.samples import SEEDS
+from tests.samples import sample
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 
 PARTITIONS = 3
@@ -89,7 +89,7 @@ def apply(mirror: dict[int, dict[str, Any]], records: list[Record], partitions: 
     return folded.events
 
 
-@settings(max_examples=60 * SEEDS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sample(30, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history, st.permutations(range(PARTITIONS)))
 def test_fold_of_any_history_equals_the_table_at_every_epoch(
     transactions: list[tuple[list[tuple[str, int, int]], bool]], partitions: list[int]

@@ -30,7 +30,7 @@ from cdc_views.source.catalog import Column, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 
 SEED = 20_261_122
-HISTORIES = int(os.environ.get("CDC_VIEWS_FUZZ", "600"))  # `just nightly`: 6000
+HISTORIES = int(os.environ.get("CDC_VIEWS_FUZZ", "200"))  # `just nightly`: 6000
 LENGTH = 3  # events in a history; of five, three are mutated
 SECRET = "s3cret"
 
@@ -354,7 +354,7 @@ def test_fuzzed_events_are_sifted_into_those_that_give_rows_and_those_that_are_b
 
 
 def test_events_that_nobody_has_touched_are_all_applied() -> None:
-    for records in histories(are_good=True, count=300):
+    for records in histories(are_good=True, count=HISTORIES // 2):
         rows = in_fold(records)
         assert_says(rows, expected(records))
         assert in_latest(records) == rows

@@ -93,7 +93,7 @@ def test_slot_without_a_share_of_the_time_does_nothing(engine: Engine) -> None:
     assert engine.tables.version("public.t") > version
 
 
-@pytest.mark.parametrize("epochs", [60, pytest.param(120, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("epochs", [32, pytest.param(120, marks=pytest.mark.nightly)])
 def test_upkeep_that_is_far_behind_is_done_whatever_time_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, epochs: int
 ) -> None:

@@ -183,15 +183,17 @@ def test_query_that_takes_too_long_is_interrupted(epoch: PublishedEpoch, sql: st
     do="Select less; `http.result_rows`, `http.result_mb` and `http.query_memory_mb` are the limits.",
 )
 @pytest.mark.parametrize(
-    ("limits", "message"),
+    ("limits", "rows", "message"),
     [
-        (QueryLimits(rows=1), "more than 1 rows"),
-        (QueryLimits(answer_bytes=1 << 20), "more than 1 MiB"),
-        (QueryLimits(memory_mb=20), "more memory than 20 MiB"),
+        (QueryLimits(rows=1), 2, "more than 1 rows"),
+        (QueryLimits(answer_bytes=1 << 20), 300_000, "more than 1 MiB"),
+        (QueryLimits(memory_mb=20), 3_000_000, "more memory than 20 MiB"),
     ],
 )
-def test_query_whose_result_is_too_large_is_refused(epoch: PublishedEpoch, limits: QueryLimits, message: str) -> None:
-    sql = "SELECT range AS n FROM range(3000000) ORDER BY hash(range)"
+def test_query_whose_result_is_too_large_is_refused(
+    epoch: PublishedEpoch, limits: QueryLimits, rows: int, message: str
+) -> None:
+    sql = f"SELECT range AS n FROM range({rows}) ORDER BY hash(range)"
     with pytest.raises(ResultTooLarge, match=message):
         query(epoch, sql, limits)
 

@@ -83,6 +83,7 @@ def test_unknown_crash_point_is_refused() -> None:
         pass
 
 
+@pytest.mark.nightly
 def test_tools_can_be_imported_without_hypothesis() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import cdc_views.testing"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

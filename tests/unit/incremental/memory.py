@@ -364,7 +364,7 @@ class UnequalView(AssertionError):
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
-    database.execute("SET TimeZone = 'UTC'; SET threads = 1")
+    database.execute("SET TimeZone = 'UTC'; SET threads = 1; PRAGMA disable_optimizer")
     return database
 
 

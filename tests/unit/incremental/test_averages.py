@@ -17,6 +17,7 @@ from cdc_views.plan.incremental import Average
 from cdc_views.plan.incremental.delta_plans.averages import averages_and_totals
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from tests.samples import EPOCHS, OF_EACH_VIEW
 from tests.unit.golden import compiled
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 from tests.unit.incremental.random_views import Draws, small_changes
@@ -49,8 +50,8 @@ maintained = partial(kept_by, "ADD", TABLES)
 @pytest.mark.parametrize("name", VIEWS)
 def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
     with naming_the_seed():
-        assert maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}", count=6)).by_keys > 0
-        small = small_changes(Draws(Random(f"{SEED} {name}").randrange), TABLES, epochs=30)
+        assert maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}", count=OF_EACH_VIEW)).by_keys > 0
+        small = small_changes(Draws(Random(f"{SEED} {name}").randrange), TABLES, epochs=EPOCHS)
         assert maintained(VIEWS[name], *small).by_keys > 0
 
 

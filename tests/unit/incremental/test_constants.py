@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+from tests.samples import EPOCHS, EXAMPLES
 from tests.unit.incremental.memory import Memory, Row, State, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, played, random_states
 from tests.unit.incremental.random_views import Draws, small_changes
-from tests.unit.incremental.test_random_views import EXAMPLES, SEED, naming_the_seed
+from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.keys")  # the package has a function of that name
@@ -59,7 +60,7 @@ FULL: Final = {
     "one of two": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u) AND s > (SELECT max(s) FROM u)",
 }
 HISTORIES: Final = 60
-LONG: Final = max(3, EXAMPLES // 20)
+LONG: Final = max(2, EXAMPLES // 20)
 maintained = partial(kept_by, "KEYS", TABLES)
 
 
@@ -85,7 +86,7 @@ def test_view_equals_its_sql_through_a_long_history_of_small_changes(number: int
     with naming_the_seed():
         random = Random(f"{SEED} {number}")
         name = random.choice(sorted(VIEWS))
-        maintained(VIEWS[name], *small_changes(Draws(random.randrange), TABLES, epochs=30))
+        maintained(VIEWS[name], *small_changes(Draws(random.randrange), TABLES, epochs=EPOCHS))
 
 
 @pytest.mark.parametrize("name", FULL)

@@ -15,6 +15,7 @@ import pytest
 
 from cdc_views.engine.views.strategies import Incremental
 from cdc_views.store.warehouse import RowsChanged
+from tests.samples import EPOCHS, OF_EACH_VIEW
 from tests.unit.incremental.memory import Memory, State, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, played, random_states
 from tests.unit.incremental.random_views import Draws, small_changes
@@ -86,7 +87,7 @@ def is_noticed(memory: Memory, seed: int) -> None:
 @pytest.mark.parametrize("name", VIEWS)
 def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) -> None:
     with naming_the_seed():
-        memory = maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}", count=6))
+        memory = maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}", count=OF_EACH_VIEW))
         assert memory.by_keys > 0
         assert memory.in_full == 0 or name == "sum without its count"
 
@@ -94,7 +95,7 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
 @pytest.mark.parametrize("name", VIEWS)
 def test_view_equals_its_sql_through_a_long_history_of_small_changes(name: str) -> None:
     with naming_the_seed():
-        states = small_changes(Draws(Random(f"{SEED} {name}").randrange), TABLES, epochs=30)
+        states = small_changes(Draws(Random(f"{SEED} {name}").randrange), TABLES, epochs=EPOCHS)
         assert maintained(VIEWS[name], *states).by_keys > 0
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.samples import EXAMPLES
+from tests.samples import EPOCHS, EXAMPLES
 from tests.unit.incremental.memory import Memory, Row, State, tuples
 from tests.unit.incremental.played import declared, played
 from tests.unit.incremental.random_views import Draws, small_changes
@@ -17,7 +17,6 @@ from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES, VIEWS, maintained, maintained_at_random
 
 LONG: Final = max(2, EXAMPLES // 20)
-EPOCHS: Final = 30
 
 
 def rows(memory: Memory) -> list[Row]:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_views.search import IndexOptions
+from tests.samples import sample
 from tests.unit.search.memory_index import MemoryIndex
 
 WORDS = ["ada", "bob", "cat", "catalog", "dog"]
@@ -39,6 +40,7 @@ def bm25(corpus: Sequence[Mapping[str, str | None]], query: str, k1: float, b: f
     return sorted(((-score, number) for number, score in scores.items()))
 
 
+@settings(max_examples=sample(40, 200))
 @given(documents, st.lists(st.sampled_from([*WORDS, "cat*", "zebra"]), min_size=1, max_size=3, unique=True),
        st.sampled_from([(1.2, 0.75), (0.0, 0.0), (2.0, 1.0)]))  # fmt: skip
 def test_scores_and_ranking_equal_bm25_from_scratch(
