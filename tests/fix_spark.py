@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.config import SHORT_LIVED, EngineSettings
+from cdc_views.config import INTERPRETED, SHORT_LIVED, EngineSettings
 from cdc_views.engine.spark.session import start_session
 from cdc_views.store.warehouse import Warehouse
 
@@ -26,7 +26,7 @@ def delta_jars() -> list[Path]:
 @pytest.fixture(scope="session")
 def spark(delta_jars: list[Path]) -> Iterator[SparkSession]:
     """The session of all Spark tests; tests must not change its settings."""
-    session = start_session(EngineSettings(spark_conf=SHORT_LIVED), delta_jars)
+    session = start_session(EngineSettings(spark_conf=SHORT_LIVED | INTERPRETED), delta_jars)
     yield session
     session.stop()
 
