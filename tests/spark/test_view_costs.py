@@ -22,7 +22,7 @@ from cdc_views.store.files import data_files
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import Change, Cost, ViewHarness
-from tests.view_shapes import DDL, NOT_YET, SHAPES, VIEWS
+from tests.view_shapes import DDL, SHAPES, VIEWS
 from tests.view_shapes.check import declare, with_parents
 from tests.view_shapes.costs import LARGER, problems
 from tests.view_shapes.sizes import (
@@ -37,10 +37,10 @@ from tests.view_shapes.sizes import (
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "2")
 AT_ONCE: Final = 10  # views of one harness
-INCREMENTAL: Final = [name for name, view in VIEWS.items() if NOT_YET.get(name, view.strategy) != "FULL"]
+INCREMENTAL: Final = [name for name, view in VIEWS.items() if view.strategy != "FULL"]
 CHOSEN: Final = INCREMENTAL if COUNT == "all" else Random(f"costs {SEED}").sample(INCREMENTAL, int(COUNT))
 PARTS: Final = [CHOSEN[first : first + AT_ONCE] for first in range(0, len(CHOSEN), AT_ONCE)]
-HOT: Final = [name for shape in SHAPES if shape.name == "hot_key" for name in shape.of if name not in NOT_YET]
+HOT: Final = [name for shape in SHAPES if shape.name == "hot_key" for name in shape.of]
 READS_ALL: Final = "window_over_all"  # must be FULL
 
 

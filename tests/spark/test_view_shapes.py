@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.errors import BadView
 from cdc_views.testing import Explanation, ViewHarness
-from tests.view_shapes import DDL, NOT_YET, VIEWS
+from tests.view_shapes import DDL, VIEWS
 from tests.view_shapes.changes import history
 from tests.view_shapes.check import check_history, declare, without_readers
 
@@ -75,11 +75,7 @@ def declared(spark: SparkSession) -> Iterator[Declared]:
 @pytest.mark.parametrize("name", VIEWS)
 def test_strategy_is_what_the_list_wants(declared: Declared, name: str) -> None:
     found = declared.explained[name]
-    if name in NOT_YET:
-        assert not VIEWS[name].is_satisfied_by(found), f'view "{name}" has improved: remove it from NOT_YET'
-        assert found.strategy == NOT_YET[name]
-    else:
-        assert VIEWS[name].is_satisfied_by(found), "\n".join(found.lines())
+    assert VIEWS[name].is_satisfied_by(found), "\n".join(found.lines())
 
 
 @pytest.mark.parametrize("name", VIEWS)

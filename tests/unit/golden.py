@@ -22,9 +22,8 @@ from cdc_views.base.names import TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.explain import explain
-from cdc_views.plan.incremental.expressions.internal_view import InternalRow, internal_views
-from cdc_views.plan.incremental.expressions.one_row import StoredRow
-from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
+from cdc_views.plan.incremental.expressions.internal_view import InternalView, internal_views
+from cdc_views.plan.incremental.maintenance import Maintenance, StoredPart, maintenance
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph
 
@@ -91,33 +90,38 @@ def maintained(view: CompiledView) -> Maintenance:
     return _planned(view, ())
 
 
-def maintained_with_stored_rows(view: CompiledView) -> Maintenance:
+def maintained_with_stored_subqueries(view: CompiledView) -> Maintenance:
     """The same with the internal views that store the rows of its subqueries."""
     types, row_keys = _types(view), {source: KEYS[source] for source in view.inputs}
-    internal = [
-        each
+    found = [
+        (each, _result_types(each.compiled))
         for each in internal_views(view, maintained(view).wanted, types, row_keys)
-        if isinstance(each, InternalRow) and _planned(each.compiled, ()).strategy == "ADD"
+        if not isinstance(each, InternalView)
     ]
-    return _planned(view, [each.stored(dict.fromkeys(each.wanted.columns, "int64")) for each in internal])
+    return _planned(
+        view,
+        [each.stored(own) for each, own in found if each.is_usable(own, _planned(each.compiled, ()).strategy)],
+    )
 
 
 def _types(view: CompiledView) -> dict[str, dict[str, str]]:
     return {source: {name: ARROW_TYPES[kind] for name, kind in SCHEMAS[source].items()} for source in view.inputs}
 
 
-def _planned(view: CompiledView, stored: Sequence[StoredRow]) -> Maintenance:
+def _result_types(view: CompiledView) -> dict[str, str]:
     assert view.parsed is not None
-    columns = view.columns or view.parsed.tree.named_selects
+    return {name: RESULT_TYPES.get(name, "int64") for name in view.columns or view.parsed.tree.named_selects}
+
+
+def _planned(view: CompiledView, stored: Sequence[StoredPart]) -> Maintenance:
     row_keys = {source: KEYS[source] for source in view.inputs}
-    own = {name: RESULT_TYPES.get(name, "int64") for name in columns}
-    return maintenance(view, _types(view), own, row_keys, stored)
+    return maintenance(view, _types(view), _result_types(view), row_keys, stored)
 
 
 def incremental_outcome(text: str) -> str:
     """How a view is maintained, as the golden files have it."""
     view = compiled(text)
-    explanation = explain(view, maintained_with_stored_rows(view))
+    explanation = explain(view, maintained_with_stored_subqueries(view))
     internal = [f"{name}: {sql}" for name, sql in explanation.internal]
     lines = [f"-- strategy: {explanation.strategy}: {explanation.reason}", *internal, *explanation.lookups]
     return "\n".join(line if line.startswith("--") else f"--   {line}" for line in lines) + "\n"

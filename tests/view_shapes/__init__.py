@@ -6,7 +6,6 @@ rows.py       filters, projections, set operations, lists and documents
 joins.py      joins, semi-joins, anti-joins and subqueries
 groups.py     aggregates, windows of rows and of time
 nested.py     top-k, views over views, CTEs, and nested shapes
-not_yet.py    the views whose strategy is weaker than it must be
 changes.py    random transactions over the tables
 check.py      plays a history, and compares every view with its SQL after every epoch
 sizes.py      tables of a given size, and the small changes whose cost must not grow with it
@@ -21,7 +20,6 @@ from typing import Final
 from tests.view_shapes.groups import GROUPS
 from tests.view_shapes.joins import JOINS
 from tests.view_shapes.nested import NESTED
-from tests.view_shapes.not_yet import NOT_YET
 from tests.view_shapes.rows import ROWS
 from tests.view_shapes.shape import Shape, View
 from tests.view_shapes.tables import DDL, TABLES
@@ -32,4 +30,4 @@ SHAPES: Final[tuple[Shape, ...]] = tuple(
 # Every view by name. Within it, the views that a view reads come first.
 VIEWS: Final[Mapping[str, View]] = {view.name: view for shape in SHAPES for view in shape.views}
 
-__all__ = ["DDL", "NOT_YET", "SHAPES", "TABLES", "VIEWS", "Shape", "View"]
+__all__ = ["DDL", "SHAPES", "TABLES", "VIEWS", "Shape", "View"]

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from cdc_views.engine.views.view_tables import column_types, own_columns
 from cdc_views.errors import StrictViewIsFull
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.incremental.expressions.internal_view import InternalRow, InternalView, internal_views
-from cdc_views.plan.incremental.expressions.known import StoredValues
-from cdc_views.plan.incremental.expressions.one_row import StoredRow
-from cdc_views.plan.incremental.maintenance import Maintenance, maintenance
+from cdc_views.plan.incremental.expressions.internal_view import Internal, internal_views
+from cdc_views.plan.incremental.maintenance import Maintenance, StoredPart, maintenance
 from cdc_views.store.control import MIRROR_FOLDER
 from cdc_views.store.warehouse import TableSpec
 
@@ -25,14 +23,12 @@ def plan_of(view: CompiledView, specs: Mapping[str, TableSpec]) -> Maintenance:
     return _maintenance(view, specs, stored) if stored else plan
 
 
-def possible_internal_views(view: CompiledView, specs: Mapping[str, TableSpec]) -> list[InternalView | InternalRow]:
+def possible_internal_views(view: CompiledView, specs: Mapping[str, TableSpec]) -> list[Internal]:
     """The internal views with which a view that is FULL may be KEYS; `specs` describe its table and its inputs."""
     return _plan_without(view, specs)[1]
 
 
-def _plan_without(
-    view: CompiledView, specs: Mapping[str, TableSpec]
-) -> tuple[Maintenance, list[InternalView | InternalRow]]:
+def _plan_without(view: CompiledView, specs: Mapping[str, TableSpec]) -> tuple[Maintenance, list[Internal]]:
     """The plan of a view without internal views, and those that it lacks."""
     plan = _maintenance(view, specs)
     keys = {source: specs[source].key for source in view.inputs if specs[source].path.startswith(MIRROR_FOLDER)}
@@ -48,9 +44,7 @@ def _columns(view: CompiledView, specs: Mapping[str, TableSpec]) -> dict[str, st
     return {name: str(spec.schema.field(name).type) for name in own_columns(view, spec)}
 
 
-def _maintenance(
-    view: CompiledView, specs: Mapping[str, TableSpec], stored: Sequence[StoredValues | StoredRow] = ()
-) -> Maintenance:
+def _maintenance(view: CompiledView, specs: Mapping[str, TableSpec], stored: Sequence[StoredPart] = ()) -> Maintenance:
     row_keys = {source: specs[source].key for source in view.inputs}
     return maintenance(view, _types(view, specs), _columns(view, specs), row_keys, stored)
 

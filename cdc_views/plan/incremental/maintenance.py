@@ -17,6 +17,7 @@ from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, i
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
+from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
@@ -39,6 +40,8 @@ PLAN_FAILED: Final = "an error in the planner, please report it"
 _FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
+StoredPart = StoredValues | StoredRow | StoredTable
+"""What an internal view stores."""
 Types = Mapping[str, Mapping[str, str]]
 """The Arrow types of the columns of tables and views, by name."""
 RowKeys = Mapping[str, Sequence[str]]
@@ -74,8 +77,8 @@ class Maintenance:
     group_adds: GroupPlan | None = None
     patch: PatchPlan | None = None
     text: LeafText | None = None
-    stored: tuple[StoredValues | StoredRow, ...] = ()
-    wanted: tuple[Wanted | WantedRow, ...] = ()
+    stored: tuple[StoredPart, ...] = ()
+    wanted: tuple[Wanted | WantedRow | WantedTable, ...] = ()
     fault: str | None = None
 
 
@@ -89,7 +92,7 @@ def maintenance(
     types: Types,
     columns: Mapping[str, str],
     row_keys: RowKeys,
-    stored: Sequence[StoredValues | StoredRow] = (),
+    stored: Sequence[StoredPart] = (),
 ) -> Maintenance:
     """Choose the strategy of a view. `types` and `row_keys` describe its inputs, `columns` are those of its SELECT with
     their types.
@@ -144,7 +147,7 @@ def _incremental(
         f"the rows of affected ({names}) are looked up, computed again, and compared"
         f"{_CONSTANT if keys.constants else ''}",
         keys=keys,
-        text=_text(view, parsed, types, [*keys.leaves, *keys.constants], _keys_of(keys), expressions.stored_rows()),
+        text=_text(view, parsed, types, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
     )
     if keys.internal_views:
         return plan
@@ -229,18 +232,20 @@ def _text(
     types: Types,
     leaves: Collection[Leaf],
     keys: Mapping[str, frozenset[str]] = NO_KEYS,
-    rows: Collection[StoredRow] = (),
+    expressions: Expressions | None = None,
 ) -> LeafText:
     """The text of a view with these leaves. Raises NotIncremental if it names a table at another place.
 
-    `keys` are columns that the text may not name, and that lookups need; `rows` take the place of their subqueries.
+    `keys` are columns that the text may not name, and that lookups need; the subqueries that
+    `expressions` has stored are replaced.
     """
     edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
-    substitutes = [Substitute(each.start, each.end, each.select) for each in rows]
+    subqueries = expressions.stored_subqueries() if expressions is not None else []
+    substitutes = [Substitute(each.start, each.end, each.select) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])
     if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")
-    used = _used(view, parsed, edits, types)
+    used = _used(view, parsed, edits, types) | {each.name: frozenset(each.types) for each in subqueries}
     return LeafText(pieces, {source: names | keys.get(source, frozenset()) for source, names in used.items()})
 
 

@@ -10,6 +10,14 @@ from sqlglot import exp
 from cdc_views.plan.incremental.columns import Column, Leaf
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A derived table: its SELECT, and the table that its rows come from alone."""
+
+    select: exp.Expr
+    source: str
+
+
 @dataclass
 class Source:
     """A relation of a FROM. `has_more`: it has columns besides those that are known.
@@ -23,6 +31,7 @@ class Source:
     has_more: bool = False
     is_hidden: bool = False
     leaf: Leaf | None = None
+    derived: Derived | None = None
 
 
 @dataclass
@@ -89,6 +98,14 @@ class Scope:
     def _not_null(self, node: exp.Expr) -> Column | None:
         is_not_null = isinstance(node, exp.Not) and isinstance(node.this, exp.Is)
         return self.resolve(node.this.this) if is_not_null and isinstance(node.this.expression, exp.Null) else None
+
+    def computed_by(self, node: exp.Expr) -> Derived | None:
+        """The derived table that computes the column that an expression names, if that is certain."""
+        column = self.resolve(node)
+        if column is None or column.origin:
+            return None
+        own = (each.derived for each in self.sources if any(known is column for known in each.columns))
+        return next(own, None)  # a column that USING has merged is of none
 
     def star(self, node: exp.Expr) -> list[Column] | None:
         """The columns that `*` or `t.*` stands for, in Spark's order; None if they are not all known.

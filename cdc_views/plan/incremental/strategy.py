@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cdc_views.base.names import is_table
+from cdc_views.base.names import HIDDEN, is_table
 from cdc_views.plan.incremental.build import Built, build
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path
 from cdc_views.plan.incremental.expressions.known import Expressions
@@ -71,9 +71,10 @@ class KeysPlan:
 
     @property
     def internal_views(self) -> frozenset[str]:
-        """The internal views that the lookups lead through, and those with constants."""
+        """The internal views that the lookups lead through, those with constants, and those that are leaves."""
         through = (lookup.leaf for lookup in self.lookups if lookup.leaf.is_internal)
-        return frozenset(leaf.source for leaf in (*through, *self.constants))
+        stored = (leaf for leaf in self.leaves if leaf.source.startswith(HIDDEN))
+        return frozenset(leaf.source for leaf in (*through, *self.constants, *stored))
 
 
 def keys_plan(
@@ -118,7 +119,7 @@ def _plan(
 ) -> KeysPlan:
     alternatives = []
     for passable in built.operator.passable():
-        chosen = _gathered(_chosen(outputs, passable, key, row_keys), passable, built.operator)
+        chosen = _gathered(_chosen(outputs, passable, key, row_keys), passable, built.operator, row_keys)
         if not chosen:
             raise NotIncremental(_why_no_handle(built.operator, passable))
         if chosen not in alternatives:
@@ -171,13 +172,18 @@ def _of_a_row(columns: Sequence[Column], row_keys: Mapping[str, Sequence[str]]) 
 
     By others, such as a count, many more rows would be found.
     """
-    for leaf in dict.fromkeys(each.leaf for column in columns for each in sorted(column.origin, key=_place)):
+    for leaf in _leaves(columns):
         key = row_keys.get(leaf.source, ())
         found = [column for column in columns if any(each.leaf == leaf and each.name in key for each in column.origin)]
         leaves = {each.leaf for column in found for each in column.origin}
         if found and all(_has_key(found, each, row_keys.get(each.source, ())) for each in leaves):
             return found
     return []
+
+
+def _leaves(columns: Sequence[Column]) -> list[Leaf]:
+    """The leaves that columns come from, each once."""
+    return list(dict.fromkeys(each.leaf for column in columns for each in sorted(column.origin, key=_place)))
 
 
 def _has_key(columns: Sequence[Column], leaf: Leaf, key: Sequence[str]) -> bool:
@@ -189,19 +195,24 @@ def _place(column: LeafColumn) -> Path:
     return column.leaf.path
 
 
-def _gathered(columns: Sequence[Column], passable: frozenset[Origin], operator: Operator) -> list[Column]:
+def _gathered(
+    columns: Sequence[Column], passable: frozenset[Origin], operator: Operator, row_keys: Mapping[str, Sequence[str]]
+) -> list[Column]:
     """The columns with origins at as few leaves as possible, so that one lookup has many of them.
 
     An inner join makes columns equal in all of its rows, so each of them stands for the others: `o.id` of
-    `o JOIN i ON i.order_id = o.id` is also `i.order_id`, beside `i.line`.
+    `o JOIN i ON i.order_id = o.id` is also `i.order_id`, beside `i.line`. Of two leaves that could have as many
+    columns, one with its whole key is better: `line` alone would be looked up in every order.
     """
     equal = operator.equalities if isinstance(operator, InnerJoin) else ()
     choices = [[origin for origin in equal_to(column.origin, equal) if origin in passable] for column in columns]
+    possible = [Column("", origin) for each in choices for origin in each]
+    whole = {leaf for leaf in _leaves(possible) if _has_key(possible, leaf, row_keys.get(leaf.source, ()))}
     found: dict[int, Origin] = {}
     while len(found) < len(columns):
         rest = [number for number in range(len(columns)) if number not in found]
         at = [frozenset(each.leaf for each in origin) for number in rest for origin in choices[number]]
-        best = max(at, key=at.count)
+        best = max(sorted(at, key=whole.issuperset, reverse=True), key=at.count)
         for number in rest:
             at_best = [origin for origin in choices[number] if frozenset(each.leaf for each in origin) == best]
             if at_best:

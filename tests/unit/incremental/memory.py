@@ -24,9 +24,7 @@ from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, colum
 from cdc_views.metrics import Ways
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.expressions.internal_view import internal_views
-from cdc_views.plan.incremental.expressions.known import StoredValues
-from cdc_views.plan.incremental.expressions.one_row import StoredRow
-from cdc_views.plan.incremental.maintenance import PLAN_FAILED, Maintenance, maintenance
+from cdc_views.plan.incremental.maintenance import PLAN_FAILED, Maintenance, StoredPart, maintenance
 from cdc_views.store.index.changed_rows import RowsChanged
 from cdc_views.store.warehouse import Changes, TableSpec
 from cdc_views.views.definition import ViewDefinition, parse_view
@@ -164,7 +162,7 @@ class Memory:
                 self.stored[each.name], self.views[each.name] = each.stored, each
         self.stored[view.name], self.views[view.name] = view.stored, view
 
-    def _planned(self, compiled: CompiledView, internal: Sequence[StoredValues | StoredRow]) -> View:
+    def _planned(self, compiled: CompiledView, internal: Sequence[StoredPart]) -> View:
         """A view with its rows over the tables so far."""
         definition = compiled.definition
         latest = {source: len(self.stored[source].versions) - 1 for source in compiled.inputs}

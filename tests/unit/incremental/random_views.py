@@ -244,6 +244,13 @@ class Views:
         alias = self.fresh(name)
         return f"{name} {alias}", alias, columns
 
+    def groups(self) -> tuple[str, str, tuple[Column, ...]]:
+        """A derived table with groups of a table, its alias, and its columns by their names."""
+        name, columns = self.draws.pick(self.tables)
+        inner, alias = self.fresh(name), self.fresh("q")
+        query = self.grouped(0, _qualified(inner, columns), f" FROM {name} {inner}")
+        return f"({query.sql}) {alias}", alias, query.columns
+
     def from_(self, depth: int) -> tuple[str, list[Column], list[str]]:
         """A FROM; its columns; conditions that WHERE must have."""
         text, alias, columns = self.source(depth)
@@ -255,9 +262,12 @@ class Views:
             if kind == "LATERAL":
                 text, scope = self.lateral(depth, text, scope)
                 continue
-            item, right, columns = self.source(depth - 1)
+            is_grouped = self.draws.chance(15)
+            item, right, columns = self.groups() if is_grouped else self.source(depth - 1)
             others = _qualified(right, columns)
             pairs = [(a, b) for a in scope for b in others if _are_equal_types(a.type, b.type)]
+            if is_grouped:
+                pairs = [pair for pair in pairs if not pair[1].is_plain] or pairs
             if not pairs:
                 continue
             ambiguous = Counter(each.name for each in scope)

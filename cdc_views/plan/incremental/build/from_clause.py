@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, renamed, start_of
-from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
+from cdc_views.base.names import is_table
+from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, Cte, renamed, start_of
+from cdc_views.plan.incremental.columns import Column, Origin, Path, are_comparable
 from cdc_views.plan.incremental.operators import Dependent, Equality, FullJoin, InnerJoin, Operator, OuterJoin, Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
-from cdc_views.plan.incremental.scope import Scope, Source, conjuncts
+from cdc_views.plan.incremental.scope import Derived, Scope, Source, conjuncts
+
+_NAMING: Final = frozenset({"this", "alias"})
 
 
 class From:
@@ -60,13 +64,13 @@ class From:
         """Build an item of FROM and add it to the scope."""
         built = self._item(node)
         alias = node.args.get("alias")
-        if isinstance(node, exp.Table) and alias:
+        if isinstance(node, exp.Table | exp.Subquery) and alias:
             built = renamed(built, [column.name for column in alias.columns])
         name = node.alias_or_name.lower()
         if any(each.alias == name for each in self.scope.sources):
             raise NotIncremental(f'"{name}" stands for two tables')
-        leaf = built.leaf
-        self.scope.sources.append(Source(name, list(built.columns or ()), has_more=built.columns is None, leaf=leaf))
+        columns, derived = list(built.columns or ()), self._derived(node, built)
+        self.scope.sources.append(Source(name, columns, built.columns is None, leaf=built.leaf, derived=derived))
         return built.operator
 
     def _item(self, node: exp.Expr) -> Built:
@@ -74,7 +78,9 @@ class From:
         if isinstance(node, exp.Subquery):
             if node.args.get("joins"):
                 raise NotIncremental("a join in parentheses")
-            return self._context.query(node, replace(context, outer=None))
+            select = self._select(node)
+            stored = self._stored(select, context.path) if select is not None else None
+            return stored or context.query(node, replace(context, outer=None))
         if isinstance(node, exp.Values | exp.Unnest):
             return Built(NOTHING, None)
         if not isinstance(node, exp.Table) or node.args.get("joins"):
@@ -84,11 +90,35 @@ class From:
         if not isinstance(node.this, exp.Identifier | exp.Dot):
             return Built(NOTHING, None)  # a function that makes rows
         path = (*context.path, start_of(node))
-        cte = context.ctes.get(node.name.lower()) if not node.args.get("db") else None
+        cte = self._cte(node)
         if cte is not None:
-            return renamed(self._context.query(cte.query, replace(cte.context, path=path, outer=None)), cte.names)
+            inside = replace(cte.context, path=path, outer=None)
+            return renamed(self._stored(cte.query, path) or context.query(cte.query, inside), cte.names)
         leaf = context.leaf_of(node, path)
         return Built(context.expressions.scanned(leaf), Scan(leaf).columns, leaf)
+
+    def _cte(self, node: exp.Expr) -> Cte | None:
+        """The CTE that an item of FROM names."""
+        is_name = isinstance(node, exp.Table) and not node.args.get("db")
+        return self._context.ctes.get(node.name.lower()) if is_name else None
+
+    def _select(self, node: exp.Expr) -> exp.Expr | None:
+        """The query that an item of FROM stands for, if it adds nothing but names to it."""
+        if isinstance(node, exp.Subquery):
+            return node.this if not any(each for name, each in node.args.items() if name not in _NAMING) else None
+        cte = self._cte(node)
+        return cte.query if cte is not None else None
+
+    def _derived(self, node: exp.Expr, built: Built) -> Derived | None:
+        select, sources = self._select(node), {each.source for each in built.operator.leaves}
+        if select is None or len(sources) != 1 or not all(map(is_table, sources)):
+            return None
+        return Derived(select, *sources)
+
+    def _stored(self, select: exp.Expr, path: Path) -> Built | None:
+        """The rows of an internal view that stores those of a query."""
+        leaf = self._context.expressions.table(select, path)
+        return None if leaf is None else Built(Scan(leaf), Scan(leaf).columns)
 
     def _lateral(self, operator: Operator, lateral: exp.Lateral) -> Operator:
         query = lateral.this
@@ -192,6 +222,8 @@ class From:
             sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
             if all(side.find(exp.Column) for side in sides):
                 self._context.expressions.want(sides, self.scope)
+            for derived in filter(None, map(self.scope.computed_by, sides)):
+                self._context.expressions.want_table(derived.select, derived.source)
 
 
 def _is_inner(join: exp.Join) -> bool:

@@ -3,7 +3,8 @@
     SELECT o.id, date_trunc('day', o.ordered_at) AS value_1 FROM public.orders AS o
 
 is the internal view of a view that groups orders by that day. It is compiled and maintained like any view, by the
-primary key of its table.
+primary key of its table. Others store the row of a subquery (one_row.py), or the rows of a derived table
+(derived_table.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.columns import is_exact, is_looked_up
+from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.expressions.written import Identity
@@ -73,12 +75,39 @@ class InternalRow:
         return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.alias, types)
 
 
+@dataclass(frozen=True)
+class InternalGroups:
+    """An internal view with the rows of a derived table. See StoredTable."""
+
+    compiled: CompiledView
+    wanted: WantedTable
+
+    @property
+    def name(self) -> str:
+        """Its name in the manifest. No view of the user has one that begins so."""
+        return self.compiled.definition.name
+
+    def is_usable(self, types: Mapping[str, str], strategy: str) -> bool:
+        """Whether it costs less than the view that needs it, and stores the values as they are.
+
+        See `InternalView.is_usable`.
+        """
+        return strategy != "FULL" and self.compiled.key is not None and all(map(is_exact, types.values()))
+
+    def stored(self, types: Mapping[str, str]) -> StoredTable:
+        """What it stores, for a plan; `types` are the Arrow types of its columns."""
+        return StoredTable(self.name, self.wanted.sql, self.wanted.start, self.wanted.end, types)
+
+
+Internal = InternalView | InternalRow | InternalGroups
+
+
 def internal_views(
     view: CompiledView,
-    wanted: Sequence[Wanted | WantedRow],
+    wanted: Sequence[Wanted | WantedRow | WantedTable],
     types: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, tuple[str, ...]],
-) -> Iterator[InternalView | InternalRow]:
+) -> Iterator[Internal]:
     """Yield an internal view for each subquery, and for each table with wanted expressions that has a primary key.
 
     `types` describe the inputs of the view, `keys` are the primary keys of the mirrors among them.
@@ -88,6 +117,8 @@ def internal_views(
         try:
             if isinstance(each, WantedRow):
                 yield _internal_row(view, name, each, types[each.source], key)
+            elif isinstance(each, WantedTable):
+                yield _internal_groups(view, name, each, types[each.source], key)
             elif key and all(is_exact(types[each.source][column]) for column in key):
                 yield _internal_view(view, name, each, types[each.source], key)
         except BadView:
@@ -99,6 +130,13 @@ def _internal_row(
 ) -> InternalRow:
     definition = ViewDefinition(name, wanted.columns, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
     return InternalRow(_compiled(definition, wanted.source, types, key), wanted)
+
+
+def _internal_groups(
+    view: CompiledView, name: str, wanted: WantedTable, types: Mapping[str, str], key: tuple[str, ...]
+) -> InternalGroups:
+    definition = ViewDefinition(name, None, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
+    return InternalGroups(_compiled(definition, wanted.source, types, key), wanted)
 
 
 def _compiled(definition: ViewDefinition, source: str, types: Mapping[str, str], key: tuple[str, ...]) -> CompiledView:

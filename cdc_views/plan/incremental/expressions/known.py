@@ -19,6 +19,7 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
+from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable, place_of
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
 from cdc_views.plan.incremental.expressions.written import Identity, Written, offset, written
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
@@ -66,13 +67,15 @@ class Expressions:
     `constants` are the leaves of the subqueries whose stored row the plan uses, by their paths.
     """
 
-    def __init__(self, query: ParsedQuery, stored: Iterable[StoredValues | StoredRow] = ()) -> None:
+    def __init__(self, query: ParsedQuery, stored: Iterable[StoredValues | StoredRow | StoredTable] = ()) -> None:
         stored = tuple(stored)
         self._query = query
         self._stored = {each.start: each for each in stored if isinstance(each, StoredValues)}
         self._rows = {each.start: each for each in stored if isinstance(each, StoredRow)}
+        self._tables = {each.start: each for each in stored if isinstance(each, StoredTable)}
         self._columns: dict[tuple[Leaf, Identity], Column] = {}
-        self.wanted: dict[int, Wanted | WantedRow] = {}
+        self._used: dict[str, StoredRow | StoredTable] = {}
+        self.wanted: dict[int, Wanted | WantedRow | WantedTable] = {}
         self.constants: dict[Path, Leaf] = {}
 
     def scanned(self, leaf: Leaf) -> Operator:
@@ -122,14 +125,33 @@ class Expressions:
         if stored is None:
             self.wanted[wanted.start] = wanted
             return False
+        self._used[stored.name] = stored
         place = (*path, stored.start)
         self.constants[place] = Leaf(place, stored.name, stored.types, is_internal=True)
         return True
 
-    def stored_rows(self) -> list[StoredRow]:
-        """The stored rows that the plan uses."""
-        used = {leaf.source for leaf in self.constants.values()}
-        return [each for each in self._rows.values() if each.name in used]
+    def table(self, select: exp.Expr, path: Path) -> Leaf | None:
+        """The leaf that has the rows of a derived table, if they are stored.
+
+        `path` leads to the query around it, or to the place that names it as a CTE.
+        """
+        place = place_of(self._query, select) if self._tables else None
+        stored = self._tables.get(place[0]) if place is not None else None
+        if stored is None:
+            return None
+        self._used[stored.name] = stored
+        return Leaf((*path, stored.start), stored.name, stored.types)
+
+    def want_table(self, select: exp.Expr, source: str) -> None:
+        """Remember a derived table over a table, if an internal view may store it."""
+        place = place_of(self._query, select)
+        if place is not None:
+            start, end = place
+            self.wanted[start] = WantedTable(source, start, end, self._query.definition.sql[start:end])
+
+    def stored_subqueries(self) -> list[StoredRow | StoredTable]:
+        """The stored subqueries that the plan uses."""
+        return list(self._used.values())
 
     def _column(self, node: exp.Expr, scope: Scope) -> Column | None:
         found = self._found(node, scope) if self._columns else None

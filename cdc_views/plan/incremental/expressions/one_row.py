@@ -18,13 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import sqlglot
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import SqlglotError
 
 from cdc_views.base.names import is_table
+from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes
+from cdc_views.plan.keys import is_aggregated, own_nodes
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
@@ -32,7 +31,6 @@ from cdc_views.views.text import closing
 VALUE: Final = "value_1"
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where"})
-_OF_TABLE: Final = frozenset({"this", "db", "alias"})
 # What ADD needs beside an aggregate of the same values.
 _BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "count"), exp.Sum: ("count",)}
 
@@ -83,7 +81,7 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | N
     columns = [node for node in own_nodes(select) if isinstance(node, exp.Column)]
     if not is_of_table or any(scope.resolve(column) is None for column in columns):
         return None
-    span = _span(query, select)
+    span = span_of(query, select)
     if source.leaf is None or span is None:
         return None
     first, last = span
@@ -99,17 +97,10 @@ def may_stand_alone(select: exp.Expr) -> bool:
 
 
 def _has_one_row(select: exp.Select) -> bool:
-    from_ = select.args.get("from_")
     return (
-        isinstance(from_, exp.From)
-        and isinstance(from_.this, exp.Table)
-        and not any(value for name, value in from_.this.args.items() if name not in _OF_TABLE)
-        and not any(value for name, value in select.args.items() if name not in _CLAUSES)
+        is_over_one_table(select, _CLAUSES)
         and len(select.expressions) == 1
         and is_aggregated(select)
-        and not any(nested_queries(select))
-        and not any(map(makes_rows, select.expressions))
-        and not any(isinstance(node, exp.Window) for node in own_nodes(select))
         and not (_is_lateral(select) and not select.expressions[0].alias)
     )
 
@@ -120,34 +111,6 @@ def _is_lateral(select: exp.Select) -> bool:
     while isinstance(node, exp.Subquery | exp.Paren):
         node = node.parent
     return isinstance(node, exp.Lateral)
-
-
-def _span(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:
-    """The numbers of the first and the last token: those between the nearest parentheses that are parsed as it."""
-    table = select.args["from_"].this
-    start = next((each.start for each in query.references if each.node is table), None)
-    if start is None:
-        return None  # a CTE
-    at = next(number for number, token in enumerate(query.tokens) if token.start == start)
-    for opening in _parentheses_around(query.tokens, at):
-        first, last = opening + 1, closing(query.tokens, opening) - 1
-        text = query.definition.sql[query.tokens[first].start : query.tokens[last].end + 1]
-        try:
-            if sqlglot.parse_one(text, dialect="spark") == select:
-                return first, last
-        except (SqlglotError, RecursionError):
-            continue
-    return None
-
-
-def _parentheses_around(tokens: Sequence[Token], number: int) -> Iterator[int]:
-    """The numbers of the opening parentheses around a token, the nearest first."""
-    depth = 0
-    for place in range(number - 1, -1, -1):
-        depth += {TokenType.L_PAREN: -1, TokenType.R_PAREN: 1}.get(tokens[place].token_type, 0)
-        if depth < 0:
-            yield place
-            depth = 0
 
 
 def _stored(query: ParsedQuery, select: exp.Select, tokens: Sequence[Token]) -> tuple[str, int]:

@@ -1,0 +1,81 @@
+"""Derived tables that are joined by a column that they compute: an internal view stores their rows.
+
+    SELECT m.category_id, p.id
+    FROM (SELECT category_id, max(price) AS price FROM products GROUP BY category_id) m
+    JOIN products p ON p.price = m.price
+
+No lookup in `products` finds the groups whose largest price is a given one. The rows of the derived table can be looked
+up by any column where they are stored. So the plan reads the internal view like a table that the text names there: its
+rows at both versions are those of the derived table, its changes are found like those of a table, and the text that
+runs has the rows of the internal view that are looked up in place of the derived table.
+
+Such a derived table is a subquery of FROM or a CTE, and groups the rows of one table by GROUP BY. The internal view is
+maintained in the same epoch, before the view, and must not be FULL. Its columns must have one form for each value: a
+stored -0.0 stays if the group has 0.0 now, and a function of it would give another result than over 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
+from cdc_views.views.quoting import quoted_name
+from cdc_views.views.references import ParsedQuery
+
+_COLLATE: Final = "collate"  # the type of what is stored has no collation
+_CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"})
+
+
+@dataclass(frozen=True)
+class WantedTable:
+    """A derived table over the table `source` whose rows no internal view stores yet: `text[start:end]` of the view.
+
+    `sql` is this text.
+    """
+
+    source: str
+    start: int
+    end: int
+    sql: str
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """An internal view with the rows of a derived table, which is `text[start:end]` of the outer view.
+
+    `sql` is its SELECT, `types` has the Arrow types of its columns, in order.
+    """
+
+    name: str
+    sql: str
+    start: int
+    end: int
+    types: Mapping[str, str]
+
+    @property
+    def select(self) -> str:
+        """What stands before the relation of the stored rows, in place of the derived table."""
+        return f"SELECT {', '.join(map(quoted_name, self.types))} FROM "
+
+
+def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
+    """Where the text has a derived table that an internal view may store: its start and its end."""
+    if not isinstance(select, exp.Select) or select.args.get("group") is None:
+        return None
+    if not is_over_one_table(select, _CLAUSES) or not all(map(_has_name, select.expressions)):
+        return None
+    span = span_of(query, select)
+    if span is None:
+        return None
+    tokens = query.tokens[span[0] : span[1] + 1]
+    if any(token.text.strip("`").lower() == _COLLATE for token in tokens):
+        return None
+    return tokens[0].start, tokens[-1].end + 1
+
+
+def _has_name(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Star))
