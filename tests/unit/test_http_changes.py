@@ -136,6 +136,40 @@ def test_changes_of_what_there_is_not_are_an_error(http: Client) -> None:
     assert problem(http.get(PATH, {"Accept": "application/json"})) == (406, "NotAcceptable")
 
 
+def test_follower_that_does_not_read_a_large_change_holds_no_other(
+    shop: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_LARGE_BYTES", 0)
+    size = 20_000_000  # more than the sockets hold
+    with serving(shop.root) as http:
+        unsent = http.server._service.unsent
+        with http.stream(PATH, EVENTS) as slow, http.stream(PATH, EVENTS) as quick:
+            parts = [response.iter_content(1 << 16) for response in (slow, quick)]
+            assert all(map(next, parts))
+            shop.write(ORDERS, [(number, "x" * (size // 100)) for number in range(101)])
+            shop.publish()
+            read = 0
+            while read < size:
+                read += len(next(parts[1]))
+            wait_for(lambda: size < unsent.bytes < 2 * size, LIMIT_S)  # that of the other follower
+        wait_for(lambda: unsent.bytes == 0, LIMIT_S)
+
+
+def test_large_changes_that_are_over_the_limit_of_unread_answers_are_an_error(
+    shop: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_LARGE_BYTES", 0)
+    with serving(shop.root, unsent_mb=1) as http, http.stream(PATH, EVENTS) as response:
+        found = events(response)
+        next(found)
+        http.server._service.unsent.take(1 << 20)
+        shop.write(ORDERS, [(3, "c")])
+        shop.publish()
+        event = next(found)
+        assert (event["event"], event["data"]["error"]) == ("error", "ServerBusy")
+        assert list(found) == []
+
+
 def test_followers_have_a_limit_of_their_own(shop: Published) -> None:
     with serving(shop.root, followers=2, requests=1) as http:
         with http.stream(PATH, EVENTS) as one, http.stream(PATH, EVENTS) as other:

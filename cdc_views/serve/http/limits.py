@@ -50,8 +50,8 @@ class Unsent:
         self.bytes = 0
 
     def take(self, size: int) -> None:
-        """Count an answer. Raises ServerBusy if there are too many bytes then."""
-        if self.bytes + size > self._most:
+        """Count an answer. Raises ServerBusy if there are too many bytes then; the only answer may be of any size."""
+        if self.bytes and self.bytes + size > self._most:
             raise ServerBusy(
                 f"clients have not read {self.bytes >> 20} MiB of their answers; the limit is {self._most >> 20} MiB",
                 hint="try again later, or ask for less",

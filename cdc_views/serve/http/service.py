@@ -45,7 +45,7 @@ class Service:
             settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
         )
         self.large_changes = asyncio.Semaphore(1)
-        """Held while the changes of an epoch that are large are sent, one at a time."""
+        """Held while changes of an epoch that are large are encoded, which takes many times their size."""
         self._caches: dict[str, CacheReader] = {}
         self._threads = ThreadPoolExecutor(settings.workers, "reads")
 

@@ -121,15 +121,27 @@ def _is_other(epoch: int) -> Any:
 
 
 async def _sent(service: Service, item: ChangeItem, encode: Any) -> AsyncIterator[bytes]:
-    """An item in small parts. Large changes of an epoch are encoded for one client at a time."""
+    """An item in small parts. Raises ServerBusy for large changes if clients have not read too much already."""
     parts: Iterator[bytes] = map(encode, change_lines(item))
     if isinstance(item, EpochChanges) and _size(item) > _LARGE_BYTES:
-        async with service.large_changes:
-            async for part in in_chunks(parts):
-                yield part
+        async for part in _sent_as_a_whole(service, parts):
+            yield part
         return
     async for part in in_chunks(parts):
         yield part
+
+
+async def _sent_as_a_whole(service: Service, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Large changes, encoded for one client at a time and then sent, so that none waits for another one to read."""
+    async with service.large_changes:
+        encoded = await service.run(lambda: list(parts))
+    size = sum(map(len, encoded))
+    service.unsent.take(size)
+    try:
+        async for part in in_chunks(iter(encoded)):
+            yield part
+    finally:
+        service.unsent.give_back(size)
 
 
 def _size(item: EpochChanges) -> int:
