@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from cdc_views.errors import RESET, CdcViewsError, NothingPublished, NotRunning,
 from cdc_views.host.waiting import wait_until
 from cdc_views.store.control import (
     BUILDING,
+    VIEW_FOLDER,
     ControlRecord,
     KnownRecords,
     PublishedDetail,
@@ -133,15 +135,25 @@ class PublishedEpoch:
     def _missing(self, name: str) -> CdcViewsError:
         if name in self.detail.building:
             return self._being_built(name, "it joins the other views at one of the next epochs")
-        takeovers = (record for record in reversed(read_control(self.warehouse)) if record.kind == "takeover")
-        declared = (TakeoverDetail.read(record).views for record in takeovers)
-        if name in next((views for views in declared if views), {}):
+        if name in self._declared(name):
             return ViewBeingBuilt(
                 f'view "{name}" is declared, and epoch {self.record.epoch} does not have it yet',
                 hint="the engine is computing it; read a later epoch",
             )
         hint = "it has " + ", ".join(sorted(self.tables))
         return UnknownView(f'epoch {self.record.epoch} has no table "{name}"', hint=hint)
+
+    def _declared(self, name: str) -> Collection[str]:
+        """The views that the last engine has declared, if `name` may be one of them.
+
+        An engine creates the tables of its views before it takes over. So for a name without a folder, the control log
+        need not be read.
+        """
+        if not (self.warehouse / VIEW_FOLDER / name).is_dir():
+            return ()
+        takeovers = (record for record in reversed(read_control(self.warehouse)) if record.kind == "takeover")
+        declared = (TakeoverDetail.read(record).views for record in takeovers)
+        return next((views for views in declared if views), ())
 
     def _stopped(self, name: str, table: TableVersion) -> CdcViewsError:
         stopped = self.detail.stopped_tables[TableName.parse(name)]

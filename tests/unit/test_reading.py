@@ -16,6 +16,7 @@ import pytest
 import cdc_views
 from cdc_views.errors import BadKey, KeyNotRecorded, NothingPublished, UnknownView, ViewFailed, WarehouseUnusable
 from cdc_views.metrics import Work, counting
+from cdc_views.serve import published
 from cdc_views.store.delta_log import features
 from cdc_views.store.files.data_files import ROW_GROUP
 from cdc_views.store.warehouse import TableSpec
@@ -99,6 +100,13 @@ def test_table_that_is_unknown_or_has_failed_is_an_error(shop: Published) -> Non
         wh.table("nosuch")
     with pytest.raises(ViewFailed):
         wh.get("totals", "ada", 1)
+
+
+def test_control_log_is_not_read_for_a_name_without_a_table(shop: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    wh = cdc_views.open(shop.root)
+    monkeypatch.setattr(published, "read_control", None)
+    with pytest.raises(UnknownView):
+        wh.table("nosuch")
 
 
 def test_warehouse_that_is_not_there_is_an_error(tmp_path: Path) -> None:
