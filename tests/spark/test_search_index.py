@@ -21,7 +21,7 @@ from cdc_views.search.analyzer import Analyzer
 from cdc_views.store.control import ShadowTable
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import RowsChanged, Warehouse
-from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
+from cdc_views.testing import Change, Changes, Delete, Insert, Update, ViewHarness
 from cdc_views.testing.harness import GENERATION
 
 TABLES = """
@@ -217,4 +217,23 @@ def test_table_of_an_index_that_is_lost_is_built_again(h: ViewHarness, part: str
     h.apply(history.transaction())
     assert h.rows("post_search") is not None  # the documents go on
     h.apply(history.transaction())
+    require_exact(h)
+
+
+@pytest.mark.parametrize(
+    ("part", "broken"), [("postings", ("_postings", "_all_postings")), ("totals", ("_changed_totals",))]
+)
+def test_table_of_an_index_that_failed_is_made_by_an_epoch_that_changes_no_document(
+    h: ViewHarness, monkeypatch: pytest.MonkeyPatch, part: str, broken: tuple[str, ...]
+) -> None:
+    h.create_view(INDEX)
+    h.apply([Insert("posts", {"id": 1, "author_id": 1, "title": "cats", "body": "dog", "likes": 0})])
+    with monkeypatch.context() as patch:
+        for function in broken:
+            patch.setattr(search_index, function, None)
+        h.apply([Update("posts", {"id": 1}, {"title": "dogs"})])
+    name = f"_cv_post_search_{part}"
+    assert h.records[-1].tables[name].status == "failed"
+    h.apply([Insert("users", {"id": 9, "name": "nobody"})])
+    assert h.changes("post_search") == Changes([], [])
     require_exact(h)

@@ -244,10 +244,16 @@ class _EpochOfViews:
             return False
         if name in self._failures and not self._tables.is_failed(name):
             return True
-        moved = any(source in self._changed or self._has_failed(source) for source in view.inputs)
+        moved = any(source in self._changed or self._has_failed(source) for source in self._causes(view))
         if self._stopped(view) is not None and not self._tables.is_failed(name):
             return True
         return moved or not self._tables.is_published(name) or (self._tries_failed and self._tables.is_failed(name))
+
+    def _causes(self, view: CompiledView) -> Sequence[str]:
+        """The tables whose changes make a view due. A failed search index does not wait for a change of a document."""
+        if isinstance(view, SearchTable) and self._tables.is_failed(view.definition.name):
+            return (*view.inputs, *view.below)
+        return view.inputs
 
     def keep_others(self, level: Sequence[CompiledView]) -> None:
         """Add the results of the views that need no work: done by an earlier attempt, or failed before."""

@@ -30,10 +30,14 @@ _FORM: Final = 1
 
 @dataclass(frozen=True)
 class SearchTable(CompiledView):
-    """The postings or the totals of a search index, in the form of a view that has no SQL."""
+    """The postings or the totals of a search index, in the form of a view that has no SQL.
+
+    `below` are the tables and views that the view of the documents reads.
+    """
 
     part: PartName
     options: IndexOptions
+    below: tuple[str, ...]
 
     @property
     def documents(self) -> str:
@@ -62,6 +66,7 @@ def search_table(view: CompiledView, options: IndexOptions, part: PartName) -> S
         parsed=None,
         part=part,
         options=options,
+        below=view.inputs,
     )
 
 
