@@ -93,6 +93,7 @@ def _figures(tally: Tally, seconds: float) -> Mapping[str, Any]:
         "wrong": len(tally.wrong),
         "bank_broken": len(tally.broken),
         "kills": tally.kills,
+        "ways": {name: sorted(ways) for name, ways in sorted(tally.ways.items())},
         "faults_fired": dict(sorted(tally.fired.items())),
         "engine_ended": dict(sorted(tally.ended.items())),
         "recovery_p50_s": _quantile_s(tally.recoveries_s, 0.5),

@@ -29,11 +29,20 @@ ALARM_LIMIT_S: Final = 120.0
 
 # A query for each view, in Postgres's SQL, and written in another way than the view.
 QUESTIONS: Final = {
-    "bank": "SELECT sum(balance) AS total FROM (TABLE accounts UNION ALL TABLE savings) both_kinds",
+    "bank": "SELECT a.total + s.total AS total, a.n + s.n AS holdings"
+    " FROM (SELECT sum(balance) AS total, count(*) AS n FROM accounts) a,"
+    " (SELECT sum(balance) AS total, count(*) AS n FROM savings) s",
     "spending": """-- key: account_id
 SELECT a.id AS account_id, a.balance, o.n AS orders, o.amount FROM accounts a
 JOIN (SELECT account_id, count(*) AS n, sum(amount) AS amount FROM orders GROUP BY account_id) o
 ON o.account_id = a.id""",
+    "last_orders": """-- key: account_id, id
+SELECT l.* FROM (SELECT DISTINCT account_id FROM orders) a
+CROSS JOIN LATERAL (SELECT account_id, id, amount FROM orders o WHERE o.account_id = a.account_id
+                    ORDER BY id DESC LIMIT 3) l""",
+    "dearest": """-- key: shop, of_shop, sku
+SELECT s.shop, i.shop AS of_shop, i.sku FROM (SELECT DISTINCT shop FROM items) s
+JOIN items i ON i.price = (SELECT price FROM items o WHERE o.shop = s.shop ORDER BY price DESC LIMIT 1)""",
 }
 
 
@@ -47,6 +56,7 @@ class Tally:
     kills: int = 0
     wrong: list[str] = field(default_factory=list)
     broken: list[int] = field(default_factory=list)
+    ways: dict[str, set[str]] = field(default_factory=dict)  # by view
     fired: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)
     recoveries_s: list[float] = field(default_factory=list)
@@ -150,6 +160,8 @@ class Round:
         """Judge what was published since the last call. Nobody reads a stopped table."""
         found = (each for each in check.differences() if (each.table, each.difference.kind) != (stopped, "failed"))
         self._tally.wrong += map(str, found)
+        for name, ways in self._world.ways().items():
+            self._tally.ways.setdefault(name, set()).update(ways)
         tell(f"{check.epochs} epochs, {check.versions} versions checked, {len(self._tally.wrong)} wrong")
 
     def _count(self, reader: PinnedReader, check: EpochCheck) -> None:

@@ -32,20 +32,39 @@ from cdc_views.source.connection import connect
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.services import process
 from cdc_views.stack.services.service import Service
-from cdc_views.store.control import ControlRecord, PublishedDetail, TableVersion, last_published, read_control
+from cdc_views.store.control import (
+    PUBLISHING,
+    ControlRecord,
+    PublishedDetail,
+    TableVersion,
+    last_published,
+    read_control,
+)
 from cdc_views.store.reading import read_table
 
 SCHEMA: Final = Path(__file__).with_name("schema.sql")
 VIEWS: Final = {
-    "bank": """CREATE MATERIALIZED VIEW bank (total) AS
-SELECT (SELECT sum(balance) FROM accounts) + (SELECT sum(balance) FROM savings);
+    "bank": """CREATE MATERIALIZED VIEW bank (total, holdings) AS
+SELECT sum(balance), count(balance)
+FROM (SELECT balance FROM accounts UNION ALL SELECT balance FROM savings) both_kinds;
 """,
     "spending": """CREATE MATERIALIZED VIEW spending (account_id, balance, orders, amount) AS
 SELECT a.id, a.balance, count(o.id), sum(o.amount)
 FROM accounts a JOIN orders o ON o.account_id = a.id
 GROUP BY a.id, a.balance;
 """,
+    "last_orders": """CREATE MATERIALIZED VIEW last_orders AS
+SELECT account_id, id, amount
+FROM (SELECT account_id, id, amount, row_number() OVER (PARTITION BY account_id ORDER BY id DESC) AS place FROM orders)
+WHERE place <= 3;
+""",
+    "dearest": """CREATE MATERIALIZED VIEW dearest (shop, of_shop, sku) AS
+SELECT m.shop, i.shop, i.sku
+FROM (SELECT shop, max(price) AS price FROM items GROUP BY shop) m JOIN items i ON i.price = m.price;
+""",
 }
+# How epochs keep each of them. "dearest" has an internal view.
+WAYS: Final = {"bank": "add", "spending": "keys", "last_orders": "patch", "dearest": "keys", "_cv_dearest_1": "keys"}
 BANK_TOTAL: Final = 40_000
 
 # Errors with which an engine may end while a service is down. Its supervisor starts it again.
@@ -199,6 +218,14 @@ class World:
             rows = read_table(self.warehouse, table.path, table.version).to_pylist()
             self._clock = table, {row["writer"]: row["n"] for row in rows}
         return self._clock[1]
+
+    def ways(self) -> dict[str, set[str]]:
+        """The ways in which views were updated, by view, in the epochs that the control log has."""
+        found: dict[str, set[str]] = {}
+        for record in (each for each in read_control(self.warehouse) if each.kind in PUBLISHING):
+            for name, way in PublishedDetail.read(record).ways.get("view", {}).items():
+                found.setdefault(name, set()).update(way.split("+"))
+        return found
 
     def has_open_intent(self) -> bool:
         """Whether an epoch has been started and not published."""

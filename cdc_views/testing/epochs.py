@@ -79,7 +79,7 @@ class EpochCheck:
             self._require_next(record)
             found += [EpochDifference(record.epoch, position, each) for each in self._epoch(record, position)]
             self.epochs, self._last, self._last_epoch = self.epochs + 1, record.seq, record.epoch
-            self.versions += sum(self._has_changed(name, table) for name, table in record.tables.items())
+            self.versions += sum(self._has_changed(name, table) for name, table in record.mirrors_and_views.items())
             self._before = record.tables
         return found
 

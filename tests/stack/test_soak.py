@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.soak.world import WAYS
+
 ROOT = Path(__file__).parent.parent.parent
 VERSIONS = int(os.environ.get("CDC_VIEWS_SOAK_VERSIONS", "40"))
 LIMIT_S = 1200
@@ -30,4 +32,5 @@ def test_versions_under_faults_equal_postgres() -> None:
     assert (figures["wrong"], figures["bank_broken"]) == (0, 0), done.stderr
     assert figures["versions_checked"] >= VERSIONS
     assert figures["kills"] > 0
+    assert {name for name, way in WAYS.items() if way in figures["ways"][name]} == set(WAYS), figures["ways"]
     assert figures["readings"] > 0
