@@ -156,7 +156,7 @@ def test_view_that_joins_with_the_rows_of_an_older_epoch_is_found(
     build, old = builds[0], builds[0].at
     assert old is not None
     build.at = replace(project.last, tables={**project.last.tables, "joined": old.tables["joined"]})
-    monkeypatch.setattr(build, "bring_to", lambda epoch: None)
+    monkeypatch.setattr(build, "bring_to", lambda epoch, **_: None)
     joined(project, beside, builds)
     project.harness.run_epoch()
     with pytest.raises(UnequalRows):
@@ -240,6 +240,36 @@ def test_engine_that_restarts_in_the_midst_of_a_build_begins_it_anew(project: Pr
     joined(project, beside, builds)
     project.write()
     h.verify()
+
+
+# If one of its rows is removed, only the whole table says which one follows.
+FIRST = "SELECT id, v FROM t ORDER BY id LIMIT 2"
+
+
+def test_view_that_changes_do_not_suffice_for_is_filled_again_beside_the_epochs(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.harness.apply([Insert("t", {"id": -number}) for number in range(9)])
+    project.declare({"first": FIRST})
+    beside, [build] = project.by_hand()
+    build.bring_to(project.last)
+    for fills in (1, 2):
+        project.harness.apply([Delete("t", {"id": min_of(project)})])
+        joined(project, beside, [build])
+        assert (build.at, build.fills, set(project.harness._tables.building)) == (None, fills, {"first"})
+        assert beside._turns.get_nowait() == 0
+        build.bring_to(project.last)
+    monkeypatch.setattr("cdc_views.engine.building.beside._MOST_FILLS", build.fills)
+    project.harness.apply([Delete("t", {"id": min_of(project)})])
+    joined(project, beside, [build])
+    assert not project.harness._tables.building
+    project.write()
+    project.harness.verify()
+
+
+def min_of(project: Project) -> int:
+    """The id of the first row of `t`."""
+    return min(row[0] for row in project.harness.rows("t"))
 
 
 def test_view_that_cannot_be_built_fails_in_the_next_epoch_and_alone(project: Project) -> None:

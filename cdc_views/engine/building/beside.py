@@ -2,6 +2,9 @@
 
 A view is filled from the epoch that was the last one when its turn came. It then follows the epochs published since, as
 long as that gets faster. Between two epochs the engine lets it join: the changes since are few by then.
+
+Where these changes do not suffice, the view would have to be computed in full to join, and would hold up the epochs. So
+it is filled again by the thread, a few times. After that it joins at that price, or it might never do so.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, Final
 from uuid import uuid4
 
@@ -19,12 +23,13 @@ from pyspark.sql import SparkSession
 from cdc_views.engine.building.build import Build, CannotBuild
 from cdc_views.engine.building.groups import groups_to_build
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.views.maintain import ViewRunner
+from cdc_views.engine.views.maintain import NotByChanges, ViewRunner
 from cdc_views.store.control import ControlRecord
 
 # A view that follows within this time may join.
 _QUICK_S: Final = 1.0
 _GAIN: Final = 0.8
+_MOST_FILLS: Final = 3
 _LOOK_EVERY_S: Final = 1.0
 _END_LIMIT_S: Final = 60
 _CANCEL_EVERY_S: Final = 0.5
@@ -42,6 +47,7 @@ class Beside:
         self._views = views
         self._tag = f"cdc-views-beside-{uuid4()}"
         self._builds: list[Build] = []
+        self._turns = SimpleQueue[int | None]()  # numbers of builds; None ends the thread
         self._ended: dict[int, CannotBuild | None] = {}  # by the number of the build
         self._doing: dict[str, str] = {}
         self._error: BaseException | None = None
@@ -67,6 +73,8 @@ class Beside:
             assert tables.published is not None
             tables.built_since = tables.published.published_at
             tables.built = frozenset(spec.path for build in self._builds for spec in build.specs.values())
+            for number in range(len(self._builds)):
+                self._turns.put(number)
             _LOGGER.info("building beside the epochs: %s", ", ".join(sorted(tables.building)))
             self._thread.start()
 
@@ -77,14 +85,16 @@ class Beside:
         if self._error is not None:
             raise self._error
         for number in sorted(self._ended):
-            self._take_back(self._builds[number], self._ended.pop(number))
+            self._take_back(number, self._ended.pop(number))
         if not self._tables.building:
+            self._turns.put(None)
             self._tables.built_since, self._tables.built = None, frozenset()
         self._say_progress()
 
     def stop(self) -> None:
         """End the thread; the next engine starts over with what is not finished."""
         self._has_ended.set()
+        self._turns.put(None)
         end_s = time.monotonic() + _END_LIMIT_S
         while self._thread.is_alive() and time.monotonic() < end_s:
             with suppress(Py4JError, OSError):
@@ -93,9 +103,9 @@ class Beside:
 
     def _run(self) -> None:
         try:
-            for number, build in enumerate(self._builds):
+            while (number := self._turns.get()) is not None:
                 try:
-                    self._build(build)
+                    self._build(self._builds[number])
                     ended = None
                 except CannotBuild as reason:
                     ended = reason
@@ -123,13 +133,20 @@ class Beside:
                 return
             before_s = took_s
 
-    def _take_back(self, build: Build, reason: CannotBuild | None) -> None:
-        """Let the views join at the last epoch; if they cannot, the next epoch has to compute them."""
+    def _take_back(self, number: int, reason: CannotBuild | None) -> None:
+        """Let the views join at the last epoch, or fill them again; if neither works, the next epoch computes them."""
         assert self._tables.published is not None
+        build = self._builds[number]
         try:
             if reason is not None:
                 raise reason
-            build.bring_to(self._tables.published)
+            # What every epoch computes in full does not hold up this one for longer.
+            build.bring_to(self._tables.published, by_changes=build.is_by_changes and build.fills < _MOST_FILLS)
+        except NotByChanges as problem:
+            _LOGGER.info("filling %s again beside the epochs: %s", _listed(build), problem)
+            build.start_over()
+            self._turns.put(number)
+            return
         except CannotBuild as problem:
             self._tables.take_back(build.specs.values())
             _LOGGER.warning("not built beside the epochs, so the next one computes %s: %s", _listed(build), problem)

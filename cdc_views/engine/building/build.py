@@ -24,12 +24,16 @@ class CannotBuild(Exception):
 
 
 class Build:
-    """Views that no epoch has. `at` is the epoch that they have been brought to, with them; None before the first."""
+    """Views that no epoch has. `at` is the epoch that they have been brought to, with them; None before the first.
+
+    `fills` counts how often they were computed from a whole epoch.
+    """
 
     def __init__(self, spark: SparkSession, tables: Tables, group: Group, takeover: ControlRecord) -> None:
         """`tables` are those of the engine, the group's included; `takeover` is the record of its takeover."""
         assert tables.published is not None
         self.at: ControlRecord | None = None
+        self.fills = 0
         self.specs = {view.definition.name: tables.specs[view.definition.name] for level in group for view in level}
         self._tables = tables.beside(tables.published)
         self._views = ViewRunner(spark, group)
@@ -47,16 +51,19 @@ class Build:
         """Whether the changes of an epoch suffice for every view."""
         return "FULL" not in self._views.strategies(self._tables).values()
 
-    def bring_to(self, epoch: ControlRecord, tag: str | None = None) -> None:
+    def bring_to(self, epoch: ControlRecord, tag: str | None = None, *, by_changes: bool = False) -> None:
         """Bring the views to the state of a published epoch, not older than `at`.
 
-        With a tag, the jobs of Spark have it, and give way to those of the epochs.
+        With a tag, the jobs of Spark have it, and give way to those of the epochs. `by_changes`: no view may be
+        computed in full.
 
-        Raises CannotBuild, and what stops the engine: Fenced, DiskFull, DriverLost.
+        Raises CannotBuild, NotByChanges, after which the views are to `start_over`, and what stops the engine: Fenced,
+        DiskFull, DriverLost.
         """
-        tables, self._views.tag = self._tables, tag
+        tables, self._views.tag, self._views.by_changes = self._tables, tag, by_changes
         self._require_usable(epoch)
         if self.at is None:
+            self.fills += 1
             tables.published = epoch
             tables.stand_at({name: epoch.tables[name].version for name in self._read})
         changed = {
@@ -73,6 +80,12 @@ class Build:
         tables.stand_at({**changed, **{name: result.version for name, result in results.items()}})
         built = {name: TableVersion(spec.path, tables.version(name), "live") for name, spec in self.specs.items()}
         tables.published = self.at = replace(epoch, tables={**epoch.tables, **built})
+
+    def start_over(self) -> None:
+        """Forget what the views have been brought to: `bring_to` computes them from a whole epoch again."""
+        warehouse = self._tables.warehouse
+        self._tables.stand_at({name: warehouse.latest_version(spec.path) for name, spec in self.specs.items()})
+        self.at = None
 
     def _require_usable(self, epoch: ControlRecord) -> None:
         """Raise CannotBuild unless the epoch has all tables that the views read, at the same paths as before."""

@@ -42,22 +42,28 @@ Update = Callable[[], Changes | WrittenRows | None]
 
 @dataclass(frozen=True)
 class Choice:
-    """The ways to update the views in one epoch. `has_failed`: whether a view has failed in it so far."""
+    """The ways to update the views in one epoch. `has_failed`: whether a view has failed in it so far.
+
+    `by_changes`: no view may be computed in full.
+    """
 
     tables: Tables
     inputs: Inputs
     relations: Relations
     queries: SmallQueries
     has_failed: Callable[[str], bool]
+    by_changes: bool = False
     counted: Counted = field(default_factory=dict)
 
     def updates(self, view: CompiledView, plan: Maintenance, base: int) -> Iterator[tuple[str, Update]]:
         """Yield the updates of a view whose stored rows are at version `base`, with their names in `ways`."""
         if isinstance(view, SearchTable):
-            yield from self._of_documents(view, base)
-            return
-        yield from self._incremental(view, plan, base)
-        yield FULL, partial(self._recomputed, view, base)
+            updates = self._of_documents(view, base)
+        else:
+            updates = self._incremental(view, plan, base)
+        yield from updates
+        if not self.by_changes:
+            yield FULL, self._in_full(view, base)
 
     def _incremental(self, view: CompiledView, plan: Maintenance, base: int) -> Iterator[tuple[str, Update]]:
         """The strategies before FULL; none if its table or an internal view is not as of the last epoch."""
@@ -85,15 +91,21 @@ class Choice:
         if plan.keys is not None:
             yield "keys", partial(keys, work(plan.keys))
 
+    def _in_full(self, view: CompiledView, base: int) -> Update:
+        if isinstance(view, SearchTable):
+            return partial(all_documents, self._search_work(view, base))
+        return partial(self._recomputed, view, base)
+
     def _of_documents(self, table: SearchTable, base: int) -> Iterator[tuple[str, Update]]:
-        """The updates of a table of a search index."""
+        """The updates of a table of a search index before FULL."""
+        versions = self.inputs.versions(table.documents)
+        if versions is not None and self.tables.is_live(table.definition.name):
+            yield "add", partial(add_documents, self._search_work(table, base), versions)
+
+    def _search_work(self, table: SearchTable, base: int) -> SearchWork:
         tables, name = self.tables, table.documents
         spec, version = tables.specs[table.definition.name], self.inputs.version(name)
-        work = SearchWork(table, spec, base, tables.specs[name], version, self.inputs, tables.warehouse, self.counted)
-        versions = self.inputs.versions(name)
-        if versions is not None and tables.is_live(spec.name):
-            yield "add", partial(add_documents, work, versions)
-        yield FULL, partial(all_documents, work)
+        return SearchWork(table, spec, base, tables.specs[name], version, self.inputs, tables.warehouse, self.counted)
 
     def _can_look_up(self) -> bool:
         return self.tables.warehouse.allows_direct and self.queries.is_possible

@@ -57,6 +57,10 @@ class ViewResult:
     work: Work | None = None
 
 
+class NotByChanges(Exception):
+    """A view has to be computed in full; the message says which."""
+
+
 @dataclass(frozen=True)
 class ViewWork:
     """What a view cost in an epoch: the work of the driver, and the group of the jobs that Spark ran."""
@@ -68,7 +72,8 @@ class ViewWork:
 class ViewRunner:
     """Maintains the views, level by level of their graph, except those that are left out.
 
-    `work` is the work of the last epoch, by view. `tag` is set for work beside the epochs.
+    `work` is the work of the last epoch, by view. `tag` is set for work beside the epochs. With `by_changes`, no view
+    may be computed in full.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class ViewRunner:
     ) -> None:
         """`failures` maps each view that cannot be run at all to the reason."""
         self.tag: str | None = None
+        self.by_changes = False
         self._spark = spark
         self._all_levels = levels
         self._left_out: frozenset[str] = frozenset()
@@ -152,6 +158,7 @@ class ViewRunner:
         """Update the views after `commits`, the new versions of the changed mirrors.
 
         Returns the result of every view that was touched, and of every view that has failed and was not retried.
+        Raises NotByChanges if a view has to be computed in full and may not be; others may be committed then.
         """
         self._relations = self._relations or Relations(self._spark, tables.warehouse)
         self._queries = self._queries or SmallQueries(self._spark)
@@ -165,6 +172,7 @@ class ViewRunner:
             self._failures,
             self.tag,
             tries_failed=not self._has_begun,
+            by_changes=self.by_changes,
         )
         try:
             for level in self.levels:
@@ -214,6 +222,7 @@ class _EpochOfViews:
         tag: str | None,
         *,
         tries_failed: bool,
+        by_changes: bool,
     ) -> None:
         self._failures = failures
         self._tag = tag
@@ -223,7 +232,7 @@ class _EpochOfViews:
         self._tables = tables
         self._intent = intent
         self._changed = changed
-        self._choice = Choice(tables, Inputs(tables, changed), relations, queries, self._has_failed)
+        self._choice = Choice(tables, Inputs(tables, changed), relations, queries, self._has_failed, by_changes)
         self.results: dict[str, ViewResult] = {}
         self.work: dict[str, ViewWork] = {}
         self.lost: set[str] = set()
@@ -331,6 +340,8 @@ class _EpochOfViews:
                 text = 'view "%s": updated by %s, after an error of %s'
                 _LOGGER.error(text, name, way.upper(), shown, extra={"fields": {"table": name, "error": "ViewFailed"}})
             return ViewResult(version, "live")
+        if self._choice.by_changes:
+            raise NotByChanges(f'view "{name}" has to be computed in full')
         return ViewResult(base, "failed", [*errors.values()][-1])
 
     def _committed(self, view: CompiledView, base: int, update: Update) -> int:
