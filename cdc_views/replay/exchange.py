@@ -12,7 +12,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.epoch.swap import SwapRequest, find_swap
 from cdc_views.engine.service.engine import Engine
-from cdc_views.engine.service.lock import holder
+from cdc_views.engine.service.holder import holder
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests
 from cdc_views.errors import StoreError, WarehouseLocked
 from cdc_views.store.control import ControlRecord, read_control

@@ -28,7 +28,7 @@ from cdc_views.engine.epoch.swap import SwapRequest, find_swap, published_epoch
 from cdc_views.engine.input.bulk import BulkReader, OnProgress
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.service.engine import open_log
-from cdc_views.engine.service.lock import holder
+from cdc_views.engine.service.holder import holder
 from cdc_views.engine.spark.session import session_for
 from cdc_views.engine.upkeep.rebuilds import Unfinished
 from cdc_views.engine.views.view_tables import view_path

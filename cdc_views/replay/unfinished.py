@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import orjson
 
-from cdc_views.engine.service.lock import holder
+from cdc_views.engine.service.holder import holder
 from cdc_views.engine.service.requests import Requests
 from cdc_views.engine.tables import SHADOW_SEPARATOR
 from cdc_views.engine.upkeep.rebuilds import FOLDER, Unfinished, locked, read_rebuild, rebuild_files

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from cdc_views.cli.main import main
-from cdc_views.engine.service.lock import WarehouseLock, holder
+from cdc_views.engine.service.holder import holder
+from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.errors import DiskFull, WarehouseUnusable
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query

@@ -10,6 +10,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.metrics import Work
+from cdc_views.serve.history import epoch_row
 from cdc_views.store.control import PublishedDetail, read_control
 
 COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes", "parked")
@@ -37,21 +38,12 @@ def epochs(project: Project, last: int, with_idle: bool, all_kinds: bool, verbos
     known = [record for record in read_control(project.warehouse()) if all_kinds or record.published_at is not None]
     records = [record for record in known if with_idle or all_kinds or not record.is_idle]
     shown = records[-last:]
-    rows = [
-        {
-            "epoch": record.epoch,
-            "kind": record.kind,
-            "attempt": record.attempt,
-            "position": str(record.position) if record.position is not None else None,
-            "committed_at": record.committed_at,
-            "published_at": record.published_at,
-            "changes": sum(detail.changes.values()),
-            "parked": sum(detail.parked.values()),
-            WAYS: detail.ways if form else _counted(detail.ways),
-            VIEW_WORK: {view: vars(work) for view, work in detail.view_work.items()} if form else _sum(detail),
-        }
-        for record, detail in ((record, PublishedDetail.read(record)) for record in shown)
-    ]
+    rows = [epoch_row(record) for record in shown]
+    if not form:
+        rows = [
+            row | {WAYS: _counted(row[WAYS]), VIEW_WORK: _sum(PublishedDetail.read(record))}
+            for row, record in zip(rows, shown, strict=True)
+        ]
     print_rows(rows, (*COLUMNS, WAYS, VIEW_WORK) if form or verbose else COLUMNS, form)
     first = shown[0].seq if len(records) > last else 0
     if hidden := sum(record.seq > first for record in known) - sum(record.seq > first for record in records):

@@ -29,6 +29,6 @@ def serve(project: Project, host: str | None, port: int | None) -> None:
     show_dated_lines()
     given = {"host": host, "port": port}
     settings = project.http().model_copy(update={name: value for name, value in given.items() if value is not None})
-    server = HttpServer(project.warehouse(), settings)
+    server = HttpServer(project.warehouse(), settings, project.settings)
     _LOGGER.info("serving at %s", server.url)
     server.run()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cdc_views.store.control import ControlRecord, PublishedDetail
+from cdc_views.serve.history import table_row
+from cdc_views.store.control import ControlRecord
 
 MOST_EPOCHS: Final = 5
 _COLUMNS: Final = ("epoch", "strategy", "looked up", "found", "computed", "written", "ms")
@@ -39,13 +40,9 @@ def _of_table(records: Sequence[ControlRecord], name: str, title: str) -> list[s
 
 
 def _cells(record: ControlRecord, view: str) -> tuple[str, ...]:
-    detail = PublishedDetail.read(record)
-    work = detail.view_work[view]
-    is_in_spark = detail.ways.get("diff", {}).get(view) == "spark"
-    numbers = (work.keys_looked_up, work.rows_found, work.rows_recomputed, work.rows_written, work.milliseconds)
-    looked_up, found, computed, written, ms = map(str, numbers)
-    way = detail.ways.get("view", {}).get(view, "")
-    return str(record.epoch), way, looked_up, found, "-" if is_in_spark else computed, written, ms
+    row = table_row(record, view)
+    numbers = (row[name] for name in ("keys_looked_up", "rows_found", "rows_computed", "rows_written", "milliseconds"))
+    return str(record.epoch), row["strategy"] or "", *("-" if each is None else str(each) for each in numbers)
 
 
 def _table(cells: Sequence[Sequence[str]]) -> Iterator[str]:

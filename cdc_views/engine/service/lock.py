@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from cdc_views.engine.service.holder import LOCK_FOLDER, holder
 from cdc_views.engine.spark.gateway import GONE
 from cdc_views.errors import WarehouseLocked
 from cdc_views.host.os_lock import try_lock
@@ -24,16 +25,14 @@ from cdc_views.store.storage import touching
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FOLDER: Final = ".lock"
-
 
 class WarehouseLock:
     """Call `acquire` before anything is read, and `hold_in_jvm` before Spark gets work."""
 
     def __init__(self, root: Path, timeout_s: float) -> None:
         self._root = root
-        self._engine_file = root / _FOLDER / "engine"
-        self._driver_file = root / _FOLDER / "driver"
+        self._engine_file = root / LOCK_FOLDER / "engine"
+        self._driver_file = root / LOCK_FOLDER / "driver"
         self._timeout_s = timeout_s
         self._descriptor: int | None = None
         self._channel: Any = None
@@ -89,27 +88,10 @@ class WarehouseLock:
         return _locked(self._root, holder)
 
 
-def holder(root: Path) -> int | None:
-    """The pid of the engine that holds the warehouse; None if none does. Raises WarehouseUnusable."""
-    with touching(root):
-        return _holding_pid(root / _FOLDER / "engine")
-
-
-def _holding_pid(file: Path) -> int | None:
-    if not file.exists():
-        return None
-    with file.open("rb") as probe:
-        try:
-            fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(file.read_text().strip() or 0) or None
-    return None
-
-
 @contextmanager
 def only_reset(root: Path) -> Iterator[None]:
     """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked, WarehouseUnusable."""
-    file = root / _FOLDER / "reset"
+    file = root / LOCK_FOLDER / "reset"
     with touching(root):
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)

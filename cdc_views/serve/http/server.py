@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from cdc_views.config import HttpSettings
+from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadConfig, PortInUse
 from cdc_views.serve.http.app import create_app
 from cdc_views.serve.http.service import Service
@@ -27,8 +28,11 @@ _IDLE_CONNECTIONS: Final = 200
 class HttpServer:
     """Serves a warehouse. It listens once it is created."""
 
-    def __init__(self, warehouse: Path, settings: HttpSettings) -> None:
-        """Raises BadConfig if others can reach it and there is no token, PortInUse, WarehouseUnusable."""
+    def __init__(self, warehouse: Path, settings: HttpSettings, project: Callable[[], Settings] | None = None) -> None:
+        """`project` reads the settings of the project, whose services `/status` looks at.
+
+        Raises BadConfig if others can reach it and there is no token, PortInUse, WarehouseUnusable.
+        """
         if not settings.is_loopback and not settings.tokens:
             raise BadConfig(
                 f'http.host is "{settings.host}", which other machines can reach, and http.tokens has no token',
@@ -36,7 +40,7 @@ class HttpServer:
             )
         require_folder(warehouse)
         self._socket = _listen(settings.host, settings.port)
-        self._service = Service(warehouse, settings)
+        self._service = Service(warehouse, settings, project)
         config = uvicorn.Config(
             create_app(self._service, settings),
             http=_protocol(settings),

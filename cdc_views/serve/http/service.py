@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from cdc_views.base.lsn import Lsn
-from cdc_views.config import HttpSettings
+from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadMoment, ResultTooLarge, ServerBusy
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import Slots, Unsent
@@ -22,6 +22,7 @@ from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reache
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import QueryLimits
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.watch.project_watch import ProjectWatch
 from cdc_views.store.control import KnownRecords
 from cdc_views.store.reading import StoredTables
 
@@ -31,7 +32,8 @@ Found = TypeVar("Found")
 class Service:
     """One warehouse, read for many clients."""
 
-    def __init__(self, warehouse: Path, settings: HttpSettings) -> None:
+    def __init__(self, warehouse: Path, settings: HttpSettings, project: Callable[[], Settings] | None = None) -> None:
+        """`project` reads the settings of the project, if there are any: then its services are looked at, too."""
         self.warehouse = warehouse
         self.settings = settings
         self.known = KnownRecords(warehouse)
@@ -41,6 +43,7 @@ class Service:
         self.unsent = Unsent(settings.unsent_mb << 20)
         self.counters = Counters(self.requests, self.followers, self.unsent)
         self.watch = EpochWatch(self.known)
+        self.project = ProjectWatch(warehouse, project)
         self.query_limits = QueryLimits(
             settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
         )
@@ -110,6 +113,7 @@ class Service:
     def close(self) -> None:
         """End what waits; reads that run go on to their end."""
         self.watch.close()
+        self.project.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

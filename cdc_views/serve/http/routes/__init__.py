@@ -8,6 +8,7 @@ timeline.py GET /views/{name}/timeline
 cache.py    GET /views/{name}/cache, /views/{name}/cache/{key}
 query.py    GET and POST /query
 changes.py  GET /views/{name}/changes
+status.py   GET /status, /epochs, /history, /views/{name}/history
 server.py   GET /metrics, /docs
 
 A new group is a file here, and its name in ROUTERS.
@@ -17,7 +18,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from cdc_views.serve.http.routes import cache, changes, epochs, query, rows, search, server, timeline, views
+from cdc_views.serve.http.routes import (
+    cache,
+    changes,
+    epochs,
+    query,
+    rows,
+    search,
+    server,
+    status,
+    timeline,
+    views,
+)
 
-ROUTERS: Final = [module.ROUTER for module in (epochs, views, rows, search, timeline, cache, query, changes, server)]
+_GROUPS: Final = (epochs, views, rows, search, timeline, cache, query, changes, status, server)
+
+ROUTERS: Final = [module.ROUTER for module in _GROUPS]
 """The routers of all groups, in the order in which the page shows them."""

@@ -1,20 +1,22 @@
-"""What `cdc-views status` shows: lines about the project, and a row for every table."""
+"""What `cdc-views status` and the page show: what is wrong, the stages of the data flow, and a row for every table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from cdc_views.engine.capture.captures import reset_of
-from cdc_views.engine.service.lock import holder
+from cdc_views.engine.service.holder import holder
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.kafka.topics import topic_names
+from cdc_views.serve.history import is_of
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.health import Project, activity, trouble
+from cdc_views.serve.watch.stages import Stage, stages_of
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.serve.watch.words import in_words, size_in_words
 from cdc_views.store.control import (
@@ -41,8 +43,12 @@ SHOWN: Final = (
 
 @dataclass(frozen=True)
 class Status:
-    """Lines for people, and rows with COLUMNS."""
+    """What is wrong, if anything; what the engine does; `lines` for people; and `rows` with COLUMNS."""
 
+    epoch: PublishedEpoch
+    trouble: str | None
+    activity: str
+    stages: Sequence[Stage]
     lines: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
 
@@ -54,8 +60,14 @@ def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | N
     if watch is not None:
         watch.observe(epoch.record)
     project = Project(pid, epoch.record, _last_change(records), open_intent(records), datetime.now(UTC))
+    wrong = trouble(project, watch, problem)
     return Status(
-        [*_lines(project, watch, problem), *_reset_lines(records)], list(_rows(warehouse, epoch, records, watch))
+        epoch,
+        wrong,
+        activity(project),
+        stages_of(project, watch, records),
+        [*_lines(project, wrong, watch, problem), *_reset_lines(records)],
+        list(_rows(warehouse, epoch, records, watch)),
     )
 
 
@@ -66,8 +78,8 @@ def lines_before_the_first_epoch(warehouse: Path) -> list[str]:
     return [f"engine: {engine}", *_reset_lines(read_control(warehouse))]
 
 
-def _lines(project: Project, watch: Watch | None, problem: CdcViewsError | None) -> Iterator[str]:
-    if (wrong := trouble(project, watch, problem)) is not None:
+def _lines(project: Project, wrong: str | None, watch: Watch | None, problem: CdcViewsError | None) -> Iterator[str]:
+    if wrong is not None:
         yield f"fix: {wrong}"
     last = project.last
     assert last.committed_at is not None
@@ -113,7 +125,7 @@ def _rows(
     fresh = Freshness(records).seconds(datetime.now(UTC))
     behind, takeover = _behind(watch), last_takeover(records)
     strategies = TakeoverDetail.read(takeover).strategies if takeover is not None else {}
-    costs = _last_costs(records)
+    costs = _last_costs(records, epoch.tables)
     for name, table in sorted(epoch.tables.items()):
         last_epoch, last_ms = costs.get(name, (None, None))
         yield {
@@ -136,14 +148,16 @@ def _behind(watch: Watch | None) -> dict[str, int]:
     return {str(tables[topic]): count for topic, count in watch.kafka.value.items() if topic in tables}
 
 
-def _last_costs(records: Sequence[ControlRecord]) -> dict[str, tuple[int, int | None]]:
+def _last_costs(records: Sequence[ControlRecord], names: Collection[str]) -> dict[str, tuple[int, int | None]]:
     """For each table the last epoch that changed it, and for a view the milliseconds that its update took."""
     found: dict[str, tuple[int, int | None]] = {}
-    for record in records:
-        if record.published_at is not None and not record.is_idle:
-            detail = PublishedDetail.read(record)
-            found |= dict.fromkeys(detail.changes, (record.epoch, None))
-            found |= {name: (record.epoch, work.milliseconds) for name, work in detail.view_work.items()}
+    for record in reversed(records):
+        if len(found) == len(names):
+            break
+        new = [name for name in names if name not in found and is_of(record, name)]
+        if new and record.published_at is not None:
+            work = PublishedDetail.read(record).view_work
+            found |= {name: (record.epoch, work[name].milliseconds if name in work else None) for name in new}
     return found
 
 

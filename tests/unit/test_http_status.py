@@ -1,0 +1,113 @@
+"""HTTP: status, epochs, history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_views.config import Settings
+from cdc_views.errors import NotRunning
+from cdc_views.serve.watch.stages import stages_of
+from tests.unit.fix_http import Client, problem, serving
+from tests.unit.published import ORDERS, TOTALS, Published
+from tests.unit.test_serve_health import IDLE, INTENT, project
+from tests.unit.watched import EPOCH, MB, Watched, backlog
+
+WORK = {"keys_looked_up": 2, "rows_found": 7, "rows_recomputed": 3, "rows_written": 4, "milliseconds": 25}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Published:
+    shop = Published(tmp_path)
+    shop.write(ORDERS, [(1, "a")])
+    shop.write(TOTALS, [("ada", 1, 1)])
+    for diff in ("driver", "spark"):
+        ways = {"view": {"totals": "keys"}, "diff": {"totals": diff}}
+        shop.publish(detail={"changes": {"public.orders": 5}, "view_work": {"totals": WORK}, "ways": ways})
+    shop.publish(detail={})
+    return shop
+
+
+@pytest.fixture
+def http(shop: Published) -> Iterator[Client]:
+    with serving(shop.root) as client:
+        yield client
+
+
+def test_status_has_what_the_command_shows(http: Client) -> None:
+    found = http.get("/status").json()
+    assert (found["epoch"], found["position"], found["activity"]) == (3, "0/300", "not running")
+    assert found["trouble"].startswith('run "cdc-views run": no engine is running')
+    assert [stage["name"] for stage in found["stages"]] == ["postgres", "connect", "kafka", "engine", "readers"]
+    assert [stage["state"] for stage in found["stages"]] == ["unknown", "unknown", "unknown", "bad", "good"]
+    totals = found["tables"][1]
+    assert (totals["table"], totals["status"], totals["rows"], totals["last_ms"]) == ("totals", "live", 1, 25)
+
+
+def test_status_looks_at_the_services_of_the_project(http: Client) -> None:
+    def settings() -> Settings:
+        raise NotRunning("the native stack is down", hint='run "cdc-views up"')
+
+    http.server._service.project._settings = settings
+    found = http.get("/status").json()
+    assert found["trouble"] == 'run "cdc-views up": the native stack is down'
+    assert "services: not asked: the native stack is down" in found["lines"]
+
+
+def test_stages_have_position_lag_and_rate() -> None:
+    watched = Watched([EPOCH])
+    watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=1000)
+    watched.answers.behind = {"app.public.t": 3}
+    watched.look(after_s=10)
+    postgres, connect, kafka, engine, readers = stages_of(project(ago_s=10), watched.watch, [EPOCH])
+    assert (postgres.position, postgres.bytes_per_second) == ("0/6E00000", MB)
+    assert (connect.position, connect.lag_bytes, connect.lag_seconds) == ("0/6400000", 10 * MB, 10)
+    assert (kafka.lag_offsets, engine.changes_per_second) == (3, 5 / 60)
+    assert (readers.position, readers.lag_seconds) == ("0/6400000", 10)
+    assert {stage.state for stage in (postgres, connect, kafka, engine, readers)} == {"good"}
+
+
+def test_stages_of_services_that_do_not_answer_are_bad() -> None:
+    watched = Watched([EPOCH])
+    watched.answers.state = watched.answers.behind = None
+    watched.look()
+    found = stages_of(project(IDLE, ago_s=45, intent=INTENT), watched.watch, [])
+    assert [(stage.name, stage.state) for stage in found] == [
+        ("postgres", "bad"), ("connect", "bad"), ("kafka", "bad"), ("engine", "good"), ("readers", "good"),
+    ]  # fmt: skip
+
+
+def test_epochs_are_listed_newest_last(http: Client) -> None:
+    found = http.get("/epochs").json()
+    assert [(row["epoch"], row["changes"]) for row in found] == [(1, 5), (2, 5)]
+    assert [row["epoch"] for row in http.get("/epochs?idle=true&last=2").json()] == [2, 3]
+
+
+def test_history_sums_up_each_minute(http: Client) -> None:
+    found = http.get("/history?minutes=2").json()
+    assert (sum(found["epochs"]), sum(found["changes"])) == (3, 10)
+    assert sum(found["tables"]["totals"]["milliseconds"]) == 50
+    assert sum(found["tables"]["public.orders"]["changes"]) == 10
+    assert [len(found[name]) for name in ("epochs", "changes", "age_seconds")] == [2, 2, 2]
+
+
+def test_history_of_a_view_has_the_cost_of_each_epoch(http: Client) -> None:
+    first, second = http.get("/views/totals/history").json()
+    assert (first["epoch"], first["strategy"], first["rows_computed"], first["milliseconds"]) == (1, "keys", 3, 25)
+    assert second["rows_computed"] is None  # Spark has not counted them
+    assert http.get("/views/public.orders/history?last=1").json()[0]["changes"] == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error"),
+    [
+        ("/views/nosuch/history", 404, "UnknownView"),
+        ("/views/totals/history?last=0", 400, "BadParameter"),
+        ("/epochs?last=1001", 400, "BadParameter"),
+        ("/history?minutes=0", 400, "BadParameter"),
+    ],
+)
+def test_bad_input_is_a_named_error(http: Client, path: str, status: int, error: str) -> None:
+    assert problem(http.get(path)) == (status, error)
