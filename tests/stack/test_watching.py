@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import requests
@@ -31,6 +32,11 @@ def metrics(port: int) -> dict[tuple[str, str], float]:
     }
 
 
+def served(port: int, path: str) -> Any:
+    """What the server of the page answers."""
+    return requests.get(f"http://127.0.0.1:{port}/{path}", timeout=10).json()
+
+
 def idle_status(project: Project) -> str | None:
     """What `status` says of the engine and its services, once it says that nothing has changed."""
     said = project.here("status").stderr
@@ -44,12 +50,14 @@ def idle_status(project: Project) -> str | None:
     "`cdc-views status`",
     do="start it again before the limit is reached",
 )
-def test_stopped_connect_is_seen_in_ten_seconds_in_metric_log_and_status(project: Project, stack: LocalStack) -> None:
+def test_stopped_connect_is_seen_in_ten_seconds_by_all_that_watch(project: Project, stack: LocalStack) -> None:
     project.fix()
     port, prefix = free_port(()), project.capture.settings.log.topic_prefix
+    page = free_port((port,))
     state, lag = "cdc_views_connector_task_state", ("cdc_views_topic_lag_offsets", f"{prefix}.public.accounts")
     with server_setting(project.database, "max_slot_wal_keep_size", "1GB"):
         engine = project.start("run", "--metrics-port", str(port))
+        server = project.start("serve", "--port", str(page))
         wait_for(project.has_published, LIMIT_S)
         # The source is idle: an epoch without changes has followed the first, nothing is behind, and the view is fresh.
         wait_for(lambda: metrics(port).get(lag) == 0 and metrics(port)[state, "RUNNING"] == 1, LIMIT_S)
@@ -60,11 +68,15 @@ def test_stopped_connect_is_seen_in_ten_seconds_in_metric_log_and_status(project
         shown = wait_for(lambda: idle_status(project), LIMIT_S)
         assert shown.startswith(f"engine: running, pid {engine.pid}; idle: "), shown
         assert shown.splitlines()[-1] == "topics: 0 offsets behind"
+        wait_for(lambda: {stage["state"] for stage in served(page, "status")["stages"]} == {"good"}, LIMIT_S)
+        assert served(page, "status")["trouble"] is None
+        assert served(page, "views/balances/explain")["kept"]["strategy"] == "ADD"
         stack.connect.kill()
         stopped_at = datetime.now(UTC)
         try:
             wait_for(lambda: metrics(port)[state, "UNREACHABLE"] == 1, NOTICED_S)
             wait_for(lambda: metrics(port)["cdc_views_slot_active", ""] == 0, NOTICED_S)
+            wait_for(lambda: "Kafka Connect does not answer" in (served(page, "status")["trouble"] or ""), NOTICED_S)
             shown = project.here("status")
             assert shown.stderr.startswith(
                 "fix: start Kafka Connect, or correct log.connect_url: Kafka Connect does not answer; Postgres keeps "
@@ -74,6 +86,8 @@ def test_stopped_connect_is_seen_in_ten_seconds_in_metric_log_and_status(project
         finally:
             stack.connect.start()
         wait_for(lambda: metrics(port)[state, "RUNNING"] == 1, LIMIT_S)
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=LIMIT_S)
         engine.send_signal(signal.SIGTERM)
         _, err = engine.communicate(timeout=LIMIT_S)
     assert down["cdc_views_slot_lag_bytes", ""] > 0

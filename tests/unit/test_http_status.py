@@ -1,4 +1,4 @@
-"""HTTP: status, epochs, history."""
+"""HTTP: status, epochs, history, and how views are kept."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from cdc_views.config import Settings
+from cdc_views.engine.views.kept import kept_view
 from cdc_views.errors import NotRunning
 from cdc_views.serve.watch.stages import stages_of
+from cdc_views.store.control import TakeoverDetail
 from tests.unit.fix_http import Client, problem, serving
+from tests.unit.incremental.memory import Memory, Table
 from tests.unit.published import ORDERS, TOTALS, Published
 from tests.unit.test_serve_health import IDLE, INTENT, project
 from tests.unit.watched import EPOCH, MB, Watched, backlog
@@ -100,10 +103,24 @@ def test_history_of_a_view_has_the_cost_of_each_epoch(http: Client) -> None:
     assert http.get("/views/public.orders/history?last=1").json()[0]["changes"] == 5
 
 
+def test_explain_has_what_the_engine_recorded(http: Client, shop: Published) -> None:
+    memory = Memory([Table("orders", {"id": "bigint", "note": "text"}, ("id",))])
+    memory.declare({"by_note": "SELECT note, count(*) AS n FROM orders GROUP BY note"})
+    view = memory.views["by_note"]
+    shop.control.take_over(detail=TakeoverDetail(kept={"totals": kept_view(view.compiled, view.plan)}).json_fields())
+    shop.control.take_over()  # as a rollback does
+    found = http.get("/views/totals/explain").json()
+    assert (found["inputs"], found["kept"]["strategy"], found["kept"]["key"]) == (["public.orders"], "ADD", ["note"])
+    assert found["kept"]["definition"] == "SELECT note, count(*) AS n FROM orders GROUP BY note"
+    mirror = http.get("/views/public.orders/explain").json()
+    assert (mirror["kept"], mirror["readers"]) == (None, ["totals"])
+
+
 @pytest.mark.parametrize(
     ("path", "status", "error"),
     [
         ("/views/nosuch/history", 404, "UnknownView"),
+        ("/views/nosuch/explain", 404, "UnknownView"),
         ("/views/totals/history?last=0", 400, "BadParameter"),
         ("/epochs?last=1001", 400, "BadParameter"),
         ("/history?minutes=0", 400, "BadParameter"),

@@ -160,6 +160,7 @@ class Engine:
             placeholder=placeholder,
             views=texts_of(view.definition for level in declared.levels for view in level),
             strategies=self._writer.views.strategies(self._tables),
+            kept=self._writer.views.kept(self._tables),
             tables=tables_detail(declared.sources),
             capture=1 if known.reset is None else known.reset.capture.number,
         )

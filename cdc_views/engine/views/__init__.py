@@ -2,6 +2,7 @@
 
 declare.py            the Delta table of each view, as Spark's analyser describes the view
 project_analysis.py   the same analysis without a warehouse, for `check` and `explain`
+kept.py               how views are kept, for readers
 maintain.py           updates the views whose inputs changed
 search_tables.py      the tables of search indexes
 relations.py          the inputs of queries, as temporary views

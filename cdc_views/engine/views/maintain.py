@@ -28,6 +28,7 @@ from cdc_views.engine.views.choice import FULL, Choice, Update
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.internal_views import renew_internal_table
+from cdc_views.engine.views.kept import kept_view
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
 from cdc_views.engine.views.search_tables import SearchTable
@@ -38,6 +39,7 @@ from cdc_views.metrics import Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.commits import naming_disk_errors
+from cdc_views.store.control import KeptView
 from cdc_views.store.storage import touching
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -189,12 +191,18 @@ class ViewRunner:
 
     def strategies(self, tables: Tables) -> dict[str, str]:
         """The strategy of each view with a SELECT that can be run."""
-        runnable = [
+        return {view.definition.name: self.strategy(view, tables) for view in self._runnable()}
+
+    def kept(self, tables: Tables) -> dict[str, KeptView]:
+        """How each of these views is kept, for readers."""
+        return {view.definition.name: kept_view(view, self._plan(view, tables)) for view in self._runnable()}
+
+    def _runnable(self) -> list[CompiledView]:
+        return [
             view
             for view in self.views
             if view.definition.name not in self._failures and not isinstance(view, SearchTable)
         ]
-        return {view.definition.name: self.strategy(view, tables) for view in runnable}
 
     def _plan(self, view: CompiledView, tables: Tables) -> Maintenance:
         """How a view is maintained; planned once."""

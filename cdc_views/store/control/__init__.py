@@ -17,6 +17,7 @@ from cdc_views.store.control.control_log import (
 from cdc_views.store.control.details import (
     CutDetail,
     IntentDetail,
+    KeptView,
     PublishedDetail,
     QuarantineDetail,
     ShadowTable,
@@ -46,6 +47,7 @@ __all__ = [
     "ControlRecord",
     "CutDetail",
     "IntentDetail",
+    "KeptView",
     "KnownLog",
     "KnownRecords",
     "Needed",

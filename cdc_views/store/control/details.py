@@ -8,7 +8,7 @@ an engine needs of a cut (CutDetail) is apart from what every reader needs (Publ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -114,18 +114,41 @@ class PublishedDetail(_WithStopped):
     replaced: Mapping[str, ShadowTable] = {}
 
 
+@dataclass(frozen=True)
+class KeptView:
+    """How an engine keeps a view, for readers, who have neither view files nor Spark.
+
+    `definition` is the SELECT as it is written, `sql` with what its kind adds, `options` are those of WITH. The rest is
+    what `cdc-views explain` shows: `key` is None if rows are told apart by their content, `internal` has the SELECT of
+    each internal view, `lookups` says what is looked up when an input changes.
+    """
+
+    definition: str
+    sql: str
+    strategy: str
+    reason: str
+    key: tuple[str, ...] | None
+    key_reason: str
+    inputs: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    internal: Mapping[str, str] = field(default_factory=dict)
+    lookups: tuple[str, ...] = ()
+
+
 class TakeoverDetail(_Detail):
     """The detail of a takeover by an engine; that of a rollback or a test may be empty.
 
     `source` has the facts of the generation (engine/capture/generation.py), `placeholder` what the log's events have
-    for unchanged values, `views` the hash of each view's text, `strategies` the strategy of each view, `tables` each
-    table as its mirror was made of it, and `capture` the number of the capture that the writer reads.
+    for unchanged values, `views` the hash of each view's text, `strategies` the strategy of each view and `kept` how it
+    is kept, `tables` each table as its mirror was made of it, and `capture` the number of the capture that the writer
+    reads.
     """
 
     source: Mapping[str, Any] | None = None
     placeholder: str | None = None
     views: Mapping[str, str] = {}
     strategies: Mapping[str, str] = {}
+    kept: Mapping[str, KeptView] = {}
     tables: Mapping[str, Mapping[str, Any]] = {}
     capture: int = 1
 

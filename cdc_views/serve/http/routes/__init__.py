@@ -2,6 +2,7 @@
 
 epochs.py   GET /epoch
 views.py    GET /views, /views/{name}
+explain.py  GET /views/{name}/explain
 rows.py     GET /views/{name}/rows, /views/{name}/rows/{key}
 search.py   GET /views/{name}/search
 timeline.py GET /views/{name}/timeline
@@ -22,6 +23,7 @@ from cdc_views.serve.http.routes import (
     cache,
     changes,
     epochs,
+    explain,
     query,
     rows,
     search,
@@ -31,7 +33,7 @@ from cdc_views.serve.http.routes import (
     views,
 )
 
-_GROUPS: Final = (epochs, views, rows, search, timeline, cache, query, changes, status, server)
+_GROUPS: Final = (epochs, views, explain, rows, search, timeline, cache, query, changes, status, server)
 
 ROUTERS: Final = [module.ROUTER for module in _GROUPS]
 """The routers of all groups, in the order in which the page shows them."""
