@@ -19,6 +19,7 @@ from cdc_views.serve.http import gate, server
 from cdc_views.serve.http.problems import STATUS, status_of
 from cdc_views.serve.http.routes import query
 from cdc_views.serve.http.server import HttpServer
+from cdc_views.serve.page import page_files
 from tests.fault_page import visible_errors
 from tests.unit.fix_http import TOKEN, Client, problem, serving
 from tests.unit.published import ORDERS, Published
@@ -78,6 +79,38 @@ def test_request_without_the_right_token_is_refused(shop: Published) -> None:
                 assert response.headers["WWW-Authenticate"] == "Bearer"
         for token in (TOKEN, other):
             assert http.get("/epoch", {"Authorization": f"bearer {token}"}).status_code == 200
+
+
+def test_page_needs_no_token_and_leads_to_no_data(shop: Published) -> None:
+    with serving(shop.root, tokens=TOKEN) as http:
+        first = http.get("/")
+        assert (first.status_code, first.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert http.get("/", {"If-None-Match": first.headers["ETag"]}).status_code == 304
+        for path in ("/page", "//epoch", "/epoch/", "/page/../epoch", "/page/%2e%2e/epoch", "/pages/main.js"):
+            asked = requests.Request("GET", http.url + path).prepare()
+            asked.url = http.url + path  # as it is written
+            assert http.session.send(asked, timeout=LIMIT_S).status_code in (401, 404), path
+        assert problem(http.get("/page/nosuch.js")) == (404, "NotFound")
+        assert problem(http.get("/page/__init__.py")) == (404, "NotFound")
+        assert problem(http.post("/")) == (405, "MethodNotAllowed")
+
+
+def test_page_is_for_this_host_only_without_tokens(http: Client) -> None:
+    assert problem(http.get("/", {"Host": "evil.example"})) == (421, "ForeignHost")
+    assert problem(http.get("/page/main.js", {"Sec-Fetch-Site": "cross-site"})) == (421, "ForeignHost")
+
+
+def test_page_loads_its_own_files_and_nothing_else(http: Client) -> None:
+    for path, content in page_files().items():
+        found = http.get(f"/page/{path}")
+        assert (found.status_code, found.content) == (200, content)
+        policy = found.headers["Content-Security-Policy"].split("; ")
+        assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} <= set(policy)
+        assert "require-trusted-types-for 'script'" in policy
+        assert found.headers["X-Content-Type-Options"] == "nosniff"
+        text = content.decode().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|innerHTML|insertAdjacentHTML|document\.write|eval\(|style=", text), path
+        assert [line for line in text.splitlines() if len(line) > 120] == [], path
 
 
 def test_token_that_is_short_or_empty_is_refused() -> None:

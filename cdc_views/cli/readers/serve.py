@@ -18,9 +18,9 @@ _LOGGER: Final = logging.getLogger(__name__)
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen at this port; 0 is any free one.")
 @click.pass_obj
 def serve(project: Project, host: str | None, port: int | None) -> None:
-    """Serve rows, queries and changes over HTTP; works while the engine is down.
+    """Serve a page, rows, queries and changes over HTTP, without an engine.
 
-    GET /docs describes the interface, and GET /openapi.json has it for programs.
+    Open its address in a browser. GET /docs describes the interface, and GET /openapi.json has it for programs.
 
     Example: cdc-views serve --port 8080
     """

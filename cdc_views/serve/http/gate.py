@@ -23,6 +23,7 @@ from cdc_views.serve.http.problems import respond
 SLOT: Final = "slot"
 """In the state of a request: its slot, which a route that lasts for long gives back."""
 
+_PAGE: Final = "/page/"
 _LOGGER: Final = logging.getLogger(__name__)
 
 
@@ -84,6 +85,8 @@ class Gate:
                     hint='use "http://127.0.0.1:PORT", or set http.tokens',
                 )
             return
+        if scope["path"] == "/" or scope["path"].startswith(_PAGE):
+            return  # a browser sends no token for a page that it opens; its files have no data
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             raise Unauthorized("the request has no token", hint="send the header Authorization: Bearer TOKEN")

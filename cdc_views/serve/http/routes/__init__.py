@@ -11,6 +11,7 @@ query.py    GET and POST /query
 changes.py  GET /views/{name}/changes
 status.py   GET /status, /epochs, /history, /views/{name}/history
 server.py   GET /metrics, /docs
+page.py     GET /, /page/{path}
 
 A new group is a file here, and its name in ROUTERS.
 """
@@ -24,6 +25,7 @@ from cdc_views.serve.http.routes import (
     changes,
     epochs,
     explain,
+    page,
     query,
     rows,
     search,
@@ -33,7 +35,7 @@ from cdc_views.serve.http.routes import (
     views,
 )
 
-_GROUPS: Final = (epochs, views, explain, rows, search, timeline, cache, query, changes, status, server)
+_GROUPS: Final = (epochs, views, explain, rows, search, timeline, cache, query, changes, status, server, page)
 
 ROUTERS: Final = [module.ROUTER for module in _GROUPS]
 """The routers of all groups, in the order in which the page shows them."""

@@ -1,0 +1,44 @@
+// The stages of the data flow: where each is, how far behind, and how fast.
+
+import { h } from "../dom.js";
+import { bytes, number, rate, seconds } from "../format.js";
+
+const NAMES = { postgres: "Postgres", connect: "Debezium", kafka: "Kafka", engine: "Engine", readers: "Readers" };
+const TOLD = { good: "works", bad: "does not work", unknown: "not known" };
+
+/** A list item for each stage. */
+export function flow(stages) {
+  return stages.map((stage) =>
+    h(
+      "li",
+      { class: `stage ${stage.state}`, "data-stage": stage.name },
+      h(
+        "h2",
+        {},
+        h("span", { class: `dot ${stage.state}`, title: TOLD[stage.state] }),
+        NAMES[stage.name],
+        h("span", { class: "hidden" }, ` ${TOLD[stage.state]}`),
+      ),
+      h("p", { class: "dim" }, stage.text),
+      h(
+        "dl",
+        {},
+        facts(stage).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+      ),
+    ),
+  );
+}
+
+function facts(stage) {
+  const behind = [
+    stage.lag_bytes !== null && bytes(stage.lag_bytes),
+    stage.lag_seconds !== null && seconds(stage.lag_seconds),
+    stage.lag_offsets !== null && `${number(stage.lag_offsets)} records`,
+  ].filter(Boolean);
+  return [
+    stage.position !== null && ["position", stage.position],
+    behind.length > 0 && [stage.name === "readers" ? "age" : "behind", behind.join(", ")],
+    stage.bytes_per_second !== null && ["rate", `${bytes(stage.bytes_per_second)}/s`],
+    stage.changes_per_second !== null && ["rate", rate(stage.changes_per_second, "changes")],
+  ].filter(Boolean);
+}

@@ -1,0 +1,90 @@
+// A box for SQL over the published tables.
+
+import { get, query } from "../api.js";
+import { h, show } from "../dom.js";
+import { milliseconds, number } from "../format.js";
+import { problem } from "../parts/problem.js";
+import { table } from "../parts/table.js";
+
+const KEY = "cdc-views sql";
+const MOST_SHOWN = 1000;
+
+/** Show it. */
+export async function sql(main, signal) {
+  const box = h("textarea", {
+    rows: 6,
+    spellcheck: "false",
+    "aria-label": "SELECT",
+    "data-key": "/",
+    placeholder: "SELECT * FROM order_totals ORDER BY amount DESC LIMIT 10",
+  });
+  box.value = sessionStorage.getItem(KEY) ?? "";
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      run();
+    }
+  });
+  const told = h("p", { class: "dim", role: "status" });
+  const place = h("div", {});
+  const names = h("div", { class: "names" });
+  const button = h("button", { type: "button", class: "main", on: { click: run } }, "Run");
+  show(
+    main,
+    h("h1", {}, "SQL"),
+    h("p", { class: "dim" }, "One SELECT of DuckDB over the tables of the last epoch. Nothing else can be read."),
+    h(
+      "section",
+      { class: "card wide" },
+      names,
+      box,
+      h("div", { class: "head" }, h("span", { class: "dim" }, "Ctrl+Enter runs it."), button),
+      told,
+      place,
+    ),
+  );
+  box.focus();
+  const { views } = await get("views", {}, signal);
+  show(
+    names,
+    views
+      .filter((view) => view.problem === null)
+      .map((view) => h("button", { type: "button", class: "name", on: { click: () => insert(view.name) } }, view.name)),
+  );
+
+  function insert(name) {
+    if (box.value.trim() === "") box.value = `SELECT * FROM ${name} LIMIT 100`;
+    else box.setRangeText(name, box.selectionStart, box.selectionEnd, "end");
+    box.focus();
+  }
+
+  async function run() {
+    sessionStorage.setItem(KEY, box.value);
+    button.disabled = true;
+    show(told, "Running …");
+    const began = performance.now();
+    try {
+      const { body, headers } = await query(box.value, signal);
+      const names = Object.keys(body.rows[0] ?? {});
+      const cut = body.rows.length > MOST_SHOWN ? `, of which ${number(MOST_SHOWN)} are shown` : "";
+      show(
+        told,
+        `${number(body.rows.length)} rows${cut}, ${milliseconds(performance.now() - began)}, ` +
+          `epoch ${number(Number(headers.get("Last-Epoch")))}.`,
+      );
+      show(
+        place,
+        table(
+          names.map((name) => ({ name })),
+          body.rows.slice(0, MOST_SHOWN),
+        ),
+      );
+    } catch (error) {
+      if (signal.aborted) return;
+      show(told);
+      show(place, problem(error));
+    } finally {
+      button.disabled = false;
+    }
+  }
+}

@@ -1,0 +1,263 @@
+"""The page in a browser, over a warehouse without an engine and without a JVM."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from cdc_views.store.control import read_control
+from tests.page.conftest import Opened
+from tests.page.shop import FAILURE, HOSTILE, SELECT, Shop
+from tests.unit.fix_http import TOKEN, Client, serving
+from tests.unit.watched import Watched, backlog
+
+PHONE = {"width": 390, "height": 844}
+ADDRESSES = (
+    "", "sql", "epochs", "view/order_totals/rows", "view/order_totals/definition", "view/order_totals/history",
+    "view/public.orders", "view/daily_sales", "view/post_search", "view/home_timeline", "view/product_cache",
+    "view/nosuch",
+)  # fmt: skip
+
+
+def go(page: Page, address: str) -> None:
+    page.evaluate("address => { location.hash = `#/${address}` }", address)
+
+
+def line(page: Page, name: str) -> Locator:
+    """The line of a table in the list."""
+    return page.locator("tr", has=page.get_by_role("link", name=name, exact=True))
+
+
+# The overview
+
+
+def test_overview_has_the_stages_the_views_and_the_remedy_of_what_is_wrong(page: Page) -> None:
+    expect(page.get_by_role("alert").first).to_contain_text("no engine is running")
+    expect(page.get_by_role("alert").first).to_contain_text('What to do: run "cdc-views run"')
+    expect(page.locator(".stage h2")).to_have_text([
+        "Postgres not known", "Debezium not known", "Kafka not known", "Engine does not work", "Readers works",
+    ])  # fmt: skip
+    expect(page.locator("[data-stage=readers]")).to_contain_text(re.compile(r"position\s*0/[0-9A-F]+"))
+    expect(page.get_by_label("Cost of order_totals in the last hour")).to_have_count(1)
+    for part in ("live", "ADD", "300", " ms"):
+        expect(line(page, "order_totals")).to_contain_text(part)
+    expect(page.locator("section", has_text="Mirrors").last).to_contain_text("public.orders")
+    expect(page.locator(".why")).to_contain_text(FAILURE)
+    expect(page.locator(".why")).to_contain_text("the next epoch tries again")
+
+
+def test_overview_has_position_lag_and_rate_of_each_stage(shop: Shop, opened: Opened) -> None:
+    watched = Watched(read_control(shop.root))
+    watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=1000)
+    watched.answers.behind = {"shop.public.orders": 3}
+    watched.look()
+    with serving(shop.root) as http:
+        http.server._service.project._watching = lambda: (watched.watch, None)  # type: ignore[method-assign]
+        with opened(http.url) as page:
+            for stage, told in (
+                ("postgres", "position 0/6E00000"), ("postgres", "keeps 10.5 MB of WAL"), ("connect", "10.5 MB"),
+                ("connect", "RUNNING"), ("kafka", "3 records"), ("engine", "changes/s"), ("readers", "age"),
+            ):  # fmt: skip
+                expect(page.locator(f"[data-stage={stage}]")).to_contain_text(re.compile(told.replace(" ", r"\s*")))
+
+
+def test_overview_follows_the_epochs(page: Page, shop: Shop) -> None:
+    before = shop.hour.epoch
+    expect(page.locator("#now")).to_contain_text(f"epoch {before}")
+    expect(page.get_by_role("img", name=re.compile("^Changes per minute, [0-9,]+ in the last hour"))).to_have_count(1)
+    shop.order(1, "5.00")
+    expect(page.locator("#now")).to_contain_text(f"epoch {before + 1}")
+    expect(page.locator("[data-stage=readers]")).to_contain_text(f"read epoch {before + 1}")
+
+
+def test_list_is_filtered_from_the_keyboard(page: Page) -> None:
+    expect(page.get_by_role("link", name="post_search")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("order")
+    expect(page.get_by_role("link", name="post_search")).to_have_count(0)
+    expect(page.get_by_role("link", name="order_totals")).to_be_visible()
+
+
+# A view
+
+
+def test_rows_follow_the_epochs_and_show_what_is_new(page: Page, shop: Shop) -> None:
+    go(page, "view/public.orders")
+    expect(page.get_by_role("status").last).to_contain_text("100 rows at epoch")
+    page.get_by_label("id", exact=True).fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="All").click()
+    expect(page.locator(".rows tbody tr")).to_have_count(100)
+    shop.order(2, "7.77")
+    expect(page.get_by_role("status").last).to_contain_text(f"epoch {shop.hour.epoch}")
+    page.get_by_label("id", exact=True).fill("2")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rows tbody")).to_contain_text("7.77")
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+
+
+def test_values_of_rows_are_never_markup(page: Page, shop: Shop) -> None:
+    shop.order(3, "1.00")
+    go(page, "view/public.orders")
+    page.get_by_label("id", exact=True).fill("3")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    expect(page.locator(".rows tbody")).to_contain_text(HOSTILE)
+    go(page, "view/post_search")
+    page.get_by_role("searchbox", name="Search").fill("onerror")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits li").first).to_contain_text(HOSTILE)
+    go(page, "view/" + HOSTILE.replace("/", "%2F").replace("<", "%3C"))
+    expect(page.get_by_role("alert")).to_contain_text("UnknownView")
+    assert page.locator("img:not([role])").count() == 0
+    assert page.title() != "1"
+
+
+def test_definition_has_the_select_its_lineage_and_why_it_is_kept_so(page: Page) -> None:
+    go(page, "view/order_totals/definition")
+    expect(page.locator("pre.code").first).to_have_text(SELECT)
+    expect(page.locator(".reasons")).to_contain_text("ADD the totals over changed rows are added")
+    expect(page.locator(".reasons")).to_contain_text("(user_id) the columns of GROUP BY")
+    expect(page.get_by_label("It is read by")).to_have_text("daily_sales")
+    page.get_by_label("It reads").get_by_role("link").click()
+    expect(page.locator("h1")).to_have_text("public.orders")
+    expect(page.locator("#panel")).to_contain_text("A mirror equals its table")
+
+
+def test_history_has_the_cost_of_each_epoch(page: Page) -> None:
+    go(page, "view/order_totals/history")
+    expect(page.get_by_role("img", name=re.compile("^Cost of each epoch, at most [0-9]+ ms"))).to_be_visible()
+    expect(page.locator(".rows thead")).to_contain_text("looked up")
+    expect(page.locator(".rows tbody tr")).to_have_count(50)
+
+
+def test_tabs_are_reached_by_arrow_keys(page: Page) -> None:
+    go(page, "view/order_totals")
+    page.get_by_role("tab", name="Rows").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name="Definition")).to_have_attribute("aria-selected", "true")
+
+
+# Kinds
+
+
+def test_search_marks_what_matches_explains_scores_and_gives_more(page: Page) -> None:
+    go(page, "view/post_search")
+    expect(page.get_by_role("searchbox", name="Search")).to_be_focused()
+    page.keyboard.type('"exactly once" -rivers')
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits > li").first.locator("mark").first).to_have_text("exactly")
+    expect(page.locator("#panel [role=status]")).to_contain_text("of 10 documents")
+    page.get_by_role("searchbox", name="Search").fill("delta")
+    page.get_by_label("Filter", exact=True).fill("author=bob")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel [role=status]")).to_contain_text(re.compile(r"^\d of \d documents"))
+    page.get_by_label("Filter", exact=True).fill("")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits > li")).to_have_count(10)
+    page.get_by_role("button", name="More").click()
+    expect(page.locator(".hits > li")).to_have_count(20)
+    expect(page.get_by_role("button", name="More")).to_be_hidden()
+    page.locator("summary").first.click()
+    expect(page.locator("details li").first).to_contain_text("idf")
+
+
+def test_timeline_goes_on_with_older_entries(page: Page) -> None:
+    go(page, "view/home_timeline")
+    page.get_by_label("Whose timeline").fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".entries > li")).to_have_count(20)
+    expect(page.locator(".entries > li").first).to_contain_text("post_id 45")
+    for count in (40, 45):
+        page.get_by_role("button", name="Older").click()
+        expect(page.locator(".entries > li")).to_have_count(count)
+    expect(page.get_by_role("button", name="Older")).to_be_hidden()
+    page.get_by_label("Whose timeline").fill("nobody")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("BadKey")
+
+
+def test_cache_says_hit_or_miss(page: Page) -> None:
+    go(page, "view/product_cache")
+    page.get_by_label("product_id").fill("2")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel")).to_contain_text('"sku": "P-0002"')
+    expect(page.locator("#panel .pill")).to_have_text("hit")
+    page.get_by_label("product_id").fill("99")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel .pill")).to_have_text("miss")
+
+
+# SQL
+
+
+def test_sql_runs_from_the_keyboard_and_keeps_every_digit(page: Page) -> None:
+    go(page, "sql")
+    page.get_by_label("SELECT").fill(
+        "SELECT 9007199254740993 AS n, NULL AS nothing, max(amount) AS most FROM order_totals"
+    )
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".rows td")).to_have_text(["9007199254740993", "NULL", "1275.00"])
+    page.get_by_label("SELECT").fill("SELECT * FROM read_text('/etc/passwd')")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("BadQuery")
+    page.get_by_label("SELECT").fill("")
+    page.get_by_role("button", name="product_cache").click()
+    expect(page.get_by_label("SELECT")).to_have_value("SELECT * FROM product_cache LIMIT 100")
+
+
+# What goes wrong
+
+
+def test_token_is_asked_for_once_and_kept_by_the_tab_alone(shop: Shop, opened: Opened) -> None:
+    with serving(shop.root, tokens=TOKEN) as http, opened(http.url) as page:
+        dialog = page.get_by_role("dialog", name="Token")
+        dialog.get_by_label("Token").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(dialog).to_contain_text("The token was refused.")
+        dialog.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="order_totals")).to_be_visible()
+        page.reload()
+        expect(page.get_by_role("link", name="order_totals")).to_be_visible()
+        assert TOKEN not in page.url
+        assert page.evaluate("[document.cookie, JSON.stringify(localStorage)]") == ["", "{}"]
+        page.get_by_role("button", name="Forget token").click()
+        expect(dialog).to_be_visible()
+
+
+def test_server_that_is_gone_is_named_with_its_remedy(shop: Shop, opened: Opened) -> None:
+    with serving(shop.root) as http, opened(http.url) as page:
+        expect(page.get_by_role("link", name="order_totals")).to_be_visible()
+        http.server.stop()
+        expect(page.get_by_role("alert").first).to_contain_text("NoAnswer")
+        expect(page.get_by_role("alert").first).to_contain_text('run "cdc-views serve"')
+
+
+# Looks
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_a_phone(http: Client, opened: Opened, scheme: str) -> None:
+    with opened(http.url, viewport=PHONE, color_scheme=scheme) as page:
+        for address in ADDRESSES:
+            go(page, address)
+            page.locator("main > *").first.wait_for()
+            page.wait_for_load_state("networkidle")
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= PHONE["width"], address
+
+
+def test_theme_follows_the_system_until_it_is_chosen(http: Client, opened: Opened) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with opened(http.url, color_scheme="dark") as page:
+        dark = page.evaluate(ground)
+        page.get_by_role("button", name="Light or dark").click()
+        light = page.evaluate(ground)
+        assert light != dark
+        page.reload()
+        assert page.evaluate(ground) == light
