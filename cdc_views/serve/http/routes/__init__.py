@@ -4,9 +4,7 @@ epochs.py   GET /epoch
 views.py    GET /views, /views/{name}
 explain.py  GET /views/{name}/explain
 rows.py     GET /views/{name}/rows, /views/{name}/rows/{key}
-search.py   GET /views/{name}/search
-timeline.py GET /views/{name}/timeline
-cache.py    GET /views/{name}/cache, /views/{name}/cache/{key}
+kinds/      GET /views/{name}/search, /views/{name}/timeline, /views/{name}/cache
 query.py    GET and POST /query
 changes.py  GET /views/{name}/changes
 status.py   GET /status, /epochs, /history, /views/{name}/history
@@ -20,20 +18,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cdc_views.serve.http.routes import (
-    cache,
-    changes,
-    epochs,
-    explain,
-    page,
-    query,
-    rows,
-    search,
-    server,
-    status,
-    timeline,
-    views,
-)
+from cdc_views.serve.http.routes import changes, epochs, explain, page, query, rows, server, status, views
+from cdc_views.serve.http.routes.kinds import cache, search, timeline
 
 _GROUPS: Final = (epochs, views, explain, rows, search, timeline, cache, query, changes, status, server, page)
 

@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from cdc_views.errors import CdcViewsError
 from cdc_views.serve.change_lines import change_lines
 from cdc_views.serve.changes import PROGRESS_S, ChangeFeed, ChangeItem, EpochChanges
-from cdc_views.serve.http.formats import Format, chosen, in_chunks
+from cdc_views.serve.http.answers import Format, chosen, in_chunks
 from cdc_views.serve.http.gate import SLOT
 from cdc_views.serve.http.limits import Slot
 from cdc_views.serve.http.moments import NO_STORE

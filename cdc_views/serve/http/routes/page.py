@@ -7,8 +7,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
-from cdc_views.serve.http.answers import IfNoneMatch
-from cdc_views.serve.http.etags import is_unchanged, tag_of
+from cdc_views.serve.http.answers import IfNoneMatch, is_unchanged, tag_of
 from cdc_views.serve.page import KINDS, page_files
 
 ROUTER: Final = APIRouter(include_in_schema=False)

@@ -8,8 +8,7 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from cdc_views.errors import BadParameter
-from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
-from cdc_views.serve.http.formats import ROWS, Encoded, chosen
+from cdc_views.serve.http.answers import ROWS, Accept, Answer, Encoded, IfNoneMatch, chosen
 from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.published import PublishedEpoch

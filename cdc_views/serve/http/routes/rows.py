@@ -10,9 +10,18 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
 from cdc_views.errors import BadParameter, ResultTooLarge
-from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
-from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of
-from cdc_views.serve.http.formats import ROWS, Encoded, Format, chosen
+from cdc_views.serve.http.answers import (
+    ROWS,
+    WEAK,
+    Accept,
+    Answer,
+    Encoded,
+    Format,
+    IfNoneMatch,
+    chosen,
+    is_unchanged,
+    tag_of,
+)
 from cdc_views.serve.http.keys import KeysOrNone, key_in_path, keys_of, not_found
 from cdc_views.serve.http.moments import REVALIDATE, TheMoment, headers_of
 from cdc_views.serve.http.service import Service, TheService

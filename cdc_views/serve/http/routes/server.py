@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from cdc_views.serve.http.page import page
+from cdc_views.serve.http.description import described
 from cdc_views.serve.http.service import TheService
 
 ROUTER: Final = APIRouter(tags=["server"])
@@ -24,4 +24,4 @@ async def get_metrics(service: TheService) -> Response:
 async def get_docs(request: Request) -> Response:
     """Show this page."""
     headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-    return HTMLResponse(page(request.app.openapi()), headers=headers)
+    return HTMLResponse(described(request.app.openapi()), headers=headers)

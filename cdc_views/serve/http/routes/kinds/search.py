@@ -10,8 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from cdc_views.search import Part
 from cdc_views.search.columns import Condition
-from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
-from cdc_views.serve.http.formats import ROWS, chosen
+from cdc_views.serve.http.answers import ROWS, Accept, Answer, IfNoneMatch, chosen
 from cdc_views.serve.http.moments import TheMoment, next_page
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.search import Hit, SearchIndex, SearchRequest, SearchResult, search

@@ -1,4 +1,4 @@
-"""An answer of rows with its ETag: what the routes that read rows return."""
+"""Rows with their ETag: what the routes that read rows return."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any, Self
 import pyarrow as pa
 from fastapi import Header, Response
 
-from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of_rows
-from cdc_views.serve.http.formats import Encoded, Format
+from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of_rows
+from cdc_views.serve.http.answers.formats import Encoded, Format
 from cdc_views.serve.http.limits import Unsent
 from cdc_views.serve.http.moments import REVALIDATE, headers_of
 from cdc_views.serve.published import PublishedEpoch

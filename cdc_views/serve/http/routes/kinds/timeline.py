@@ -7,9 +7,7 @@ from typing import Annotated, Final
 import pyarrow as pa
 from fastapi import APIRouter, Query, Response
 
-from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
-from cdc_views.serve.http.etags import WEAK, is_unchanged, tag_of
-from cdc_views.serve.http.formats import ROWS, Encoded, chosen
+from cdc_views.serve.http.answers import ROWS, WEAK, Accept, Answer, Encoded, IfNoneMatch, chosen, is_unchanged, tag_of
 from cdc_views.serve.http.moments import TheMoment, next_page
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, owner_of_text, read_page

@@ -1,4 +1,4 @@
-"""The page that describes the interface, made from its OpenAPI document. It loads nothing, so it works offline."""
+"""The description of the interface for people, made from its OpenAPI document. It loads nothing, and works offline."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ p { white-space: pre-line; }
 """
 
 
-def page(document: Mapping[str, Any]) -> str:
-    """The page of an OpenAPI document, as HTML."""
+def described(document: Mapping[str, Any]) -> str:
+    """The description of an OpenAPI document, as HTML."""
     title = escape(f"{document['info']['title']} {document['info']['version']}")
     operations = [
         "\n".join(_operation(method, path, operation))

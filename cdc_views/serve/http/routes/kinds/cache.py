@@ -9,9 +9,7 @@ import orjson
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 
-from cdc_views.serve.http.answers import Accept, Answer, IfNoneMatch
-from cdc_views.serve.http.etags import is_unchanged
-from cdc_views.serve.http.formats import ROWS, Format, chosen
+from cdc_views.serve.http.answers import ROWS, Accept, Answer, Format, IfNoneMatch, chosen, is_unchanged
 from cdc_views.serve.http.keys import Keys, key_in_path, keys_of, not_found
 from cdc_views.serve.http.moments import REVALIDATE, TheMoment, headers_of
 from cdc_views.serve.http.service import TheService

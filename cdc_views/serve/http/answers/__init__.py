@@ -1,0 +1,26 @@
+"""Answers of rows.
+
+answer.py   rows with their ETag and headers: what routes return
+etags.py    what an answer is the same as, so that it is not sent again
+formats.py  rows as JSON, NDJSON or Arrow
+"""
+
+from __future__ import annotations
+
+from cdc_views.serve.http.answers.answer import Accept, Answer, IfNoneMatch
+from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of
+from cdc_views.serve.http.answers.formats import ROWS, Encoded, Format, chosen, in_chunks
+
+__all__ = [
+    "ROWS",
+    "WEAK",
+    "Accept",
+    "Answer",
+    "Encoded",
+    "Format",
+    "IfNoneMatch",
+    "chosen",
+    "in_chunks",
+    "is_unchanged",
+    "tag_of",
+]
