@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cdc_views.engine.spark import gateway
-from cdc_views.engine.spark.gateway import start_jvm
+from cdc_views.engine.spark.gateway import Jvm, start_jvm
 from cdc_views.errors import DriverLost, ServiceFailed
 
 # The launcher prints the command of the driver's JVM, which here is this script again.
@@ -111,3 +113,12 @@ def test_jvm_that_writes_no_port_in_time_is_a_failed_start(java: Java, monkeypat
 def test_java_that_is_not_there_is_a_failed_start(tmp_path: Path) -> None:
     with pytest.raises(ServiceFailed, match=r'"/.*/none" cannot be run: No such file'):
         start_jvm(str(tmp_path / "none"), {})
+
+
+def test_output_of_a_jvm_that_nobody_ends_is_closed_with_it() -> None:
+    with subprocess.Popen(["true"]) as process:
+        output = tempfile.TemporaryFile()  # noqa: SIM115  # that Jvm closes it is what is tested
+        jvm = Jvm(process, None, output)
+        assert not output.closed
+        del jvm
+    assert output.closed

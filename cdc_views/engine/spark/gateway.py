@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -48,6 +49,8 @@ class Jvm:
         self.gateway = gateway
         self._process = process
         self._output = output
+        # The JVM stays until this process ends, and then nobody calls `end`.
+        weakref.finalize(self, output.close)
 
     def failure(self, error: Exception) -> StackError:
         """What an error before the session was ready means: DriverLost if the JVM was killed, else ServiceFailed."""
@@ -75,7 +78,7 @@ def start_jvm(java: str, conf: Mapping[str, str]) -> Jvm:
     Raises DriverLost if a process was killed before the gateway was ready, ServiceFailed if one ended by itself.
     """
     # Stdout is ours, so the JVM prints to a file, which is read only if the JVM does not start.
-    output = tempfile.TemporaryFile()  # noqa: SIM115  # the JVM uses it as long as it lives
+    output = tempfile.TemporaryFile()  # noqa: SIM115  # Jvm closes it
     try:
         process, gateway = _start(java, conf, output)
     except BaseException:
