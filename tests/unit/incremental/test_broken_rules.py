@@ -66,7 +66,7 @@ def test_matches_that_are_left_out_of_an_outer_join_are_noticed(monkeypatch: pyt
 
     monkeypatch.setattr(OuterJoin, "passable", passable)
     monkeypatch.setattr(OuterJoin, "restrict", each_side)
-    is_noticed("SELECT t.g, u.g AS h FROM t LEFT JOIN u ON t.k = u.k")
+    is_noticed("SELECT t.g, u.g AS h FROM t LEFT JOIN u ON t.k = u.k", first=12)
 
 
 def test_full_join_that_is_looked_for_by_one_side_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_rows_that_are_not_merged_are_noticed(monkeypatch: pytest.MonkeyPatch, n
         return {} if work.plan.stored in known else look_up_all(work, lookups, known)
 
     monkeypatch.setattr(strategy, "_look_up_all", without_kept)
-    is_noticed(VIEWS[name])
+    is_noticed(VIEWS[name], first=10)
 
 
 def test_row_that_is_taken_to_stay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
