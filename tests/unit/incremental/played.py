@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView
-from tests.unit.incremental.random_views import Draws, histories
+from tests.unit.incremental.random_tables import Draws, histories
 
 
 def declared(tables: Sequence[Table], sql: str) -> Memory:

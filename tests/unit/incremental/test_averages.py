@@ -20,7 +20,7 @@ from cdc_views.plan.incremental.scope import Scope
 from tests.samples import EPOCHS, OF_EACH_VIEW
 from tests.unit.golden import compiled
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
-from tests.unit.incremental.random_views import Draws, small_changes
+from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add import BOTH, TABLES
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 

@@ -18,7 +18,7 @@ from cdc_views.store.warehouse import RowsChanged
 from tests.samples import EPOCHS, OF_EACH_VIEW
 from tests.unit.incremental.memory import Memory, State, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, played, random_states
-from tests.unit.incremental.random_views import Draws, small_changes
+from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add_groups import ITEMS, TABLES, item, order
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 

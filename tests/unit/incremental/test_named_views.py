@@ -12,7 +12,7 @@ import pytest
 from tests.samples import EPOCHS, EXAMPLES
 from tests.unit.incremental.memory import Memory, Row, State, tuples
 from tests.unit.incremental.played import declared, played
-from tests.unit.incremental.random_views import Draws, small_changes
+from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES, VIEWS, maintained, maintained_at_random
 

@@ -22,7 +22,8 @@ from cdc_views.errors import UnsupportedView
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable
 from tests.samples import EXAMPLES
 from tests.unit.incremental.memory import Memory
-from tests.unit.incremental.random_views import Column, Views, drawn, histories, tables
+from tests.unit.incremental.random_tables import Column, drawn, histories, tables
+from tests.unit.incremental.random_views import Views
 
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 ENOUGH: Final = 2000  # examples, for each operator to occur
