@@ -14,7 +14,7 @@ import pyspark
 
 from cdc_views.config import EngineSettings
 from cdc_views.host.locations import cache_folder
-from cdc_views.store.files import ROW_GROUP
+from cdc_views.store.files import ROW_GROUP, ROW_GROUP_BYTES
 from cdc_views.store.upkeep import FULL_ROWS
 
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
@@ -38,6 +38,7 @@ _FIXED: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A lookup by key decodes one row group of each file that has one of the keys.
     "spark.hadoop.parquet.block.row.count.limit": str(ROW_GROUP),
+    "spark.hadoop.parquet.block.size": str(ROW_GROUP_BYTES),
     # Upkeep rewrites a file at once when many of its rows are deleted.
     "spark.sql.files.maxRecordsPerFile": str(FULL_ROWS),
     "spark.scheduler.mode": "FAIR",

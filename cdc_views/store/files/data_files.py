@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,9 @@ from cdc_views.store.storage.port import STORAGE
 
 # A lookup by key decodes only the row groups that it needs. Smaller ones would slow down scans.
 ROW_GROUP: Final = 20_000
+# A row group of wide rows has fewer: ten documents of a search come from ten row groups.
+ROW_GROUP_BYTES: Final = 2 << 20
+_LEAST_IN_ROW_GROUP: Final = 100
 # In a file of few rows zstd and dictionaries take most of the time, and upkeep soon rewrites its rows anyway.
 _SMALL_FILE: Final = 2_000
 # The first rows of a row group, which show which columns repeat their values.
@@ -29,12 +33,22 @@ def write_rows(table: Path, rows: pa.Table, bounded: Sequence[str]) -> Add:
     codec, dictionaries = ("snappy", []) if is_small else ("zstd", repetitive(rows))
     name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     stream = pa.BufferOutputStream()
-    pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=ROW_GROUP)
+    size = rows_in_group(rows)
+    pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=size)
     content = memoryview(stream.getvalue())
     STORAGE.put(table / name, content)
     statistics = Statistics(bounded)
     statistics.add(rows)
     return add_action(name, len(content), statistics, data_change=True)
+
+
+def rows_in_group(rows: pa.Table) -> int:
+    """The rows that a row group of such rows has: a whole part of the most, so that pieces of those are cut evenly."""
+    if not rows.num_rows:
+        return ROW_GROUP
+    most_bytes = ROW_GROUP * rows.nbytes / rows.num_rows
+    parts: int = min(ROW_GROUP // _LEAST_IN_ROW_GROUP or 1, math.ceil(most_bytes / ROW_GROUP_BYTES))
+    return ROW_GROUP // parts
 
 
 def repetitive(rows: pa.Table) -> list[str]:
