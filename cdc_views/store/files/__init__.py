@@ -1,13 +1,15 @@
-"""Parquet data files of a table: writing them, and merging several into one."""
+"""Parquet data files of a table: writing them, merging several into one, and sorting rows on the disk."""
 
 from __future__ import annotations
 
 from cdc_views.store.files.data_files import ROW_GROUP, ROW_GROUP_BYTES, write_rows
+from cdc_views.store.files.sorted_runs import SortedRuns
 from cdc_views.store.files.statistics import bounded_columns
 
 __all__ = [
     "ROW_GROUP",
     "ROW_GROUP_BYTES",
+    "SortedRuns",
     "bounded_columns",
     "write_rows",
 ]

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from cdc_views import metrics
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import data_file
-from cdc_views.store.index.mapped import mapped
+from cdc_views.store.files.mapped import mapped
 from cdc_views.store.index.stored_keys import conformed
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from cdc_views.store.files.mapped import mapped
 from cdc_views.store.index.hashing import Fingerprints, Words
-from cdc_views.store.index.mapped import mapped
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 Places: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]

@@ -23,10 +23,10 @@ from cdc_views.engine.views.search_tables import SearchTable
 from cdc_views.engine.views.strategies.difference import difference
 from cdc_views.engine.views.strategies.incremental import TooMany
 from cdc_views.engine.views.strategies.results import changes_of
-from cdc_views.search.postings import DOCUMENT, Analysed, Counts, Indexer
+from cdc_views.search.postings import DOCUMENT, ORDER, Counts, Indexer
 from cdc_views.store.commits import Written, WrittenRows
 from cdc_views.store.delta_log import Add
-from cdc_views.store.files import bounded_columns, write_rows
+from cdc_views.store.files import SortedRuns, bounded_columns, write_rows
 from cdc_views.store.warehouse import Changes, RowsChanged, TableSpec, Warehouse
 
 POSTINGS_PER_FILE = 500_000
@@ -94,27 +94,27 @@ def _postings(work: SearchWork, delta: RowsChanged) -> WrittenRows:
         added = list[Add]()
         for found in work.indexer.in_batches(delta.new.to_batches(), POSTINGS_PER_FILE):
             metrics.count(rows_recomputed=found.postings.num_rows)
-            added += _file(spec, folder, found)
+            if found.postings.num_rows:
+                added.append(write_rows(folder, found.postings, bounded_columns(spec)))
         return Written(added, pa.table({DOCUMENT: removed}))
 
     return WrittenRows(write, all_new=not len(removed))
 
 
 def _all_postings(work: SearchWork) -> WrittenRows:
+    """The postings of all documents, in files of which each has other terms: a search opens one for a rare term."""
+
     def write(spec: TableSpec, folder: Path) -> Written:
-        counts, added = Counts(), list[Add]()
+        counts, runs = Counts(), SortedRuns(folder, ORDER)
         for found in work.indexer.in_batches(work.all_documents(), POSTINGS_PER_FILE):
             metrics.count(rows_recomputed=found.postings.num_rows)
             counts.add(found.counts)
-            added += _file(spec, folder, found)
+            runs.add(found.postings)
+        added = [write_rows(folder, rows, bounded_columns(spec)) for rows in runs.merged(POSTINGS_PER_FILE)]
         work.counted[work.documents.path, work.version] = counts
         return Written(added, pa.table({DOCUMENT: pa.array([], spec.schema.field(DOCUMENT).type)}))
 
     return WrittenRows(write, all_new=False, replaces_all=True)
-
-
-def _file(spec: TableSpec, folder: Path, found: Analysed) -> list[Add]:
-    return [write_rows(folder, found.postings, bounded_columns(spec))] if found.postings.num_rows else []
 
 
 def _totals(work: SearchWork, delta: RowsChanged) -> Changes | None:
