@@ -76,6 +76,10 @@ def assert_lookups(warehouse: Warehouse, version: int, model: Model) -> None:
     owners = model.chance.choice([["x"], [None], ["x", "y", None, "z"], []])
     found = warehouse.lookup(SPEC, version, pa.table({"owner": pa.array(owners, pa.string())}))
     assert as_rows(found) == model.rows(lambda row: row[2] in owners)
+    counts = warehouse.counts(SPEC, version, pa.table({"owner": pa.array(["x", None, "nobody"], pa.string())}))
+    assert counts is not None
+    assert counts.tolist() == [len(model.rows(lambda row, owner=owner: row[2] == owner))
+                               for owner in ("x", None, "nobody")]  # fmt: skip
     assert warehouse.ways.taken() == {"lookup": {"t": "index"}}
 
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -23,13 +23,13 @@ from cdc_views.store.delta_log.recent_states import RecentStates
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, are_whole
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, SMALL_PARTS_BYTES, KeyIndex
-from cdc_views.store.index.parts import Found
-from cdc_views.store.index.stored_keys import add_files, live_rows
+from cdc_views.store.index.stored_keys import Counts, add_files, live_counts, live_rows
 
 _IDLE_S: Final = 600
 _SPARE: Final = 1.1
 
-_Query = Callable[[KeyIndex], Iterable[tuple[str, Found]]]
+Result = TypeVar("Result")
+
 _Name = tuple[Path, tuple[str, ...]]  # table and columns
 
 
@@ -177,11 +177,17 @@ class DriverTable:
 
     def find(self, columns: pa.Schema, keys: Fingerprints, state: TableState | None = None) -> StoredRows | None:
         """The rows of these keys in a state, the newest by default; None if the index has no room."""
-        return self._query(columns, lambda index: index.find(keys), state or self.state)
+        state = state or self.state
+        return self._query(columns, lambda index: live_rows(self.folder, state, index.find(keys)), state)
+
+    def counts(self, columns: pa.Schema, keys: Fingerprints, state: TableState) -> Counts | None:
+        """How many rows of a state each key has; None if the index has no room."""
+        wanted = len(keys.high)
+        return self._query(columns, lambda index: live_counts(self.folder, state, index.find(keys), wanted), state)
 
     def build_index(self, columns: pa.Schema) -> None:
         """Read the keys of all files if there is room for them, so that the first lookup need not."""
-        self._query(columns, lambda index: (), self.state)
+        self._query(columns, lambda index: None, self.state)
 
     def know_file(self, path: str, columns: pa.Schema, keys: Fingerprints) -> None:
         """Add the keys of a file that was just written to the index of these columns."""
@@ -193,7 +199,7 @@ class DriverTable:
         """Drop the index of these columns."""
         self.indexes.forget(self.folder, tuple(columns.names))
 
-    def _query(self, columns: pa.Schema, query: _Query, state: TableState) -> StoredRows | None:
+    def _query(self, columns: pa.Schema, query: Callable[[KeyIndex], Result], state: TableState) -> Result | None:
         index = self._index(columns)
         if index is None:
             return None
@@ -203,7 +209,7 @@ class DriverTable:
             if state is not self.state and not self._has_room(state, missing):
                 return None
             add_files(index, self.folder, missing, columns)
-            return live_rows(self.folder, state, query(index))
+            return query(index)
         except BaseException:
             # It may have some files of the version only.
             self.forget(columns)

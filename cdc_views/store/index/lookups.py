@@ -17,6 +17,7 @@ from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.index.driver_table import DriverTable
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.hashing import are_among, fingerprints, has_fingerprints
+from cdc_views.store.index.stored_keys import Counts
 
 
 class Lookups:
@@ -45,6 +46,18 @@ class Lookups:
                 table.forget(columns)
                 return None
             return found
+
+    def counts(self, spec: TableSpec, version: int, keys: pa.Table) -> Counts | None:
+        """How many rows each of `keys` has, which are at most as many as the driver may hold rows. Reads no rows."""
+        columns = pa.schema([spec.schema.field(name) for name in keys.column_names])
+        if keys.num_rows > self._settings.driver_rows or not all(has_fingerprints(field.type) for field in columns):
+            return None
+        table = self._driver_table(spec.path)
+        with table.lock:
+            state = table.at(version)
+            if state is None or state.stored_rows is None:
+                return None
+            return table.counts(columns, fingerprints(keys.cast(columns)), state)
 
     def _fetch(self, table: DriverTable, stored: StoredRows | None, schema: pa.Schema) -> pa.Table | None:
         if stored is None or sum(map(len, stored.values())) > self._settings.driver_rows:

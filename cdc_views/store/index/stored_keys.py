@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from cdc_views.store.index.hashing import Fingerprints, fingerprints, joined
 from cdc_views.store.index.key_index import KeyIndex
 from cdc_views.store.index.parts import Found
 
+Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
 _BATCH_ROWS: Final = 1 << 18
 
 
@@ -31,6 +33,17 @@ def live_rows(table: Path, state: TableState, found: Iterable[tuple[str, Found]]
         if path in state.files and (live := RowNumbers(each.rows) - state.dead_rows(table, path)):
             stored_rows[path] = live
     return stored_rows
+
+
+def live_counts(table: Path, state: TableState, found: Iterable[tuple[str, Found]], keys: int) -> Counts:
+    """How many of the rows that an index has found for each of so many keys are live in this state."""
+    counts: Counts = np.zeros(keys, np.int64)
+    for path, each in found:
+        if path in state.files:
+            dead = state.dead_rows(table, path)
+            gone = np.isin(each.rows, np.fromiter(dead, np.int64, len(dead)))
+            counts += np.bincount(each.wanted[~gone], minlength=keys)
+    return counts
 
 
 def by_reading(table: Path, state: TableState, columns: pa.Schema, keys: Fingerprints) -> StoredRows:

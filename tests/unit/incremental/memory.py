@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from cdc_views.base.names import TableName
@@ -29,6 +30,7 @@ from cdc_views.store.index.changed_rows import RowsChanged
 from cdc_views.store.warehouse import Changes, TableSpec
 from cdc_views.views.definition import ViewDefinition, parse_view
 from cdc_views.views.graph import ViewGraph
+from cdc_views.views.kinds import KINDS
 
 TYPES: Final = {
     "int": ("int4", pa.int32()),
@@ -176,7 +178,10 @@ class Memory:
         if key is None:
             key = BAG_KEY
             schema = schema.append(pa.field(HASH, pa.int64())).append(pa.field(NUMBER, pa.int32()))
-        spec = TableSpec(definition.name, view_path(compiled), schema, key)
+        kind = KINDS[definition.kind].record(
+            definition.kind_options, {each.name: str(each.type) for each in schema}, compiled.key
+        )
+        spec = TableSpec(definition.name, view_path(compiled), schema, key, kind={"kind": definition.kind, **kind})
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
         own = {column: str(schema.field(column).type) for column in own_columns(compiled, spec)}
         row_keys = {source: self.stored[source].spec.key for source in compiled.inputs}
@@ -304,6 +309,10 @@ class Memory:
 
     def find(self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None) -> pa.Table:
         return self.stored[spec.name].lookup(version, wanted, columns)
+
+    def counts(self, spec: TableSpec, version: int, wanted: pa.Table) -> Any:
+        known = Counter(tuples(self.stored[spec.name].versions[version].select(wanted.column_names)))
+        return np.array([known[key] for key in tuples(wanted)], np.int64)
 
     def run(
         self,

@@ -8,6 +8,7 @@ averages.py    the same for averages
 extremes.py    the same for the smallest, the largest and the number of different values
 add_groups.py  the same for the totals of groups
 patch.py       merges the stored first rows of each partition with the rows that are added
+timelines.py   the order of a timeline, by which the driver merges rows for patch.py
 search_index.py the postings and the totals of a search index
 difference.py  the difference between two states of a view in the driver's memory
 guards.py      conditions on a result that Spark checks while it computes it

@@ -16,7 +16,7 @@ from cdc_views.engine.views.view_tables import BOX, own_columns
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental import AddPlan, GroupPlan, KeysPlan, Leaf, PatchPlan, Path
 from cdc_views.plan.incremental.maintenance import LeafText
-from cdc_views.store.warehouse import RowsChanged, TableSpec, Warehouse
+from cdc_views.store.warehouse import Counts, RowsChanged, TableSpec, Warehouse
 
 Plan = TypeVar("Plan", KeysPlan, AddPlan, GroupPlan, PatchPlan)
 
@@ -62,6 +62,10 @@ class Incremental(Generic[Plan]):
         if delta is None:
             raise TooMany(f'"{leaf}" has more changed rows than the driver looks up')
         return delta
+
+    def stored_counts(self, keys: pa.Table) -> Counts | None:
+        """How many stored rows each of the keys has; None if they are too many for the driver, or for its index."""
+        return self.warehouse.counts(self.spec, self.base, keys)
 
     def run(self, sets: Sequence[Mapping[Path, pa.Table]]) -> pa.Table:
         """Run the view's text over each set of rows of its leaves, in one query.

@@ -77,12 +77,15 @@ def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Change
     return changes_of(deleted, upserts)
 
 
-def affected(work: Incremental[KeysPlan]) -> list[Box]:
-    """The boxes that the changes of the epoch affect, one for each handle with one part. Raises TooMany."""
+def affected(work: Incremental[KeysPlan], *, only_removed: bool = False) -> list[Box]:
+    """The boxes that the changes of the epoch affect, one for each handle with one part. Raises TooMany.
+
+    With `only_removed`, those that lose rows of the leaves; others may only gain some.
+    """
     boxes = []
     for leaf in work.plan.leaves:
         delta = work.delta(leaf)
-        changed = pa.concat_tables([delta.old, delta.new])
+        changed = delta.old if only_removed else pa.concat_tables([delta.old, delta.new])
         if changed.num_rows:
             boxes += [box for handle in work.plan.handles if (box := _found(work, handle, leaf, changed))]
     if len(work.plan.handles) > 1 and any(_has_nulls(values) for box in boxes for values in box.values):

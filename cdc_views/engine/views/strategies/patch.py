@@ -6,6 +6,8 @@ Spark compares the rows as it always does, and numbers them. A whole partition i
 
 A partition that had k rows, lost one, and may have a better row than those that are left, is computed again by KEYS.
 The lookups of the stored rows' own leaf rows are at the new version, so rows that are gone are not found.
+
+A timeline has its order in columns of its own, so the driver merges it (timelines.py).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from cdc_views.engine.views.strategies.keys import (
     require_few,
     stored_rows,
 )
+from cdc_views.engine.views.strategies.timelines import Timeline, timeline_of, united
 from cdc_views.engine.views.view_tables import BOX
 from cdc_views.plan.incremental import KeysPlan, Leaf, Lookup, PatchPlan
 from cdc_views.store.warehouse import Changes
@@ -43,13 +46,53 @@ def patch(work: Incremental[PatchPlan]) -> Changes | None:
     if work.plan.keys is None:
         return _patch_all(work)
     by_keys = work.by_keys(work.plan.keys)
+    timeline = timeline_of(work.spec)
+    if timeline is not None:
+        return _patch_timeline(work, by_keys, timeline)
     boxes = affected(by_keys)
     if not boxes:
         return None
     (box,) = boxes
     stored = stored_rows(by_keys, boxes)
     rows = _merged(work, stored)
-    rows = rows.filter(inside(rows, box))
+    return _patched(work, by_keys, box, rows.filter(inside(rows, box)), stored)
+
+
+def _patch_timeline(work: Incremental[PatchPlan], by_keys: Incremental[KeysPlan], timeline: Timeline) -> Changes | None:
+    """Update a timeline. Of an owner who loses no entry, the stored rows are not read while there is room for more."""
+    boxes = affected(by_keys, only_removed=True)
+    stored = stored_rows(by_keys, boxes) if boxes else work.spec.schema.empty_table()
+    found = _found(work, stored)
+    changes = []
+    if boxes:
+        (box,) = boxes
+        is_inside = inside(found, box)
+        rows = timeline.first_rows(found.filter(is_inside))
+        changes.append(_patched(work, by_keys, box, rows, stored))
+        found = found.filter(pc.invert(is_inside))
+    changes.append(timeline.with_added(work, found))
+    return united(work.spec, changes)
+
+
+def _found(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
+    """The rows behind the stored ones, and behind those that are added to each leaf, each once."""
+    plan = work.plan
+    sets = [_look_up_all(work, plan.kept, {plan.stored: stored})] if stored.num_rows else []
+    for leaf in plan.leaves:
+        if (added := work.delta(leaf).new).num_rows:
+            sets.append(_look_up_all(work, plan.added[leaf.path], {leaf: added}))
+    if not sets:
+        return stored
+    # Not united: the rows of one join those of another, which may be very many.
+    reduced = [{leaf.path: _united(work, leaf, [each[leaf]]) for leaf in plan.leaves} for each in sets]
+    require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()))
+    return one_per_key(work.run(reduced).drop_columns([BOX]), work.spec.key)
+
+
+def _patched(
+    work: Incremental[PatchPlan], by_keys: Incremental[KeysPlan], box: Box, rows: pa.Table, stored: pa.Table
+) -> Changes | None:
+    """The changes from the stored rows of a box to the merged ones; partitions that do not follow are computed."""
     names = box.values[0].column_names
     doubtful = _doubtful(work, stored, rows, names).select(names)
     if doubtful.num_rows:
