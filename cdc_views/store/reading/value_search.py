@@ -7,8 +7,10 @@ that a reader that asks again reads no file.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
@@ -25,8 +27,24 @@ from cdc_views.store.index.fetching import RowGroups
 
 _MOST_FILES: Final = 10_000
 
-Bounds = list[tuple[Any, Any] | None]
-"""The smallest and the largest value of a column in each row group of a file; None where they are not known."""
+Bound = tuple[Any, Any] | None
+"""The smallest and the largest value of a column; None where they are not known."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The bounds of a column in a whole file, and in each of its row groups."""
+
+    of_file: Bound
+    of_groups: Sequence[Bound]
+
+    @classmethod
+    def of(cls, groups: Sequence[Bound]) -> Bounds:
+        """Those of a file with these row groups."""
+        known = [each for each in groups if each is not None]
+        if not known or len(known) < len(groups):
+            return cls(None, groups)
+        return cls((min(low for low, _ in known), max(high for _, high in known)), groups)
 
 
 class ValueSearch:
@@ -87,13 +105,14 @@ class ValueSearch:
         for path in state.files:
             file = data_file(table, path)
             bounds = self._bounds_of(file, column.name)
-            if not any(each is None or allows(*each) for each in bounds):
+            if bounds.of_file is not None and not allows(*bounds.of_file):
+                continue
+            numbers = [number for number, each in enumerate(bounds.of_groups) if each is None or allows(*each)]
+            if not numbers:
                 continue
             dead = state.dead_rows(table, path)
             begins = [0, *accumulate(self._row_groups.rows_in_groups(file))]
-            for number, each in enumerate(bounds):
-                if each is not None and not allows(*each):
-                    continue
+            for number in numbers:
                 of_column = self._row_groups.group(file, number, pa.schema([column]))
                 found = np.flatnonzero(pc.fill_null(matches(of_column.column(0)), False))
                 found = _live(found, begins[number], dead)
@@ -107,7 +126,7 @@ class ValueSearch:
                 return known
         footer = self._row_groups.footer(file)
         place = footer.schema.names.index(column)
-        known = [_bounds(footer.row_group(number), place, column) for number in range(footer.num_row_groups)]
+        known = Bounds.of([_bounds(footer.row_group(each), place, column) for each in range(footer.num_row_groups)])
         with self._lock:
             self._bounds[file, column] = known
             while len(self._bounds) > _MOST_FILES:
@@ -115,7 +134,7 @@ class ValueSearch:
         return known
 
 
-def _bounds(group: pq.RowGroupMetaData, place: int, column: str) -> tuple[Any, Any] | None:
+def _bounds(group: pq.RowGroupMetaData, place: int, column: str) -> Bound:
     found = group.column(place)
     if found.path_in_schema != column:
         found = next(each for number in range(group.num_columns)
@@ -132,7 +151,7 @@ def _allows(values: pa.Array) -> Callable[[Any, Any], bool]:
     if ordered is None:
         found = pc.min_max(values).as_py()
         return lambda low, high: bool(found["min"] is not None and low <= found["max"] and found["min"] <= high)
-    return lambda low, high: any(low <= value <= high for value in ordered)
+    return lambda low, high: (place := bisect_left(ordered, low)) < len(ordered) and bool(ordered[place] <= high)
 
 
 def _live(numbers: Any, begin: int, dead: RowNumbers) -> Any:
