@@ -159,6 +159,15 @@ def test_post_reads_the_entries_of_full_timelines_once(monkeypatch: pytest.Monke
     assert rows_read(2, [1, 2], [1, 2, 3], monkeypatch) == 2 * 50
 
 
+def test_post_for_most_of_all_rows_is_patched_if_there_are_many_entries() -> None:
+    memory = played(declared(statement("g DESC, post DESC", 100)), [star(range(10))])
+    memory.task_rows, memory.repeats = 20, False
+    memory.epoch(star(range(11)))
+    assert memory.in_full == 0
+    memory.epoch({**star(range(11)), "u": [(7, "renamed")]})
+    assert memory.in_full == 1
+
+
 def test_order_by_floats_is_left_to_spark() -> None:
     tables = (Table("p", {"id": "bigint", "s": "text", "x": "double"}, ("id",)),)
     memory = Memory(tables)

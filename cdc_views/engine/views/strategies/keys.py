@@ -178,10 +178,17 @@ def _required(found: pa.Table | None, spec: TableSpec) -> pa.Table:
     return found
 
 
-def require_few(work: Incremental[Any], rows: int) -> None:
-    """Raise TooMany if so many rows of the inputs are affected that the whole query is cheaper."""
+def require_few(work: Incremental[Any], rows: int, *, with_stored: bool = False) -> None:
+    """Raise TooMany if so many rows of the inputs are affected that the whole query is cheaper.
+
+    `with_stored`: the stored rows are not read here, and the whole query would be compared with all of them.
+    """
+    if rows <= work.warehouse.task_rows:
+        return
     counts = [work.inputs.row_count(work.versions[source]) for source in work.view.inputs]
-    if rows <= work.warehouse.task_rows or None in counts:
+    if with_stored:
+        counts.append(work.warehouse.row_count(work.spec.path))
+    if None in counts:
         return
     all_rows = sum(count for count in counts if count is not None)
     if rows > _LARGE_SHARE * all_rows:

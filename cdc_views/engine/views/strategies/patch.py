@@ -85,7 +85,8 @@ def _found(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
         return stored
     # Not united: the rows of one join those of another, which may be very many.
     reduced = [{leaf.path: _united(work, leaf, [each[leaf]]) for leaf in plan.leaves} for each in sets]
-    require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()))
+    affected_rows = sum(rows.num_rows for each in reduced for rows in each.values())
+    require_few(work, affected_rows, with_stored=not stored.num_rows)
     return one_per_key(work.run(reduced).drop_columns([BOX]), work.spec.key)
 
 
