@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,14 +54,19 @@ class Rig:
     dsn: str
     contents: Contents
     driver_memory: str
-    with_views: bool
+    views: Path | None
+
+    @property
+    def with_views(self) -> bool:
+        """Whether the project has views."""
+        return self.views is not None
 
     def project(self, label: str) -> Path:
         """A new project folder for the same database and topics, with its own empty warehouse."""
         folder = self.folder / label
         folder.mkdir()
-        if self.with_views:
-            shutil.copytree(VIEWS, folder / "views")
+        if self.views is not None:
+            shutil.copytree(self.views, folder / "views")
         write_project(folder, self.dsn, self.stack.addresses, self.name, self.contents.tables,
                       engine={"driver_memory": self.driver_memory})  # fmt: skip
         return folder
@@ -159,16 +164,30 @@ def drop_database(stack: LocalStack, name: str) -> None:
 
 @contextmanager
 def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool = False) -> Iterator[Rig]:
-    """Start the stack of a state folder (None: a temporary one), and create a database on it.
+    """A rig with the tables that the load changes, or with the demo's tables and views.
 
-    `rows` is the number of rows of each large table. With the demo's views, the database is the demo's. A stack that
-    was already running keeps running.
+    `rows` is the number of rows of each large table without views. See `rig_over` for the rest.
+    """
+
+    def create(dsn: str) -> Contents:
+        return database.create_demo(dsn) if with_views else database.create(dsn, rows)
+
+    with rig_over(state, create, driver_memory, VIEWS if with_views else None) as made:
+        yield made
+
+
+@contextmanager
+def rig_over(
+    state: Path | None, create: Callable[[str], Contents], driver_memory: str, views: Path | None
+) -> Iterator[Rig]:
+    """Start the stack of a state folder (None: a temporary one), and create a database on it, with its contents.
+
+    `views` is the folder of view files that every project gets. A stack that was already running keeps running.
     """
     with scratch() as folder, LocalStack(state or folder / "stack") as stack:
         name = f"bench_{uuid4().hex[:10]}"
         dsn = create_database(stack, name)
-        contents = database.create_demo(dsn) if with_views else database.create(dsn, rows)
-        made = Rig(stack, folder, name, dsn, contents, driver_memory, with_views)
+        made = Rig(stack, folder, name, dsn, create(dsn), driver_memory, views)
         try:
             yield made
         finally:

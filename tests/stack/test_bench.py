@@ -29,6 +29,8 @@ PROGRAMS = {
     "flatness": ["--sizes", "1000,3000", "--ages", "0,10", "--aged-rows", "1000", "--changes", "50",
                  "--aging-changes", "5", "--samples", "3"],
     "views": ["--sizes", "1000,2000", "--changes", "1,50", "--samples", "1", "--warm-up", "1"],
+    "serve": ["--documents", "300", "--followers", "50", "--rate", "20", "--seconds", "5", "--warm-up", "2",
+              "--posts", "1"],
 }  # fmt: skip
 PICTURES = {"flatness": ["flatness-sizes.svg", "flatness-ages.svg"], "views": ["views-sizes.svg"]}
 ON_DISK = {f"{log}_{what}" for log in ("table", "control")
@@ -56,6 +58,13 @@ KEYS = {
         *(f"{baseline}_1000_{what}"
           for baseline in ("spark", "duckdb", "postgres") for what in ("all_ms", "changes_50_ratio")),
         *("build_1000_ms", "flat_changes_1_ratio", "flat_changes_50_ratio", "views"),
+    },
+    "serve": {
+        *(f"{operation}_{part}_ms" for operation in ("search", "timeline", "cache") for part in ("p50", "p95", "p99")),
+        *(f"postgres_{operation}_p99_ms" for operation in ("search", "search_density", "timeline", "cache")),
+        *(f"visible_{name}" for name in QUANTILES),
+        *("scan_rows_per_s", "postgres_scan_rows_per_s", "tantivy_search_p95_ms", "tantivy_update_ms"),
+        *("fanout_p50_s", "fanout_views_ms", "states_torn", "searches_equal"),
     },
 }  # fmt: skip
 

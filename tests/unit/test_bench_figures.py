@@ -123,7 +123,9 @@ def test_logarithmic_chart_has_a_decade_per_tick_up_and_across() -> None:
     assert ceiling < high < low < floor
 
 
-@pytest.mark.parametrize("module", ["freshness", "throughput", "snapshot", "replay", "flatness", "views.__main__"])
+@pytest.mark.parametrize(
+    "module", ["freshness", "throughput", "snapshot", "replay", "flatness", "views.__main__", "serve.__main__"]
+)
 def test_help_says_what_is_measured_and_gives_an_example(module: str) -> None:
     shown = CliRunner().invoke(importlib.import_module(f"bench.{module}").main, ["--help"]).output
     assert "Measure" in shown

@@ -1,0 +1,3 @@
+CREATE MATERIALIZED VIEW product_cache WITH (kind = 'cache', key = 'product_id') AS
+SELECT id AS product_id, sku, description, price, stock
+FROM products;
