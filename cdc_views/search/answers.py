@@ -89,6 +89,23 @@ class Answer:
 
 def answer(query: Query, index: Index, scoring: Scoring) -> Answer:
     """Find the documents that match a query, and their scores."""
+    documents, matches, matching = _found(query, index)
+    scores = np.zeros(len(documents))
+    scored = tuple(match for match in matches if match.clause.occurs != "not")
+    for match in scored:
+        scores[match.documents] += scoring.scores(match.field, match.found.frequencies, match.found.lengths)
+    everything = Answer(documents, scores, np.arange(len(documents)), scored, scoring)
+    return everything.only(np.flatnonzero(matching))
+
+
+def matching_documents(query: Query, index: Index) -> pa.Array:
+    """The documents that match a query, each once and in no order. It needs no totals."""
+    documents, _, matching = _found(query, index)
+    return documents.filter(pa.array(matching))
+
+
+def _found(query: Query, index: Index) -> tuple[pa.Array, tuple[_Match, ...], Numbers]:
+    """The documents that a wanted clause matches, the matches of all clauses, and which documents match the query."""
     found = {clause: _lists(clause, index) for clause in query.clauses}
     wanted = [clause for clause in query.clauses if clause.occurs != "not"]
     documents = _unique(each.documents for clause in wanted for each in found[clause].values())
@@ -97,13 +114,7 @@ def answer(query: Query, index: Index, scoring: Scoring) -> Answer:
         for clause in query.clauses
         for field, each in found[clause].items()
     )
-    matching = _matching(query, matches, len(documents))
-    scores = np.zeros(len(documents))
-    scored = tuple(match for match in matches if match.clause.occurs != "not")
-    for match in scored:
-        scores[match.documents] += scoring.scores(match.field, match.found.frequencies, match.found.lengths)
-    everything = Answer(documents, scores, np.arange(len(documents)), scored, scoring)
-    return everything.only(np.flatnonzero(matching))
+    return documents, matches, _matching(query, matches, len(documents))
 
 
 def _matching(query: Query, matches: Iterable[_Match], count: int) -> Numbers:
