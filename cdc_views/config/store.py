@@ -31,6 +31,12 @@ class StoreSettings(Section):
     row_disk_mb: int = Field(
         4096, ge=0, description="disk below the warehouse for rows that lookups have decoded, until the engine ends"
     )
+    query_memory_mb: int = Field(
+        256,
+        ge=0,
+        description="memory for the stored queries of each view of kind saved_searches; where they take more, each "
+        "epoch reads all of them",
+    )
     lookup_keys: int = Field(100_000, ge=0, description="lookups of more keys are done by Spark")
     driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of at most this many rows by itself")
     driver_mb: int = Field(64, ge=0, description="... and of at most this size in MiB")

@@ -49,7 +49,8 @@ class _Identity:
     """What decides the rows and the columns of a view's table; a view of another identity has another table.
 
     `engine` is the version of Spark, whose analyser gives the columns their types. What sqlglot proves about the query
-    is in `key`. `options` are those that are not flags: a flag changes no row. `tokens` are the text without layout and
+    is in `key`. `options` are those that are not flags, since a flag changes no row, and the
+    versions that the kind depends on. `tokens` are the text without layout and
     comments.
     """
 
@@ -193,7 +194,10 @@ def _compiled(
         engine=engine_version(),
         columns=columns,
         kind=definition.kind,
-        options=tuple(sorted(item for item in definition.options.items() if item[0] not in FLAGS)),
+        options=(
+            *sorted(item for item in definition.options.items() if item[0] not in FLAGS),
+            *(("", each) for each in KINDS[definition.kind].versions()),
+        ),
         tokens=tuple((token.token_type.name, token.text) for token in query.tokens),
         inputs=inputs,
         key=key,

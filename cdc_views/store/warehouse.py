@@ -35,7 +35,7 @@ from cdc_views.store.index.driver_table import DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.lookups import Lookups
 from cdc_views.store.index.stored_keys import Counts
-from cdc_views.store.reading import read_table, scan
+from cdc_views.store.reading import ValueSearch, read_table, scan
 from cdc_views.store.storage import durable
 
 __all__ = ["Changes", "Counts", "RowsChanged", "Stamp", "TableSpec", "Warehouse", "WrittenRows"]
@@ -74,6 +74,7 @@ class Warehouse:
         row_groups = RowGroups(root / _ROWS, settings.row_disk_mb << 20)
         self._lookups = Lookups(settings, row_groups, self.tables.table)
         self._changed_rows = ChangedRows(settings, row_groups, self.tables.table)
+        self._values = ValueSearch(row_groups)
         self._commits = self._commits_of(commits_by_spark, is_writer=is_writer)
         if not settings.fsync:
             durable.turn_off()
@@ -221,6 +222,11 @@ class Warehouse:
         return self._settings.driver_mb << 20
 
     @property
+    def query_bytes(self) -> int:
+        """The most bytes that the stored queries of a view may take in memory."""
+        return self._settings.query_memory_mb << 20
+
+    @property
     def task_rows(self) -> int:
         """Up to this many rows one Spark task is faster than two that must exchange rows."""
         return self._settings.task_rows
@@ -274,6 +280,24 @@ class Warehouse:
         if changed is not None:
             metrics.count(rows_found=changed.old.num_rows + changed.new.num_rows)
         return changed
+
+    def with_text(
+        self, spec: TableSpec, version: int, text: str, columns: Sequence[str], *, is_prefix: bool = False
+    ) -> pa.Table | None:
+        """The rows of a version whose first column of `sorted_by` is a text, or begins with it, in no order.
+
+        Reads the row groups whose bounds allow the text. None if the log no longer has the version, or for a prefix
+        of more rows than the driver may hold.
+        """
+        field, schema = spec.schema.field(spec.sorted_by[0]), pa.schema([spec.schema.field(name) for name in columns])
+        table = self.tables.table(spec.path)
+        with table.lock:
+            state = table.at(version)
+            if state is None:
+                return None
+            if not is_prefix:
+                return self._values.with_text(table.folder, state, field, text, schema)
+            return self._values.with_prefix(table.folder, state, field, text, schema, self.driver_rows)
 
     def _look_up_by_spark(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         wanted = F.broadcast(frame_of(self._spark, keys)).alias("wanted")

@@ -4,6 +4,7 @@ harness.py      the engine over tables in memory: changes in, rows of views out
 changes.py      Insert, Update, Delete
 memory/         the source and the log of the harness
 rows.py         rows compared as multisets
+saved_searches.py  the rows of saved searches from scratch
 crash.py        crashes at named points
 hand_clock.py   a clock moved by hand
 local_spark.py  a Spark session for tests

@@ -41,6 +41,7 @@ from cdc_views.engine.views.internal_views import InternalTable, add_internal_ta
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.saved import is_saved
 from cdc_views.engine.views.search_tables import SearchTable
 from cdc_views.engine.views.view_tables import own_columns, view_path
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
@@ -60,6 +61,7 @@ from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.testing.memory.memory_log import MemoryLog
 from cdc_views.testing.memory.memory_source import MemorySource
 from cdc_views.testing.rows import Row, assert_equal, exact_difference
+from cdc_views.testing.saved_searches import create_matches
 from cdc_views.views.definition import ViewDefinition, parse_view
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.references import parse_query
@@ -524,6 +526,10 @@ class ViewHarness:
                 frame = self._scratch.session.sql(self._query(parent, mirrors, made))
                 made[source] = f"_cv_from_scratch_{source}"
                 frame.toDF(*own_columns(parent.compiled, parent.spec)).createOrReplaceTempView(made[source])
+        if is_saved(view.compiled):
+            name = made[f"matches of {view.spec.name}"] = f"_cv_matches_of_{view.spec.name}"
+            create_matches(self._scratch.session, name, view.compiled, self._tables.specs, {**mirrors, **made})
+            return f"SELECT * FROM {name}"
         return view.compiled.query({**mirrors, **made})
 
 

@@ -287,6 +287,10 @@ class _HeaderParser:
 
 def _of_kind(view: ViewDefinition) -> ViewDefinition:
     """The view with the text that its kind adds around the SELECT."""
+    try:
+        KINDS[view.kind].check_select(view.kind_options, view.sql)
+    except BadView as error:
+        raise BadView(f"{view.place()}: {error.message}", hint=error.hint) from None
     columns = view.columns or selected_names(view.sql)
     around = KINDS[view.kind].around(view.kind_options, columns)
     if around is None:

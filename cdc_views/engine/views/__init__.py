@@ -5,6 +5,7 @@ project_analysis.py   the same analysis without a warehouse, for `check` and `ex
 kept.py               how views are kept, for readers
 maintain.py           updates the views whose inputs changed
 search_tables.py      the tables of search indexes
+saved/                views of saved searches
 relations.py          the inputs of queries, as temporary views
 strategies/           how the changes of one view are computed
 failures.py           why a view failed, without row values

@@ -5,7 +5,7 @@ The others need the rows of the last epoch: stored rows that are those of the ol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.saved import KeptQueries, SavedWork, all_matches, changed_matches, is_saved, searches_of
 from cdc_views.engine.views.search_tables import SearchTable
 from cdc_views.engine.views.small_queries import SmallQueries
 from cdc_views.engine.views.strategies import (
@@ -36,6 +37,9 @@ from cdc_views.store.warehouse import Changes, WrittenRows
 
 FULL: Final = "full"
 
+Kept = MutableMapping[str, KeptQueries]
+"""The stored queries of views of saved searches, by view, which stay in memory from one epoch to the next."""
+
 Update = Callable[[], Changes | WrittenRows | None]
 """Computes the changes to commit; None if nothing changed. Raises TooMany where another strategy is to be used."""
 
@@ -52,6 +56,7 @@ class Choice:
     relations: Relations
     queries: SmallQueries
     has_failed: Callable[[str], bool]
+    kept_queries: Kept = field(default_factory=dict)
     by_changes: bool = False
     counted: Counted = field(default_factory=dict)
 
@@ -59,6 +64,8 @@ class Choice:
         """Yield the updates of a view whose stored rows are at version `base`, with their names in `ways`."""
         if isinstance(view, SearchTable):
             updates = self._of_documents(view, base)
+        elif is_saved(view):
+            updates = self._of_searches(view, base)
         else:
             updates = self._incremental(view, plan, base)
         yield from updates
@@ -94,6 +101,8 @@ class Choice:
     def _in_full(self, view: CompiledView, base: int) -> Update:
         if isinstance(view, SearchTable):
             return partial(all_documents, self._search_work(view, base))
+        if is_saved(view):
+            return partial(all_matches, self._saved_work(view, base))
         return partial(self._recomputed, view, base)
 
     def _of_documents(self, table: SearchTable, base: int) -> Iterator[tuple[str, Update]]:
@@ -106,6 +115,22 @@ class Choice:
         tables, name = self.tables, table.documents
         spec, version = tables.specs[table.definition.name], self.inputs.version(name)
         return SearchWork(table, spec, base, tables.specs[name], version, self.inputs, tables.warehouse, self.counted)
+
+    def _of_searches(self, view: CompiledView, base: int) -> Iterator[tuple[str, Update]]:
+        """The updates of a view of saved searches before FULL."""
+        work = self._saved_work(view, base)
+        postings = work.searches.postings
+        read = (work.searches.queries, work.searches.documents, postings)
+        versions = [found for name in read if (found := self.inputs.versions(name)) is not None]
+        if len(versions) == len(read) and self.tables.is_live(work.spec.name) and self.tables.is_live(postings):
+            yield "keys", partial(changed_matches, work, *versions)
+
+    def _saved_work(self, view: CompiledView, base: int) -> SavedWork:
+        tables, spec = self.tables, self.tables.specs[view.definition.name]
+        searches = searches_of(view, tables.specs)
+        queries, documents = tables.specs[searches.queries], tables.specs[searches.documents]
+        kept = self.kept_queries.setdefault(spec.name, KeptQueries())
+        return SavedWork(searches, spec, base, queries, documents, self.inputs, tables.warehouse, kept)
 
     def _can_look_up(self) -> bool:
         return self.tables.warehouse.allows_direct and self.queries.is_possible

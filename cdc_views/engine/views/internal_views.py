@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, analyse_view
 from cdc_views.engine.views.planning import plan_of, possible_internal_views, require_strict
+from cdc_views.engine.views.saved.searches import is_saved
 from cdc_views.engine.views.view_tables import column_types
 from cdc_views.errors import BadView, ForeignCommit, TableUnavailable, UnsupportedType, WrongFeatures
 from cdc_views.plan.compiled import CompiledView
@@ -71,7 +72,7 @@ def plan_with_internal_views(
     `specs` describe its table and its inputs, `texts` the text columns of the inputs; `is_local`: whether the tasks of
     Spark run on this machine. If not, every view is computed in full.
     """
-    if not is_local:
+    if not is_local and not is_saved(view):
         plan = in_full("the Spark master is not local, and only tasks on this machine get the rows that are looked up")
         require_strict(view, plan)
         return plan

@@ -24,7 +24,7 @@ from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import job_group
 from cdc_views.engine.spark.lost_driver import require_alive
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.views.choice import FULL, Choice, Update
+from cdc_views.engine.views.choice import FULL, Choice, Kept, Update
 from cdc_views.engine.views.failures import FATAL, failure_of, require_space
 from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.internal_views import renew_internal_table
@@ -96,6 +96,7 @@ class ViewRunner:
         self._plans: dict[str, Maintenance] = {}
         self._has_begun = False
         self._lost: set[str] = set()
+        self._kept_queries: Kept = {}
         self.work: dict[str, ViewWork] = {}
 
     @property
@@ -168,6 +169,7 @@ class ViewRunner:
             self._relations,
             self._queries,
             self._plan,
+            self._kept_queries,
             tables,
             intent,
             dict(commits),
@@ -223,6 +225,7 @@ class _EpochOfViews:
         relations: Relations,
         queries: SmallQueries,
         plan: Callable[[CompiledView, Tables], Maintenance],
+        kept_queries: Kept,
         tables: Tables,
         intent: Intent,
         changed: dict[str, int],
@@ -240,7 +243,9 @@ class _EpochOfViews:
         self._tables = tables
         self._intent = intent
         self._changed = changed
-        self._choice = Choice(tables, Inputs(tables, changed), relations, queries, self._has_failed, by_changes)
+        self._choice = Choice(
+            tables, Inputs(tables, changed), relations, queries, self._has_failed, kept_queries, by_changes
+        )
         self.results: dict[str, ViewResult] = {}
         self.work: dict[str, ViewWork] = {}
         self.lost: set[str] = set()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cdc_views.engine.views.saved.searches import BY_TERMS, is_saved
 from cdc_views.engine.views.view_tables import column_types, own_columns
 from cdc_views.errors import StrictViewIsFull
 from cdc_views.plan.compiled import CompiledView
@@ -30,6 +31,8 @@ def possible_internal_views(view: CompiledView, specs: Mapping[str, TableSpec]) 
 
 def _plan_without(view: CompiledView, specs: Mapping[str, TableSpec]) -> tuple[Maintenance, list[Internal]]:
     """The plan of a view without internal views, and those that it lacks."""
+    if is_saved(view):
+        return BY_TERMS, []
     plan = _maintenance(view, specs)
     keys = {source: specs[source].key for source in view.inputs if specs[source].path.startswith(MIRROR_FOLDER)}
     return plan, list(internal_views(view, plan.wanted, _types(view, specs), keys))

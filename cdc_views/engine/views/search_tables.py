@@ -45,10 +45,15 @@ class SearchTable(CompiledView):
         return self.inputs[0]
 
 
+def postings_name(documents: str) -> str:
+    """The name of the postings of a view's documents."""
+    return _name(documents, "postings")
+
+
 def search_table(view: CompiledView, options: IndexOptions, part: PartName) -> SearchTable:
     """A table of the search index of a view."""
     of_view = view.definition
-    name = f"{HIDDEN}{of_view.name}_{part}"
+    name = _name(of_view.name, part)
     definition = ViewDefinition(
         name, None, DEFAULT_KIND, {}, "", of_view.file, of_view.name_line, of_view.name_column,
         of_view.name_line, of_view.name_column,
@@ -80,3 +85,7 @@ def search_spec(table: SearchTable, documents: TableSpec) -> TableSpec:
         return TableSpec(name, path, TOTALS_SCHEMA, table.key, kind=kind)
     schema: pa.Schema = postings_schema(documents.schema.field(table.options.key).type)
     return TableSpec(name, path, schema, table.key, kind=kind, sorted_by=ORDER)
+
+
+def _name(documents: str, part: PartName) -> str:
+    return f"{HIDDEN}{documents}_{part}"

@@ -24,6 +24,7 @@ from cdc_views.store.reading.stored_tables import (
     TableDifference,
     has_version,
 )
+from cdc_views.store.reading.value_search import ValueSearch
 
 __all__ = [
     "CACHED_BYTES",
@@ -31,6 +32,7 @@ __all__ = [
     "StoredTables",
     "TableDifference",
     "TableScan",
+    "ValueSearch",
     "has_version",
     "read_batches",
     "read_table",

@@ -1,8 +1,8 @@
 """What a kind decides about its views. Maintenance is the engine's, and the same for all kinds.
 
-The methods are called in this order: `around` and `derived` when the view file is read, `key` when the query is
-compiled, `record` when Spark has given the types of the columns. What a reader needs to know is in `record`, since it
-has the tables and no view files.
+The methods are called in this order: `check_select`, `around` and `derived` when the view file is read, `key` and
+`versions` when the query is compiled, `record` when Spark has given the types of the columns. What a reader needs to
+know is in `record`, since it has the tables and no view files.
 """
 
 from __future__ import annotations
@@ -68,6 +68,9 @@ class Kind:
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})
     """Its own options, by name in lower case."""
 
+    def check_select(self, options: Options, select: str) -> None:
+        """Raise BadView, without a place, if the kind does not take this SELECT, which may have errors of its own."""
+
     def around(self, options: Options, columns: Sequence[str] | None) -> tuple[str, str] | None:
         """The text before and after the SELECT in what is maintained; None if that is the SELECT alone.
 
@@ -84,6 +87,10 @@ class Kind:
         that of the view.
         """
         return _NONE
+
+    def versions(self) -> tuple[str, ...]:
+        """What decides the rows beside the text: with other versions, the view has another table."""
+        return ()
 
     def key(self, options: Options, proven: ProvenKey) -> tuple[str, ...] | None:
         """The key of the table. It must identify a row, and its first columns order the files. Raises BadView."""

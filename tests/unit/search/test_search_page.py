@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdc_views.search.analyzer import ENGLISH_STOP_WORDS
+from cdc_views.views.definition import parse_view
+from cdc_views.views.kinds.saved_searches import SavedSearchesKind
 from cdc_views.views.kinds.search_index import SearchIndexKind
+from tests.unit.published import Published
+from tests.unit.search.saved_engine import ALERTS
 from tests.unit.search.test_search_reading import Posts, at
 
 PAGE = Path(__file__).parents[3] / "docs" / "search.md"
@@ -38,8 +43,31 @@ def test_lines_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 def test_page_has_every_option() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    table = text.split("| option | meaning | default |")[1].split("\n\n")[0]
-    assert re.findall(r"`(\w+)`", "".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE))) == [
-        *SearchIndexKind.options
-    ]
-    assert f"a list of {len(ENGLISH_STOP_WORDS)}" in table
+    tables = [each.split("\n\n")[0] for each in text.split("| option | meaning | default |")[1:]]
+    for table, kind in zip(tables, (SearchIndexKind, SavedSearchesKind), strict=True):
+        named = "".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE))
+        assert re.findall(r"`(\w+)`", named) == [*kind.options]
+    assert f"a list of {len(ENGLISH_STOP_WORDS)}" in tables[0]
+
+
+def test_saved_searches_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    declared = re.search(r"<!-- saved:.*?-->\n```sql\n(.*?)```", page, re.DOTALL)
+    lines = re.search(r"<!-- alerts:.*?-->\n```python\n(.*?)```", page, re.DOTALL)
+    assert declared
+    assert lines
+    view = parse_view(declared[1], Path("post_alerts.sql"))
+    assert view.sql.startswith("SELECT q.search_id, q.owner, d.post_id, CAST(NULL AS STRING) AS error FROM (")
+    alerts = replace(ALERTS, name="post_alerts")
+    published = Published(tmp_path / "warehouse")
+    published.write(alerts, [(1, "ada", 1, None), (2, "bob", None, "the query has no word")])
+    published.publish()
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"token": None}
+    exec(lines[1], names)
+    published.write(alerts, [(1, "ada", 2, None), (3, "eve", None, "the query has no word")], [(1, 1)])
+    published.publish()
+    exec(lines[1], names)
+    assert capsys.readouterr().out == "2 rows at epoch 1\ntell ada of post 2\n"

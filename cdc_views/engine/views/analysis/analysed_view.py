@@ -17,6 +17,7 @@ from cdc_views.engine.views.analysis.shapes import Shapes
 from cdc_views.engine.views.analysis.texts import TextColumns, check_text_columns
 from cdc_views.engine.views.failures import failure_of, first_line
 from cdc_views.engine.views.planning import plan_of
+from cdc_views.engine.views.saved.searches import is_saved, searches_of
 from cdc_views.engine.views.view_tables import view_spec
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView
@@ -52,6 +53,8 @@ def analyse_view(
     Raises BadView where Spark does not understand the query, UnsupportedView for a column that cannot be published,
     for a result that is not a function of the inputs, and for a text column that is used as another type.
     """
+    if is_saved(view):
+        searches_of(view, specs)
     relations = {source: shapes.of(specs[source]) for source in view.inputs}
     try:
         frame = shapes.session.sql(view.query(relations))

@@ -32,7 +32,7 @@ class ViewDescription(BaseModel):
 
     name: str = Field(description="that of the view, or schema.table of the mirror")
     kind: str = Field(description="view or mirror")
-    shape: str | None = Field(None, description="of a view: sql, timeline, cache or search_index")
+    shape: str | None = Field(None, description="of a view: sql, timeline, cache, search_index or saved_searches")
     status: str
     age_s: float | None = Field(None, description="how long ago the source was as its rows are; null if it has stopped")
     rows: int | None = Field(None, description="null if the log of the table does not say")
