@@ -30,7 +30,11 @@ class HttpSettings(Section):
     query_s: float = Field(30, gt=0, description="how long a query may take")
     query_memory_mb: int = Field(1024, ge=16, description="memory in MiB that a query may need")
     result_rows: int = Field(1_000_000, ge=1, description="rows that an answer may have")
-    result_mb: int = Field(64, ge=1, description="size in MiB that an answer may have, as an Arrow table")
+    result_mb: int = Field(
+        64,
+        ge=1,
+        description="size in MiB that an answer may have: its values, and the names of its columns for each row",
+    )
     index_mb: int = Field(256, ge=0, description="memory in MiB for the indexes by which rows are found; 0: none")
     rows_mb: int = Field(256, ge=0, description="disk in MiB for decoded rows, in the folder for temporary files")
     cache_mb: int = Field(64, ge=0, description="memory in MiB for the hot rows of each view of kind `cache`")

@@ -45,6 +45,8 @@ def epoch(shop: Published) -> PublishedEpoch:
         ("WITH orders AS (SELECT * FROM orders WHERE id = 1) SELECT id FROM orders", [(1,)]),
         ("SELECT id FROM orders WHERE id IN (WITH orders AS (SELECT 2 AS i) SELECT i FROM orders)", [(2,)]),
         ("WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r WHERE x < 2) SELECT max(x) FROM r", [(2,)]),
+        ("WITH RECURSIVE orders AS (SELECT id FROM orders UNION ALL SELECT id + 7 FROM orders WHERE id = 1) "
+         "SELECT max(id) FROM orders", [(8,)]),
         ("SELECT id FROM orders WHERE id IN (SELECT day FROM totals)", [(1,)]),
         ("SELECT (SELECT max(id) FROM orders) FROM range(1)", [(2,)]),
         ("SELECT unnest([1, 2])", [(1,), (2,)]),
@@ -89,6 +91,12 @@ WAYS_OUT = [
     "SELECT * FROM sqlite_master",
     "SELECT x.* FROM bag t, _cv_0 x, (WITH _cv_0 AS (SELECT 1 AS a) SELECT 1 AS b) y",
     "SELECT x.* FROM orders t, sqlite_master x, (WITH sqlite_master AS (SELECT 1 AS a) SELECT 1 AS b) y",
+    "WITH RECURSIVE pg_settings AS (SELECT * FROM pg_settings UNION ALL SELECT * FROM pg_settings WHERE false) "
+    "SELECT * FROM pg_settings",
+    "WITH RECURSIVE _cv_0 AS (SELECT * FROM _cv_0 UNION ALL SELECT * FROM _cv_0 WHERE false) "
+    "SELECT x.* FROM _cv_0 x, orders",
+    "WITH RECURSIVE r AS (SELECT * FROM r UNION ALL SELECT * FROM r WHERE false) SELECT * FROM r",
+    "WITH pg_class AS (SELECT 1 AS a) SELECT * FROM pg_class",
     "SHOW TABLES",
     "SHOW ALL TABLES",
     "SELECT * FROM _cv_0, orders",
@@ -186,7 +194,7 @@ def test_query_that_takes_too_long_is_interrupted(epoch: PublishedEpoch, sql: st
     ("limits", "rows", "message"),
     [
         (QueryLimits(rows=1), 2, "more than 1 rows"),
-        (QueryLimits(answer_bytes=1 << 20), 300_000, "more than 1 MiB"),
+        (QueryLimits(most_bytes=1 << 20), 300_000, "more than 1 MiB"),
         (QueryLimits(memory_mb=20), 3_000_000, "more memory than 20 MiB"),
     ],
 )
@@ -198,6 +206,16 @@ def test_query_whose_result_is_too_large_is_refused(
         query(epoch, sql, limits)
 
 
+@pytest.mark.parametrize(
+    "select",
+    [f'NULL AS "{"x" * 2000}"', f"'{'x' * 2000}'::ENUM('{'x' * 2000}') AS x"],
+    ids=["name of a column", "text of a dictionary"],
+)
+def test_size_of_an_answer_is_that_of_what_is_sent(epoch: PublishedEpoch, select: str) -> None:
+    with pytest.raises(ResultTooLarge, match="more than 1 MiB"):
+        query(epoch, f"SELECT {select} FROM range(1000)", QueryLimits(most_bytes=1 << 20))
+
+
 def test_query_within_its_limits_is_answered(epoch: PublishedEpoch) -> None:
-    limits = QueryLimits(seconds=60, memory_mb=512, rows=2, answer_bytes=1 << 20)
+    limits = QueryLimits(seconds=60, memory_mb=512, rows=2, most_bytes=1 << 20)
     assert query(epoch, "SELECT id FROM orders ORDER BY id", limits).to_pylist() == [{"id": 1}, {"id": 2}]

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.errors import QueryTooLong, ResultTooLarge
+from cdc_views.serve.sql.answer_size import answer_bytes
 
 _SMALLER: Final = "select fewer columns or rows, or aggregate them"
 _AGAIN_S: Final = 0.1
@@ -19,12 +20,12 @@ _AGAIN_S: Final = 0.1
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """The limits of one query; None is no limit. `answer_bytes` is the size of the answer as an Arrow table."""
+    """The limits of one query; None is no limit. `most_bytes` is the size of the answer (answer_size.py)."""
 
     seconds: float | None = None
     memory_mb: int | None = None
     rows: int | None = None
-    answer_bytes: int | None = None
+    most_bytes: int | None = None
 
     def options(self) -> dict[str, str]:
         """The settings of DuckDB for these limits."""
@@ -65,12 +66,12 @@ class QueryLimits:
         """All rows. Raises ResultTooLarge as soon as they are more than the limits allow."""
         taken, rows, size = [], 0, 0
         for batch in batches:
-            rows, size = rows + batch.num_rows, size + batch.nbytes
+            rows, size = rows + batch.num_rows, size + answer_bytes(batch)
             if self.rows is not None and rows > self.rows:
                 raise ResultTooLarge(f"the result has more than {self.rows} rows, which is the limit", hint=_SMALLER)
-            if self.answer_bytes is not None and size > self.answer_bytes:
+            if self.most_bytes is not None and size > self.most_bytes:
                 raise ResultTooLarge(
-                    f"the result has more than {self.answer_bytes >> 20} MiB, which is the limit", hint=_SMALLER
+                    f"the result has more than {self.most_bytes >> 20} MiB, which is the limit", hint=_SMALLER
                 )
             taken.append(batch)
         return pa.Table.from_batches(taken, batches.schema)

@@ -36,17 +36,19 @@ def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> p
     table, TableUnavailable, WarehouseUnusable, QueryTooLong, ResultTooLarge.
     """
     with _database(limits) as database, limits.timed(database):
-        opened = {}
-        for number, name in enumerate(_published_tables(epoch, Statement.parse(database, sql))):
-            opened[f"_cv_{number}"] = name
-            _register(database, epoch, name, f"_cv_{number}")
-        database.execute("SET lock_configuration = true")
+        names = _published_tables(epoch, Statement.parse(database, sql))
+        opened = {f"_cv_{number}": name for number, name in enumerate(names)}
         try:
+            for relation, name in opened.items():
+                _register(database, epoch, name, relation)
+            database.execute("SET lock_configuration = true")
             answer = limits.take(database.sql(sql).to_arrow_reader(_BATCH_ROWS))
         except duckdb.OutOfMemoryException:
             raise _out_of_memory(limits) from None
         except (duckdb.Error, OSError) as error:  # OSError: of a batch after the first one
             raise _described(error, epoch, opened) from error
+        except pa.ArrowInvalid as error:  # a type that Arrow does not have, or that nests too deeply
+            raise BadQuery(f"the answer cannot be given as Arrow: {' '.join(str(error).split())}") from None
         return _with_unique_names(answer)
 
 

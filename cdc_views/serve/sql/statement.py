@@ -2,7 +2,8 @@
 
 DuckDB itself parses the text, and the tree that it gives is searched. Everything that is neither a published table nor
 computed from the query alone is refused: files, DuckDB's catalogs and settings, the environment, other databases. The
-connection is locked down as well (query.py), so each of the two would be enough.
+connection is locked down as well (query.py): it reads no file and no environment, whatever the text is. DuckDB's own
+catalogs and settings are kept from it by this search only.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final, Self
 import duckdb
 import orjson
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadQuery
 
 _TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
@@ -46,7 +48,8 @@ class Statement:
             raise BadQuery(f"found a statement of type {kinds[0].name}, wanted SELECT", hint=hint or _SELECT_ONLY)
         for node in _nodes(tree):
             _require_allowed(node)
-        return cls(tuple(dict.fromkeys(_named(tree, frozenset()))))
+            _require_own_names(database, node)
+        return cls(tuple(dict.fromkeys(_named(tree))))
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -61,26 +64,32 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             left += node
 
 
-def _named(tree: Any, defined: frozenset[str]) -> Iterator[tuple[str, ...]]:
+def _named(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """The names of the tables in a tree, without those that a WITH around their place defines."""
-    if isinstance(tree, list):
-        for each in tree:
-            yield from _named(each, defined)
-        return
-    if not isinstance(tree, dict):
-        return
-    if tree.get("type") == "RECURSIVE_CTE_NODE":
-        defined |= {tree["cte_name"].lower()}
-    for entry in tree.get("cte_map", {}).get("map", ()):
-        yield from _named(entry["value"], defined)  # it sees those before it
+    left: list[tuple[Any, frozenset[str]]] = [(tree, frozenset())]
+    while left:
+        node, defined = left.pop()
+        if isinstance(node, list):
+            left += [(each, defined) for each in reversed(node)]
+        elif isinstance(node, dict):
+            if node.get("type") == "BASE_TABLE":
+                name = tuple(node["qualified_name"]["path"])
+                if len(name) > 1 or name[0].lower() not in defined:
+                    yield name
+            left += reversed([*_parts(node, defined)])
+
+
+def _parts(node: dict[str, Any], defined: frozenset[str]) -> Iterator[tuple[Any, frozenset[str]]]:
+    """The parts of a node, each with the names that are defined there by WITH; `defined` are those around the node."""
+    for entry in node.get("cte_map", {}).get("map", ()):
+        yield entry["value"], defined  # it sees those before it
         defined |= {entry["key"].lower()}
-    if tree.get("type") == "BASE_TABLE":
-        name = tuple(tree["qualified_name"]["path"])
-        if len(name) > 1 or name[0].lower() not in defined:
-            yield name
-    for part, value in tree.items():
+    is_recursive = node.get("type") == "RECURSIVE_CTE_NODE"
+    inside = defined | {node["cte_name"].lower()} if is_recursive else defined
+    for part, value in node.items():
         if part != "cte_map":
-            yield from _named(value, defined)
+            # The first branch of a recursive CTE does not see the CTE itself.
+            yield value, defined if is_recursive and part == "left" else inside
 
 
 def _require_allowed(node: dict[str, Any]) -> None:
@@ -94,6 +103,20 @@ def _require_allowed(node: dict[str, Any]) -> None:
         raise BadQuery(f'function "{name}" is not allowed: queries read published tables only')
     if kind == "SHOW_REF" and node.get("query") is None:
         raise BadQuery("SHOW is not allowed: queries read published tables only", hint=_SELECT_ONLY)
+
+
+def _require_own_names(database: duckdb.DuckDBPyConnection, node: dict[str, Any]) -> None:
+    """Refuse a WITH that defines a name of DuckDB or of ours, which means another relation where the WITH ends."""
+    for entry in node.get("cte_map", {}).get("map", ()):
+        name = entry["key"]
+        if name.lower().startswith(HIDDEN) or name.lower() in _names_of_duckdb(database):
+            raise BadQuery(f'WITH cannot define "{name}", which is a name of the system', hint="choose another name")
+
+
+def _names_of_duckdb(database: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """The relations of DuckDB itself that can be named without a schema."""
+    own = "SELECT view_name FROM duckdb_views() WHERE internal AND schema_name <> 'information_schema'"
+    return frozenset(name.lower() for (name,) in database.execute(own).fetchall())
 
 
 def _function(node: dict[str, Any]) -> str:

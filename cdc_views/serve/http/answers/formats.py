@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from cdc_views.errors import NotAcceptable
 from cdc_views.serve.http.limits import Unsent
 from cdc_views.serve.json_value import json_rows
+from cdc_views.serve.sql.answer_size import answer_bytes
 
 _CHUNK_ROWS: Final = 1000
 # What is sent at once: a client must read this much in `http.stalled_s`.
@@ -70,7 +71,7 @@ class Encoded:
     def __init__(self, rows: pa.Table, form: Format, around: Mapping[str, Any]) -> None:
         """`around` are the other members of the object of JSON."""
         self._form = form
-        self.size = rows.nbytes
+        self.size = answer_bytes(rows)
         parts = _parts(rows, form, around)
         self._body = b"".join(parts) if rows.num_rows <= _SMALL_ROWS and self.size <= _SMALL_BYTES else None
         self._parts = parts
