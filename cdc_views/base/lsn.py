@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from cdc_views.errors import BadLsn
+
+_FORM: Final = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 class Lsn(int):
@@ -10,17 +15,14 @@ class Lsn(int):
 
     @classmethod
     def parse(cls, text: str) -> Lsn:
-        """Parse `X/Y`, two hexadecimal numbers. Raises BadLsn."""
-        high, slash, low = text.partition("/")
-        try:
-            if not slash:
-                raise ValueError(text)
-            return cls((int(high, 16) << 32) | int(low, 16))
-        except ValueError:
+        """Parse `X/Y`, two hexadecimal numbers of at most 32 bits. Raises BadLsn."""
+        found = _FORM.fullmatch(text)
+        if found is None:
             raise BadLsn(
                 f'position "{text}" is not an LSN, wanted the form X/Y',
                 hint='an LSN is what "SELECT pg_current_wal_insert_lsn()" prints, as in 0/16B3748',
-            ) from None
+            )
+        return cls((int(found[1], 16) << 32) | int(found[2], 16))
 
     def __str__(self) -> str:
         return f"{self >> 32:X}/{self & 0xFFFFFFFF:X}"

@@ -79,7 +79,7 @@ class Key:
     def _parsed(self, field: pa.Field, text: str | None) -> object:
         try:
             value: object = pc.cast(pa.scalar(text), field.type).as_py()
-        except pa.ArrowException:
+        except (pa.ArrowException, OverflowError, ValueError):  # the last two: of times that Python does not know
             raise BadKey(
                 f'a value for key column "{field.name}" of "{self.table}" cannot be read as {field.type}',
                 hint="a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(field.type) else None,

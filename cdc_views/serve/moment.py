@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 """How long a read waits for a position, unless it says."""
 
 _POLL_S: Final = 0.05
-_NUMBER: Final = re.compile(r"[0-9]+")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _ENGINE: Final = '"cdc-views status" shows whether the engine runs'
 _RETENTION: Final = "upkeep.keep_hours and upkeep.keep_epochs say for how long epochs can be read"
 

@@ -149,7 +149,10 @@ class PublishedEpoch:
         An engine creates the tables of its views before it takes over. So for a name without a folder, the control log
         need not be read.
         """
-        if not (self.warehouse / VIEW_FOLDER / name).is_dir():
+        folders: set[str] = set()
+        with suppress(FileNotFoundError):
+            folders = {folder.name for folder in (self.warehouse / VIEW_FOLDER).iterdir()}
+        if name not in folders:
             return ()
         takeovers = (record for record in reversed(read_control(self.warehouse)) if record.kind == "takeover")
         declared = (TakeoverDetail.read(record).views for record in takeovers)

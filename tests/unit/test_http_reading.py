@@ -162,6 +162,11 @@ def test_rows_by_several_keys(http: Client) -> None:
     assert arrow(http.get("/views/totals/rows", ARROW, key=['["ada",1]', '["x",1]'])).num_rows == 1
 
 
+def test_number_of_a_key_that_json_may_not_have_exactly_is_refused(http: Client) -> None:
+    for number in ("12345678901234567890123", "1.50", "1e2"):
+        assert problem(http.get("/views/totals/rows", key=f'["ada",{number}]')) == (400, "BadParameter")
+
+
 def test_unchanged_answer_is_not_sent_again(http: Client, shop: Published) -> None:
     for path in ("/views/totals/rows/ada/1", "/views/totals/rows?columns=day", "/views/totals/rows?key=[%22ada%22,1]",
                  "/query?sql=SELECT+*+FROM+totals+ORDER+BY+owner"):  # fmt: skip

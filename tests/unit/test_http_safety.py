@@ -45,7 +45,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 @pytest.fixture(scope="module")
 def http(shop: Published) -> Iterator[Client]:
-    with serving(shop.root, query_s=0.2, result_rows=1000, result_mb=1, unsent_mb=4) as client:
+    with serving(shop.root, result_rows=1000, result_mb=1, unsent_mb=4) as client:
         yield client
 
 
@@ -161,6 +161,8 @@ def test_port_in_use_is_named(shop: Published) -> None:
         ("/views/nosuch", 404, "UnknownView"),
         ("/views/nosuch/rows", 404, "UnknownView"),
         ("/views/nosuch/rows/1", 404, "UnknownView"),
+        (f"/views/{'x' * 300}", 404, "UnknownView"),
+        ("/views/%2E%2E", 404, "UnknownView"),
         ("/views/public.orders/rows/abc", 400, "BadKey"),
         ("/views/public.orders/rows/1/2", 400, "BadKey"),
         ("/views/public.orders/rows?key=abc", 400, "BadKey"),
@@ -170,6 +172,9 @@ def test_port_in_use_is_named(shop: Published) -> None:
         ("/views/public.orders/rows?limit=-1", 400, "BadParameter"),
         ("/views/public.orders/rows?limit=1001", 422, "ResultTooLarge"),
         ("/epoch?at=x", 400, "BadMoment"),
+        (f"/epoch?at={'9' * 5000}", 400, "BadMoment"),
+        ("/epoch?at_least=FFFFFFFFF/0&wait=0", 400, "BadLsn"),
+        ("/epoch?at_least=-1/0&wait=0", 400, "BadLsn"),
         ("/epoch?at=1&max_age=5", 400, "BadMoment"),
         ("/epoch?at_least=x", 400, "BadLsn"),
         ("/epoch?wait=-1", 400, "BadParameter"),
@@ -180,6 +185,8 @@ def test_port_in_use_is_named(shop: Published) -> None:
         ("/query", 400, "BadParameter"),
         ("/query?sql=SELEC+1", 400, "BadQuery"),
         ("/query?sql=SELECT+*+FROM+nosuch", 400, "BadQuery"),
+        (f"/query?sql=SELECT+{'[' * 70}{']' * 70}", 400, "BadQuery"),
+        (f"/query?sql=SELECT+1{'%2B1' * 340}", 400, "BadQuery"),
         ("/nosuch", 404, "NotFound"),
         ("/views/public.orders/nosuch", 404, "NotFound"),
     ],
@@ -226,8 +233,9 @@ def test_every_error_has_a_status() -> None:
 # Limits
 
 
-def test_query_over_its_limits_is_refused(http: Client) -> None:
-    assert problem(http.post("/query", SLOW)) == (422, "QueryTooLong")
+def test_query_over_its_limits_is_refused(http: Client, shop: Published) -> None:
+    with serving(shop.root, query_s=0.2) as hurried:
+        assert problem(hurried.post("/query", SLOW)) == (422, "QueryTooLong")
     assert problem(http.post("/query", "SELECT * FROM range(1001)")) == (422, "ResultTooLarge")
     wide = "SELECT repeat('x', 3000) FROM range(1000)"
     assert problem(http.post("/query", wide)) == (422, "ResultTooLarge")

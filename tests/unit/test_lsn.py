@@ -20,7 +20,9 @@ def test_print_and_parse_are_inverse(number: int) -> None:
     assert Lsn.parse(str(Lsn(number))) == number
 
 
-@pytest.mark.parametrize("text", ["", "16", "x/y", "/"])
+@pytest.mark.parametrize(
+    "text", ["", "16", "x/y", "/", "-1/0", "0x1/0", "1/1/1", "1/ 1", "123456789/0", "0/123456789", "1/١"]
+)
 def test_parse_of_something_else_says_what_an_lsn_is(text: str) -> None:
     with pytest.raises(BadLsn, match="wanted the form X/Y"):
         Lsn.parse(text)

@@ -52,4 +52,7 @@ def _values(text: str) -> list[str | None]:
         values = None
     if not isinstance(values, list) or not all(isinstance(value, str | int | float | None) for value in values):
         raise BadParameter("a key of several columns is an array of JSON", hint='write key=["ada",1]')
+    if any(isinstance(value, float) for value in values):  # whole numbers of more than 64 bits are among these
+        hint = 'write it as a text, as in key=["ada","1.50"]'
+        raise BadParameter("a number of a key may be inexact in JSON", hint=hint)
     return [value if isinstance(value, str | None) else orjson.dumps(value).decode() for value in values]

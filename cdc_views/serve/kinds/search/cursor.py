@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from cdc_views.errors import BadPage
 from cdc_views.serve.opaque import facts_of, opaque
+
+_MOST: Final = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Cursor:
         """Read a cursor for a question. Raises BadPage."""
         try:
             of_question, epoch, skipped = facts_of(text)
-            is_one = isinstance(of_question, str) and type(epoch) is int and type(skipped) is int and skipped >= 0
+            is_one = isinstance(of_question, str) and type(epoch) is int and type(skipped) is int
+            is_one = is_one and 0 <= skipped < _MOST
         except (ValueError, TypeError):
             is_one = False
         if not is_one:
