@@ -150,6 +150,13 @@ def test_timeline_of_a_deleted_user_is_empty(feed: Feed) -> None:
     assert feed.seen() == []
 
 
+def test_timeline_whose_order_has_a_collation_is_refused(harness: ViewHarness) -> None:
+    view = VIEW.replace("home", "collated", 1).replace("created_at DESC, post_id DESC", "body")
+    view = view.replace("p.body,", "p.body COLLATE UTF8_LCASE AS body,")
+    with pytest.raises(BadView, match="of type string collate UTF8_LCASE, wanted no collation"):
+        harness.create_view(view)
+
+
 def test_timeline_that_names_a_column_that_is_not_there_is_refused(harness: ViewHarness) -> None:
     star = "CREATE MATERIALIZED VIEW lost WITH (kind = timeline, owner = nobody, order = id) AS SELECT * FROM posts"
     with pytest.raises(BadView, match=r"^lost\.sql:1:\d+: .*nobody"):

@@ -39,7 +39,7 @@ def view_spec(view: CompiledView, schema: T.StructType) -> TableSpec:
     arrow = to_arrow_schema(schema, timezone="UTC")
     key = view.key
     definition = view.definition
-    types = {field.name: str(field.type) for field in arrow}
+    types = {each.name: collated(each.dataType) or str(field.type) for each, field in zip(schema, arrow, strict=True)}
     record = KINDS[definition.kind].record(definition.kind_options, types, key)
     if key is None:
         key = BAG_KEY
@@ -47,6 +47,12 @@ def view_spec(view: CompiledView, schema: T.StructType) -> TableSpec:
     arrow = pa.schema([field.with_nullable(True) for field in arrow])
     kind = {} if definition.kind == DEFAULT_KIND else {"kind": definition.kind, **record}
     return TableSpec(definition.name, view_path(view), arrow, key, definition.layout, kind)
+
+
+def collated(kind: T.DataType) -> str | None:
+    """The type of a text with a collation, which Arrow and Delta do not have: it is compared otherwise than they do."""
+    is_other = isinstance(kind, T.StringType) and kind.collation != T.StringType().collation
+    return kind.simpleString() if is_other else None
 
 
 def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:

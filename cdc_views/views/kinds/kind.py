@@ -17,6 +17,7 @@ from cdc_views.views.kinds.options import Option, spelled
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _NESTED: Final = ("list", "large_list", "struct", "map")
+_COLLATED: Final = " collate "
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,12 @@ class Options:
             self.refuse(option, f'option "{option}": {error.message}', hint=error.hint)
 
     def require_flat(self, option: str, what: str, type_: str) -> None:
-        """Raise BadView at the place of an option if the Arrow type of its column is a list, a structure or a map."""
+        """Raise BadView at the place of an option if its column is a list, a structure or a map, or has a collation.
+
+        `type_` is the Arrow type; of a text with a collation, which readers would compare otherwise, it is Spark's.
+        """
+        if _COLLATED in type_:
+            self.refuse(option, f"{what} is of type {type_}, wanted no collation", hint="select it without COLLATE")
         if type_.startswith(_NESTED):
             self.refuse(option, f"{what} is of type {type_}, wanted one that has no parts")
 

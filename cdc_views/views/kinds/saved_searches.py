@@ -76,6 +76,8 @@ class SavedSearchesKind(Kind):
         if proven.key is None:
             options.refuse("query", f"stored queries need a key: {proven.reason}", hint="select the key of the table")
         of_queries = tuple(name for name in proven.key if name.lower() != document.lower())
+        if not of_queries:
+            options.refuse("query", "stored queries need a key, and these are at most one row", hint="read a table")
         if len(of_queries) == len(proven.key):
             options.refuse("document", f'column "{document}" is not the key of the search index')
         return (*of_queries, next(name for name in proven.key if name not in of_queries))

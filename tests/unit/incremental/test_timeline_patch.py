@@ -98,6 +98,11 @@ def test_timeline_of_one_table_with_owners_of_null_equals_its_sql() -> None:
         assert at_random(text, f"{SEED} one table", OF_EACH_VIEW).in_full == 0
 
 
+def test_timeline_whose_owner_has_the_name_of_a_count_equals_its_sql() -> None:
+    text = statement("g DESC, id", 2, "SELECT a AS count_all, id, g FROM p", "count_all")
+    assert played(declared(text), list(growing_states("count_all"))).in_full == 0
+
+
 def test_full_timeline_that_is_taken_to_have_room_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = Memory.counts
     monkeypatch.setattr(

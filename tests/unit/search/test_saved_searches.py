@@ -9,14 +9,27 @@ from typing import Any
 
 import pytest
 
+from cdc_views.base.names import TableName
 from cdc_views.config import StoreSettings
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.saved import kept, matches, searches_of
 from cdc_views.engine.views.saved.matches import SavedWork
 from cdc_views.errors import BadView
+from cdc_views.plan.compiled import compile_view
 from cdc_views.plan.explain import explain
 from cdc_views.testing.rows import Row
-from tests.unit.search.saved_engine import DOCUMENTS, OPTIONS, SEARCHES, SELECT, SavedEngine, saved_view
+from cdc_views.views.definition import parse_view
+from cdc_views.views.graph import ViewGraph
+from tests.unit.search.saved_engine import (
+    COLUMNS,
+    DOCUMENTS,
+    INDEX,
+    OPTIONS,
+    SEARCHES,
+    SELECT,
+    SavedEngine,
+    saved_view,
+)
 
 WORDS = ["cat", "dog", "catalog", "bird", "中文", "wi-fi"]
 QUERIES = ["cat", "cat dog", "+cat +dog", "+cat -dog", "ca*", "+ca* -bird", '"cat dog"', "title:cat", "-cat", "title:",
@@ -222,6 +235,19 @@ def test_view_that_is_no_saved_search_is_refused(options: str, select: str, prob
     with pytest.raises(BadView) as caught:
         searches_of(saved_view(options, select)[1], specs)
     assert caught.value.message.startswith(f"alerts.sql:{problem}")
+
+
+def test_queries_of_at_most_one_row_are_refused() -> None:
+    top = "CREATE MATERIALIZED VIEW top AS SELECT max(id) AS search_id, max(query) AS query FROM searches"
+    options, select = OPTIONS.replace(", filter = 'filter'", ""), "SELECT search_id, query FROM top"
+    alerts = f"CREATE MATERIALIZED VIEW alerts WITH (kind = 'saved_searches', {options}) AS {select}"
+    texts = {"post_search": INDEX, "top": top, "alerts": alerts}
+    definitions = [parse_view(text, Path(f"{name}.sql")) for name, text in texts.items()]
+    graph = ViewGraph(definitions, [TableName.parse(name) for name in COLUMNS])
+    columns = {**COLUMNS, "top": {"search_id": "int8", "query": "text"}}
+    keys: dict[str, tuple[str, ...]] = {**dict.fromkeys(COLUMNS, ("id",)), "top": (), "post_search": ("post_id",)}
+    with pytest.raises(BadView, match="stored queries need a key, and these are at most one row"):
+        compile_view(definitions[2], graph, columns, keys)
 
 
 def test_explain_says_how_the_rows_are_found() -> None:

@@ -62,10 +62,11 @@ class Timeline:
         if not rows.num_rows:
             return None
         owner = self.record.owner
-        added = rows.group_by(owner, use_threads=False).aggregate([([], "count_all")])
-        stored = _required(work.stored_counts(added.select([owner])))
-        is_full = stored + added.column("count_all").to_numpy() > self.record.limit
-        full = added.select([owner]).filter(pa.array(is_full))
+        of_owners = pa.table({_OWNER: rows.column(owner)})
+        added = of_owners.group_by(_OWNER, use_threads=False).aggregate([([], "count_all")])
+        owners = added.select([_OWNER]).rename_columns([owner])
+        is_full = _required(work.stored_counts(owners)) + added.column("count_all").to_numpy() > self.record.limit
+        full = owners.filter(pa.array(is_full))
         if not full.num_rows:
             return Changes(None, rows, all_new=True)
         return self._pushed(work, rows, full)
