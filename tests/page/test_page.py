@@ -80,7 +80,41 @@ def test_list_is_filtered_from_the_keyboard(page: Page) -> None:
     expect(page.get_by_role("link", name="order_totals")).to_be_visible()
 
 
+def test_what_stays_in_the_overview_is_not_drawn_again(page: Page, shop: Shop) -> None:
+    """So the focus stays, and a screen reader does not read an alert again."""
+    link = page.get_by_role("link", name="order_totals", exact=True)
+    link.focus()
+    graph = page.get_by_label("Cost of order_totals in the last hour").element_handle()
+    page.evaluate("""() => {
+        window.inserted = [];
+        const note = (node) => node.querySelector?.("[role=alert]") || node.closest?.("[role=alert]");
+        const noteAll = (changes) => changes.forEach((change) =>
+            window.inserted.push(...[...change.addedNodes].filter(note).map((node) => node.textContent)));
+        new MutationObserver(noteAll).observe(document.body, { childList: true, subtree: true });
+    }""")
+    shop.order(1, "6.00")
+    expect(page.locator("[data-stage=readers]")).to_contain_text(f"read epoch {shop.hour.epoch}")
+    expect(link).to_be_focused()
+    assert page.evaluate("window.inserted") == []
+    assert graph.evaluate("graph => graph.isConnected")
+    assert page.locator("#now").get_attribute("role") is None  # its age changes all the time
+
+
 # A view
+
+
+@pytest.mark.parametrize("address", ["epochs", "view/order_totals/history", "view/public.orders"])
+def test_new_epoch_leaves_the_scroll_position(page: Page, shop: Shop, address: str) -> None:
+    go(page, address)
+    box = page.locator(".scroll")
+    expect(box.locator("tbody tr").nth(40)).to_be_attached()
+    page.set_viewport_size({"width": 300, "height": 400})
+    box.evaluate("box => { box.scrollLeft = 30 }")
+    assert box.evaluate("box => box.scrollLeft") == 30
+    shop.order(1, "6.50")
+    told = page.get_by_role("status") if address == "view/public.orders" else box.locator("td").first
+    expect(told).to_contain_text(str(shop.hour.epoch))
+    assert box.evaluate("box => box.scrollLeft") == 30
 
 
 def test_rows_follow_the_epochs_and_show_what_is_new(page: Page, shop: Shop) -> None:

@@ -1,7 +1,7 @@
 // Which panel is shown, and the header.
 
 import { follow, forgetToken, hasToken } from "./api.js";
-import { h, show } from "./dom.js";
+import { h, show, update } from "./dom.js";
 import { number, seconds } from "./format.js";
 import { epochs } from "./panels/epochs.js";
 import { overview } from "./panels/overview.js";
@@ -41,7 +41,7 @@ function header() {
     2,
     new AbortController().signal,
     (epoch) => {
-      show(
+      update(
         now,
         h("span", { class: "dot good" }),
         `epoch ${number(epoch.epoch)}`,
@@ -49,7 +49,7 @@ function header() {
       );
       document.getElementById("forget").hidden = !hasToken();
     },
-    (error) => show(now, h("span", { class: "dot bad" }), error.error ?? "no answer"),
+    (error) => update(now, h("span", { class: "dot bad" }), error.error ?? "no answer"),
   );
 }
 

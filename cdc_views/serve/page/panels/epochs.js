@@ -1,7 +1,7 @@
 // The published epochs.
 
 import { follow } from "../api.js";
-import { h, show } from "../dom.js";
+import { h, show, update } from "../dom.js";
 import { clock, number } from "../format.js";
 import { problem } from "../parts/problem.js";
 import { table } from "../parts/table.js";
@@ -23,7 +23,7 @@ export function epochs(main, signal) {
     3,
     signal,
     (found) =>
-      show(
+      update(
         place,
         table(
           COLUMNS.map((name) => ({ name, type: TEXTS.has(name) ? "string" : "int64" })),
@@ -39,6 +39,6 @@ export function epochs(main, signal) {
           })),
         ),
       ),
-    (error) => show(place, problem(error)),
+    (error) => update(place, problem(error)),
   );
 }

@@ -1,7 +1,7 @@
 // What the last epochs did for a view or mirror, and at what cost.
 
 import { follow, path } from "../api.js";
-import { h, show } from "../dom.js";
+import { h, update } from "../dom.js";
 import { clock, milliseconds, number } from "../format.js";
 import { bars } from "../parts/graph.js";
 import { problem } from "../parts/problem.js";
@@ -15,8 +15,8 @@ export async function history(panel, signal, view) {
     `views/${path(view.name)}/history?last=${LAST}`,
     5,
     signal,
-    (epochs) => show(panel, drawn(epochs, view)),
-    (error) => show(panel, problem(error)),
+    (epochs) => update(panel, drawn(epochs, view)),
+    (error) => update(panel, problem(error)),
   );
 }
 

@@ -1,7 +1,7 @@
 // The overview: what is wrong, the data flow, the last hour, and all views and mirrors.
 
 import { follow } from "../api.js";
-import { h, show } from "../dom.js";
+import { h, show, update } from "../dom.js";
 import { number, seconds } from "../format.js";
 import { ago, bars } from "../parts/graph.js";
 import { flow } from "./flow.js";
@@ -20,11 +20,11 @@ export function overview(main, signal) {
     2,
     signal,
     (status) => {
-      show(wrong, trouble(status));
-      show(stages, flow(status.stages));
+      update(wrong, trouble(status));
+      update(stages, flow(status.stages));
       list.take(status.tables);
     },
-    (error) => show(wrong, problem(error)),
+    (error) => update(wrong, problem(error)),
   );
   follow(
     "views",
@@ -38,7 +38,7 @@ export function overview(main, signal) {
     30,
     signal,
     (history) => {
-      show(hour, lastHour(history));
+      update(hour, lastHour(history));
       list.graph(history);
     },
     () => {},

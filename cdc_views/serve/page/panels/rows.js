@@ -1,7 +1,7 @@
 // The rows of a view or mirror: some, which follow the epochs, or those with a key.
 
 import { follow, get, path } from "../api.js";
-import { h, show } from "../dom.js";
+import { h, show, update } from "../dom.js";
 import { number } from "../format.js";
 import { field, form } from "../parts/form.js";
 import { problem } from "../parts/problem.js";
@@ -21,7 +21,7 @@ export async function rows(panel, signal, view) {
   const lookUp = isKeyed && form("Find a row by its key", keys, "Find", find);
   if (lookUp) lookUp.append(h("button", { type: "button", on: { click: clear } }, "All"));
   show(panel, lookUp, told, place);
-  follow("epoch", 2, signal, at, (error) => show(told, error.message));
+  follow("epoch", 2, signal, at, (error) => update(told, error.message));
 
   function at({ epoch }) {
     if (epoch === shown) return;
@@ -47,8 +47,8 @@ export async function rows(panel, signal, view) {
       if (asked === wanted) answer(); // else it is that of an earlier question
     } catch (error) {
       if (signal.aborted || asked !== wanted) return;
-      show(told);
-      show(place, problem(error));
+      update(told);
+      update(place, problem(error));
     }
   }
 
@@ -58,8 +58,9 @@ export async function rows(panel, signal, view) {
     return () => {
       const seen = known;
       known = new Set(found.rows.map((row) => JSON.stringify(row)));
-      show(told, `${number(found.rows.length)} rows at epoch ${number(found.epoch)}, ${more}. They follow each epoch.`);
-      show(
+      const count = number(found.rows.length);
+      update(told, `${count} rows at epoch ${number(found.epoch)}, ${more}. They follow each epoch.`);
+      update(
         place,
         table(view.columns, found.rows, (row) => seen !== null && !seen.has(JSON.stringify(row))),
       );
@@ -69,8 +70,8 @@ export async function rows(panel, signal, view) {
   async function one(key) {
     const row = await get(`views/${path(view.name)}/rows/${path(...key)}`, {}, signal);
     return () => {
-      show(told, "The row with this key. It follows each epoch.");
-      show(place, table(view.columns, [row]));
+      update(told, "The row with this key. It follows each epoch.");
+      update(place, table(view.columns, [row]));
     };
   }
 }

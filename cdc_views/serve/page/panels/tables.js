@@ -1,17 +1,19 @@
 // All views and mirrors: how fresh, how large, at what cost, and the last hour of each.
 
-import { h, show } from "../dom.js";
+import { h, show, update } from "../dom.js";
 import { milliseconds, number, seconds } from "../format.js";
 import { ago, bars } from "../parts/graph.js";
 import { problem } from "../parts/problem.js";
 
 const SHAPES = { sql: "SELECT", timeline: "timeline", cache: "cache", search_index: "search" };
+const GRAPH = 6; // the column that is drawn only with a new history
 
 /** The lists, which follow what they are given. */
 export function tables() {
   let rows = [];
   let described = new Map();
   let history = null;
+  const drawn = new WeakMap(); // the history that the graph in a cell is of
   const filter = h("input", {
     type: "search",
     placeholder: "Filter  ( / )",
@@ -32,14 +34,25 @@ export function tables() {
     const wanted = rows.filter((row) => row.table.toLowerCase().includes(filter.value.trim().toLowerCase()));
     const isMirror = (row) =>
       described.get(row.table)?.kind === "mirror" || (!described.has(row.table) && row.table.includes("."));
-    show(
+    update(
       views,
       list(
         wanted.filter((row) => !isMirror(row)),
         true,
       ),
     );
-    show(mirrors, list(wanted.filter(isMirror), false));
+    update(mirrors, list(wanted.filter(isMirror), false));
+    drawGraphs(views, true);
+    drawGraphs(mirrors, false);
+  }
+
+  /** Draw the graphs that are not those of the history yet. */
+  function drawGraphs(place, areViews) {
+    for (const cell of place.querySelectorAll("[data-own]")) {
+      if (drawn.get(cell) === history) continue;
+      show(cell, graphOf(cell.dataset.own, areViews));
+      drawn.set(cell, history);
+    }
   }
 
   function list(found, areViews) {
@@ -85,21 +98,24 @@ export function tables() {
       areViews ? h("span", { class: "strategy" }, row.strategy ?? "–") : number(row.behind),
       number(row.rows),
       areViews ? milliseconds(row.last_ms) : number(row.last_epoch),
-      graphOf(row.table, areViews),
+      null,
     ];
     const kinds = [null, null, "number", areViews ? null : "number", "number", "number", "small"];
     const found = h(
       "tr",
-      {},
-      cells.map((cell, i) => h("td", { class: kinds[i], "data-label": heads[i] }, cell)),
+      { "data-id": row.table },
+      cells.map((cell, i) =>
+        h("td", { class: kinds[i], "data-label": heads[i], "data-own": i === GRAPH ? row.table : null }, cell),
+      ),
     );
-    const wrong = facts?.problem;
-    return wrong ? [found, h("tr", { class: "why" }, h("td", { colspan: cells.length }, problem(wrong)))] : found;
+    if (!facts?.problem) return found;
+    const why = h("td", { colspan: cells.length }, problem(facts.problem));
+    return [found, h("tr", { class: "why", "data-id": `why ${row.table}` }, why)];
   }
 
   function graphOf(name, areViews) {
-    const of = history?.tables[name];
-    if (of === undefined) return h("span", { class: "dim" }, "no change");
+    if (!history || !Object.hasOwn(history.tables, name)) return h("span", { class: "dim" }, "no change");
+    const of = history.tables[name];
     const values = areViews ? of.milliseconds : of.changes;
     const told = (value) => (areViews ? milliseconds(value) : `${number(value)} changes`);
     return bars(

@@ -1,7 +1,7 @@
 // A view or mirror: what it is, and its tabs.
 
 import { follow, get, path } from "../api.js";
-import { h, show } from "../dom.js";
+import { h, show, update } from "../dom.js";
 import { number, seconds } from "../format.js";
 import { cache } from "./cache.js";
 import { definition } from "./definition.js";
@@ -45,7 +45,7 @@ export async function view(main, signal, name, tab) {
   );
   const now = h("div", { class: "now-of" });
   const tell = (view) =>
-    show(
+    update(
       now,
       h(
         "dl",

@@ -28,7 +28,7 @@ export function table(columns, rows, mark = () => false) {
       ),
       h(
         "tbody",
-        {},
+        { "data-whole": true },
         rows.map((row) =>
           h(
             "tr",
