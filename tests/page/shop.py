@@ -36,6 +36,11 @@ PRODUCT_CACHE = TableSpec(
     "product_cache", "views/product_cache/a", pa.schema([("product_id", pa.int64()), ("document", pa.string())]),
     ("product_id",), kind={"kind": "cache"},
 )  # fmt: skip
+POST_ALERTS = TableSpec(
+    "post_alerts", "views/post_alerts/a",
+    pa.schema([("search_id", pa.int64()), ("post_id", pa.int64()), ("error", pa.string())]), ("search_id", "post_id"),
+    kind={"kind": "saved_searches"},
+)  # fmt: skip
 DAILY_SALES = TableSpec(
     "daily_sales", "views/daily_sales/a", pa.schema([("day", pa.date32()), ("average", pa.float64())]), ("day",)
 )
@@ -48,7 +53,7 @@ TEXTS = (
 FAILURE = "DIVIDE_BY_ZERO: division by zero"
 STRATEGIES = {
     "order_totals": "ADD", "post_search": "KEYS", "home_timeline": "PATCH", "product_cache": "KEYS",
-    "daily_sales": "FULL",
+    "post_alerts": "KEYS", "daily_sales": "FULL",
 }  # fmt: skip
 
 
@@ -125,6 +130,7 @@ class Shop:
                                         for user in (1, 2) for post in range(1, 46)])  # fmt: skip
         self.hour.write(PRODUCT_CACHE, [(n, f'{{"sku": "P-{n:04}", "price": "{n}.50", "stock": {n * 3}}}')
                                         for n in range(1, 41)])  # fmt: skip
+        self.hour.write(POST_ALERTS, [(1, post, None) for post in range(1, 4)])
         self.hour.write(DAILY_SALES, [(at.date(), 12.5)])
         self.hour.tables["daily_sales"] = TableVersion(DAILY_SALES.path, 1, "failed")
         self.hour.write(ORDERS, [(n, n % 300 + 1, "paid", Decimal(n) / 4, at) for n in range(1, 401)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cdc_views.store.control import read_control
 from tests.page.conftest import Opened
-from tests.page.shop import FAILURE, HOSTILE, SELECT, Shop
+from tests.page.shop import FAILURE, HOSTILE, ORDERS, SELECT, Hour, Shop
 from tests.unit.fix_http import TOKEN, Client, serving
 from tests.unit.watched import Watched, backlog
 
@@ -17,7 +18,7 @@ PHONE = {"width": 390, "height": 844}
 ADDRESSES = (
     "", "sql", "epochs", "view/order_totals/rows", "view/order_totals/definition", "view/order_totals/history",
     "view/public.orders", "view/daily_sales", "view/post_search", "view/home_timeline", "view/product_cache",
-    "view/nosuch",
+    "view/post_alerts", "view/nosuch",
 )  # fmt: skip
 
 
@@ -78,6 +79,14 @@ def test_list_is_filtered_from_the_keyboard(page: Page) -> None:
     page.keyboard.type("order")
     expect(page.get_by_role("link", name="post_search")).to_have_count(0)
     expect(page.get_by_role("link", name="order_totals")).to_be_visible()
+
+
+def test_hour_without_an_epoch_has_no_time_to_readable(tmp_path: Path, opened: Opened) -> None:
+    hour = Hour(tmp_path)
+    hour.write(ORDERS)
+    hour.publish()
+    with serving(tmp_path) as http, opened(http.url) as page:
+        expect(page.locator(".hour")).to_contain_text("no epoch in the last hour")
 
 
 def test_what_stays_in_the_overview_is_not_drawn_again(page: Page, shop: Shop) -> None:
@@ -224,6 +233,16 @@ def test_cache_says_hit_or_miss(page: Page) -> None:
     page.get_by_label("product_id").fill("99")
     page.keyboard.press("Enter")
     expect(page.locator("#panel .pill")).to_have_text("miss")
+
+
+@pytest.mark.parametrize(
+    ("view", "badge"),
+    [("home_timeline", "timeline"), ("post_search", "search index"), ("post_alerts", "saved searches")],
+)
+def test_list_and_view_name_the_kind(page: Page, view: str, badge: str) -> None:
+    expect(line(page, view).locator(".badge")).to_have_text(badge)
+    go(page, f"view/{view}")
+    expect(page.locator(".title .badge")).to_have_text(badge)
 
 
 # SQL

@@ -65,7 +65,8 @@ function trouble(status) {
 function lastHour(history) {
   const count = history.epochs.length;
   const total = history.changes.reduce((sum, each) => sum + each, 0);
-  const slowest = Math.max(...history.age_seconds.map((each) => each ?? 0));
+  const ages = history.age_seconds.filter((each) => each !== null);
+  const slowest = ages.length > 0 ? `at most ${seconds(Math.max(...ages))}` : "no epoch";
   return [
     card(
       "Changes per minute",
@@ -76,10 +77,10 @@ function lastHour(history) {
     ),
     card(
       "From commit to readable",
-      `at most ${seconds(slowest)} in the last hour`,
+      `${slowest} in the last hour`,
       bars(
         history.age_seconds,
-        `Seconds from commit to readable, at most ${seconds(slowest)}`,
+        `Seconds from commit to readable, ${slowest}`,
         (value, place) => ago(value === null ? "no epoch" : seconds(value), place, count),
         "second",
       ),

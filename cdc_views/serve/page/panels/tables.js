@@ -4,8 +4,8 @@ import { h, show, update } from "../dom.js";
 import { milliseconds, number, seconds } from "../format.js";
 import { ago, bars } from "../parts/graph.js";
 import { problem } from "../parts/problem.js";
+import { shapeOf } from "../parts/shape.js";
 
-const SHAPES = { sql: "SELECT", timeline: "timeline", cache: "cache", search_index: "search" };
 const GRAPH = 6; // the column that is drawn only with a new history
 
 /** The lists, which follow what they are given. */
@@ -91,7 +91,7 @@ export function tables() {
     const cells = [
       [
         h("a", { href: `#/view/${encodeURIComponent(row.table)}` }, row.table),
-        facts?.shape && facts.shape !== "sql" && h("span", { class: "badge" }, SHAPES[facts.shape]),
+        facts && shapeOf(facts),
       ],
       status(row),
       facts !== undefined && facts.age_s === null && row.status === "building" ? "–" : seconds(row.freshness_s),

@@ -7,6 +7,7 @@ import { cache } from "./cache.js";
 import { definition } from "./definition.js";
 import { history } from "./history.js";
 import { problem } from "../parts/problem.js";
+import { shapeOf } from "../parts/shape.js";
 import { rows } from "./rows.js";
 import { search } from "./search.js";
 import { status } from "./tables.js";
@@ -64,7 +65,7 @@ export async function view(main, signal, name, tab) {
       { class: "title" },
       h("h1", {}, name),
       status(found),
-      found.shape && found.shape !== "sql" && h("span", { class: "badge" }, found.shape.replace("_", " ")),
+      shapeOf(found),
     ),
     now,
     h(
