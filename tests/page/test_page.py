@@ -283,6 +283,23 @@ def test_token_is_asked_for_once_and_kept_by_the_tab_alone(shop: Shop, opened: O
         expect(dialog).to_be_visible()
 
 
+def test_token_is_asked_for_until_it_is_given(shop: Shop, opened: Opened) -> None:
+    token = "ein Schlüssel ohne Tür 🔑"
+    with serving(shop.root, tokens=token) as http, opened(http.url) as page:
+        dialog = page.get_by_role("dialog", name="Token")
+        for _ in range(3):
+            dialog.get_by_label("Token").press("Escape")
+            expect(dialog).to_be_visible()
+        dialog.get_by_label("Token").fill("falscher Schlüssel ✗")
+        page.keyboard.press("Enter")
+        expect(dialog).to_contain_text("The token was refused.")
+        dialog.get_by_label("Token").fill(token)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="order_totals", exact=True)).to_be_visible()
+        http.server.stop()
+        expect(page.locator("#now")).to_have_text("NoAnswer")
+
+
 def test_server_that_is_gone_is_named_with_its_remedy(shop: Shop, opened: Opened) -> None:
     with serving(shop.root) as http, opened(http.url) as page:
         expect(page.get_by_role("link", name="order_totals")).to_be_visible()

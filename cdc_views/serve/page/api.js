@@ -53,7 +53,7 @@ export function forgetToken() {
 async function ask(address, options) {
   for (let refused = false; ; refused = true) {
     const token = sessionStorage.getItem(KEY);
-    const authorization = token === null ? {} : { Authorization: `Bearer ${token}` };
+    const authorization = token === null ? {} : { Authorization: `Bearer ${bytesOf(token)}` };
     const response = await answered(address, { ...options, headers: { ...options.headers, ...authorization } });
     if (response.status === 401) {
       if (sessionStorage.getItem(KEY) === token) sessionStorage.removeItem(KEY);
@@ -64,6 +64,11 @@ async function ask(address, options) {
     if (!response.ok) throw new Problem(body);
     return { body, headers: response.headers };
   }
+}
+
+/** A text in UTF-8, a character for each byte, as fetch wants it: it throws for characters beyond Latin-1. */
+function bytesOf(text) {
+  return String.fromCharCode(...new TextEncoder().encode(text));
 }
 
 async function answered(address, options) {

@@ -12,6 +12,7 @@ import { view } from "./panels/view.js";
 const THEME = "cdc-views theme";
 const PANELS = { "": overview, sql, epochs, view };
 const main = document.getElementById("main");
+const forget = document.getElementById("forget");
 let shown = new AbortController();
 
 /** Show the panel of the address: #/view/NAME/TAB and the like. */
@@ -36,6 +37,7 @@ async function route() {
 /** The epoch in the header, which is always there. */
 function header() {
   const now = document.getElementById("now");
+  forget.hidden = !hasToken();
   follow(
     "epoch",
     2,
@@ -47,9 +49,12 @@ function header() {
         `epoch ${number(epoch.epoch)}`,
         h("span", { class: "dim" }, `${seconds(epoch.age_s)} old`),
       );
-      document.getElementById("forget").hidden = !hasToken();
+      forget.hidden = !hasToken();
     },
-    (error) => update(now, h("span", { class: "dot bad" }), error.error ?? "no answer"),
+    (error) => {
+      update(now, h("span", { class: "dot bad" }), error.error ?? "no answer");
+      forget.hidden = !hasToken();
+    },
   );
 }
 
@@ -67,7 +72,7 @@ document.getElementById("theme").addEventListener("click", () => {
   theme(isDark() ? "light" : "dark");
   localStorage.setItem(THEME, document.documentElement.dataset.theme);
 });
-document.getElementById("forget").addEventListener("click", () => {
+forget.addEventListener("click", () => {
   forgetToken();
   location.reload();
 });

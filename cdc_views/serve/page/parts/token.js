@@ -13,6 +13,7 @@ export function askForToken(wasWrong) {
 }
 
 function open(wasWrong, given) {
+  let isGiven = false;
   const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const form = h(
     "form",
@@ -20,7 +21,7 @@ function open(wasWrong, given) {
       on: {
         submit: (event) => {
           event.preventDefault();
-          dialog.close();
+          isGiven = true;
           dialog.remove();
           given(input.value.trim());
         },
@@ -33,7 +34,9 @@ function open(wasWrong, given) {
     input,
     h("button", { class: "main" }, "Open"),
   );
-  const dialog = h("dialog", { "aria-label": "Token", on: { cancel: (event) => event.preventDefault() } }, form);
+  // Chrome closes a dialog at the second Escape even if `cancel` was prevented.
+  const close = () => isGiven || dialog.showModal();
+  const dialog = h("dialog", { "aria-label": "Token", on: { cancel: (event) => event.preventDefault(), close } }, form);
   document.body.append(dialog);
   dialog.showModal();
 }
