@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from cdc_views.store.control import read_control
 from tests.page.conftest import Opened
@@ -209,16 +209,45 @@ def test_search_marks_what_matches_explains_scores_and_gives_more(page: Page) ->
     expect(page.locator("details li").first).to_contain_text("idf")
 
 
-def test_timeline_goes_on_with_older_entries(page: Page) -> None:
+def test_more_is_of_the_question_that_was_asked_and_comes_once(page: Page) -> None:
+    go(page, "view/home_timeline")
+    page.get_by_label("Whose timeline").fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".entries > li")).to_have_count(20)
+    page.get_by_label("Whose timeline").fill("2")
+    page.get_by_role("button", name="More").evaluate("button => { button.click(); button.click(); }")
+    expect(page.locator(".entries > li")).to_have_count(40)
+    expect(page.locator("#panel [role=status]")).to_contain_text("40 entries")
+    expect(page.locator(".entries > li").last).to_contain_text("post_id 6")
+
+
+def test_late_answer_to_an_earlier_question_is_dropped(page: Page) -> None:
+    go(page, "view/home_timeline")
+    held: list[Route] = []
+    page.route("**/timeline?owner=nobody", lambda route: held.append(route))
+    box = page.get_by_label("Whose timeline")
+    box.fill("nobody")
+    with page.expect_request("**/timeline?owner=nobody"):
+        box.press("Enter")
+    box.fill("1")
+    box.press("Enter")
+    expect(page.locator(".entries > li")).to_have_count(20)
+    with page.expect_response("**/timeline?owner=nobody"):
+        held[0].continue_()
+    page.get_by_role("button", name="More").click()
+    expect(page.locator(".entries > li")).to_have_count(40)
+
+
+def test_timeline_goes_on_with_more_entries(page: Page) -> None:
     go(page, "view/home_timeline")
     page.get_by_label("Whose timeline").fill("1")
     page.keyboard.press("Enter")
     expect(page.locator(".entries > li")).to_have_count(20)
     expect(page.locator(".entries > li").first).to_contain_text("post_id 45")
     for count in (40, 45):
-        page.get_by_role("button", name="Older").click()
+        page.get_by_role("button", name="More").click()
         expect(page.locator(".entries > li")).to_have_count(count)
-    expect(page.get_by_role("button", name="Older")).to_be_hidden()
+    expect(page.get_by_role("button", name="More")).to_be_hidden()
     page.get_by_label("Whose timeline").fill("nobody")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("BadKey")
@@ -261,6 +290,20 @@ def test_sql_runs_from_the_keyboard_and_keeps_every_digit(page: Page) -> None:
     page.get_by_label("SELECT").fill("")
     page.get_by_role("button", name="product_cache").click()
     expect(page.get_by_label("SELECT")).to_have_value("SELECT * FROM product_cache LIMIT 100")
+
+
+def test_sql_runs_one_at_a_time(page: Page) -> None:
+    go(page, "sql")
+    held: list[Route] = []
+    page.route("**/query", lambda route: held.append(route))
+    page.get_by_label("SELECT").fill("SELECT 1 AS n")
+    with page.expect_request("**/query"):
+        page.keyboard.press("Control+Enter")
+    page.get_by_label("SELECT").fill("SELECT 2 AS n")
+    page.keyboard.press("Control+Enter")
+    held[0].continue_()
+    expect(page.locator(".rows td")).to_have_text(["1"])
+    assert len(held) == 1
 
 
 # What goes wrong

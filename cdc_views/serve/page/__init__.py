@@ -7,7 +7,7 @@ main.js     which panel is shown, and the header
 api.js      requests, the token, problems
 dom.js      makes elements; what comes from the server becomes text, never markup
 format.js   numbers, durations, sizes and positions for people
-parts/      graphs, tables, forms, problems, and the question for the token
+parts/      graphs, tables, pages of entries, forms, problems, kinds, and the question for the token
 panels/     one file for each panel
 
 No file is generated, and none is loaded from elsewhere.

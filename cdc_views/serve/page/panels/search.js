@@ -1,11 +1,13 @@
 // Searches of an index.
 
-import { get, path } from "../api.js";
+import { path } from "../api.js";
 import { h, show } from "../dom.js";
 import { number } from "../format.js";
 import { field, form } from "../parts/form.js";
-import { problem } from "../parts/problem.js";
+import { pages } from "../parts/pages.js";
 import { text } from "../parts/table.js";
+
+const LONGEST = 160; // characters of a text that does not match
 
 /** Show a search box and what it finds. */
 export async function search(panel, signal, view) {
@@ -19,50 +21,24 @@ export async function search(panel, signal, view) {
   });
   const filter = field("Filter", { name: "filter", placeholder: "likes>=10" });
   const sort = field("Sort", { name: "sort", placeholder: "by score" });
-  const told = h("p", { class: "dim", role: "status" });
-  const found = h("ol", { class: "hits" });
-  const more = h("button", { type: "button", hidden: true, on: { click: () => load(cursor) } }, "More");
-  let cursor = null;
-  show(
-    panel,
-    form("Search", [words, filter, sort], "Search", () => load(null)),
-    told,
-    found,
-    more,
+  const found = pages(
+    "hits",
+    `views/${path(view.name)}/search`,
+    signal,
+    hitOf,
+    (count, page) => `${number(count)} of ${number(page.total)} documents at epoch ${number(page.epoch)}.`,
   );
+  const ask = () =>
+    found.ask({ q: words.input.value, filter: filter.input.value, sort: sort.input.value, explain: true });
+  show(panel, form("Search", [words, filter, sort], "Search", ask), found.elements);
   words.input.focus();
-
-  async function load(after) {
-    const asked = {
-      q: words.input.value,
-      filter: filter.input.value,
-      sort: sort.input.value,
-      cursor: after,
-      explain: true,
-    };
-    try {
-      const answer = await get(`views/${path(view.name)}/search`, asked, signal);
-      if (after === null) show(found);
-      found.append(...answer.rows.map((hit) => hitOf(hit)));
-      cursor = answer.cursor;
-      more.hidden = cursor === null;
-      show(
-        told,
-        `${number(found.children.length)} of ${number(answer.total)} documents at epoch ${number(answer.epoch)}.`,
-      );
-    } catch (error) {
-      if (signal.aborted) return;
-      more.hidden = true;
-      show(told);
-      show(found, h("li", {}, problem(error)));
-    }
-  }
 }
 
 function hitOf(hit) {
   const matching = Object.entries(hit.snippets).filter(([, pieces]) => pieces !== null);
+  const isShort = (name, value) => hit.snippets[name] === null && String(value).length <= LONGEST;
   const rest = Object.entries(hit.document).filter(
-    ([name, value]) => value !== null && !hit.snippets[name] && !(name in hit.snippets && String(value).length > 160),
+    ([name, value]) => value !== null && (!Object.hasOwn(hit.snippets, name) || isShort(name, value)),
   );
   return h(
     "li",

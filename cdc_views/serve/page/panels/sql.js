@@ -59,6 +59,7 @@ export async function sql(main, signal) {
   }
 
   async function run() {
+    if (button.disabled) return; // one at a time
     sessionStorage.setItem(KEY, box.value);
     button.disabled = true;
     show(told, "Running …");

@@ -1,10 +1,10 @@
 // Pages of a timeline.
 
-import { get, path } from "../api.js";
+import { path } from "../api.js";
 import { h, show } from "../dom.js";
 import { number } from "../format.js";
 import { field, form } from "../parts/form.js";
-import { problem } from "../parts/problem.js";
+import { pages } from "../parts/pages.js";
 import { text } from "../parts/table.js";
 
 /** Show the entries of an owner, page by page. */
@@ -15,35 +15,22 @@ export async function timeline(panel, signal, view) {
     "data-key": "/",
     placeholder: "the value of the owner",
   });
-  const told = h("p", { class: "dim", role: "status" });
-  const found = h("ol", { class: "entries" });
-  const more = h("button", { type: "button", hidden: true, on: { click: () => load(cursor) } }, "Older");
-  let cursor = null;
+  const found = pages(
+    "entries",
+    `views/${path(view.name)}/timeline`,
+    signal,
+    (entry) => entryOf(entry, view),
+    (count, page) => {
+      const end = page.cursor === null ? "these are all" : "there are more";
+      return `${number(count)} entries at epoch ${number(page.epoch)}; ${end}.`;
+    },
+  );
   show(
     panel,
-    form("Timeline", [owner], "Show", () => load(null)),
-    told,
-    found,
-    more,
+    form("Timeline", [owner], "Show", () => found.ask({ owner: owner.input.value })),
+    found.elements,
   );
   owner.input.focus();
-
-  async function load(after) {
-    try {
-      const page = await get(`views/${path(view.name)}/timeline`, { owner: owner.input.value, cursor: after }, signal);
-      if (after === null) show(found);
-      found.append(...page.rows.map((entry) => entryOf(entry, view)));
-      cursor = page.cursor;
-      more.hidden = cursor === null;
-      const end = cursor === null ? "these are all" : "there are older ones";
-      show(told, `${number(found.children.length)} entries at epoch ${number(page.epoch)}; ${end}.`);
-    } catch (error) {
-      if (signal.aborted) return;
-      more.hidden = true;
-      show(told);
-      show(found, h("li", {}, problem(error)));
-    }
-  }
 }
 
 function entryOf(entry, view) {
