@@ -41,6 +41,9 @@ POST_ALERTS = TableSpec(
     pa.schema([("search_id", pa.int64()), ("post_id", pa.int64()), ("error", pa.string())]), ("search_id", "post_id"),
     kind={"kind": "saved_searches"},
 )  # fmt: skip
+FOLDERS = TableSpec(
+    "folders", "views/folders/a", pa.schema([("folder", pa.string()), ("files", pa.int64())]), ("folder",)
+)
 DAILY_SALES = TableSpec(
     "daily_sales", "views/daily_sales/a", pa.schema([("day", pa.date32()), ("average", pa.float64())]), ("day",)
 )
@@ -53,7 +56,7 @@ TEXTS = (
 FAILURE = "DIVIDE_BY_ZERO: division by zero"
 STRATEGIES = {
     "order_totals": "ADD", "post_search": "KEYS", "home_timeline": "PATCH", "product_cache": "KEYS",
-    "post_alerts": "KEYS", "daily_sales": "FULL",
+    "post_alerts": "KEYS", "folders": "ADD", "daily_sales": "FULL",
 }  # fmt: skip
 
 
@@ -131,6 +134,7 @@ class Shop:
         self.hour.write(PRODUCT_CACHE, [(n, f'{{"sku": "P-{n:04}", "price": "{n}.50", "stock": {n * 3}}}')
                                         for n in range(1, 41)])  # fmt: skip
         self.hour.write(POST_ALERTS, [(1, post, None) for post in range(1, 4)])
+        self.hour.write(FOLDERS, [(".", 3), ("..", 4), ("a/b", 5)])
         self.hour.write(DAILY_SALES, [(at.date(), 12.5)])
         self.hour.tables["daily_sales"] = TableVersion(DAILY_SALES.path, 1, "failed")
         self.hour.write(ORDERS, [(n, n % 300 + 1, "paid", Decimal(n) / 4, at) for n in range(1, 401)])

@@ -142,6 +142,23 @@ def test_rows_follow_the_epochs_and_show_what_is_new(page: Page, shop: Shop) -> 
     expect(page.locator(".rows tbody tr")).to_have_count(1)
 
 
+@pytest.mark.parametrize(("key", "files"), [(".", "3"), ("..", "4"), ("a/b", "5")])
+def test_row_is_found_by_a_key_that_looks_like_a_path(page: Page, key: str, files: str) -> None:
+    go(page, "view/folders")
+    page.get_by_label("folder", exact=True).fill(key)
+    page.keyboard.press("Enter")
+    expect(page.locator(".rows td")).to_have_text([key, files])
+
+
+def test_row_is_found_by_a_key_of_two_columns(page: Page) -> None:
+    go(page, "view/home_timeline/rows")
+    page.get_by_label("user_id", exact=True).fill("2")
+    page.get_by_label("post_id", exact=True).fill("44")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    expect(page.locator(".rows td").nth(1)).to_have_text("44")
+
+
 def test_values_of_rows_are_never_markup(page: Page, shop: Shop) -> None:
     shop.order(3, "1.00")
     go(page, "view/public.orders")
@@ -290,6 +307,18 @@ def test_sql_runs_from_the_keyboard_and_keeps_every_digit(page: Page) -> None:
     page.get_by_label("SELECT").fill("")
     page.get_by_role("button", name="product_cache").click()
     expect(page.get_by_label("SELECT")).to_have_value("SELECT * FROM product_cache LIMIT 100")
+
+
+def test_number_that_the_browser_rounds_is_marked(page: Page) -> None:
+    """As in a browser whose JSON.parse does not give the source text."""
+    page.evaluate("""() => {
+        const parse = JSON.parse;
+        JSON.parse = (text, reviver) => parse(text, reviver && ((name, value) => reviver(name, value)));
+    }""")
+    go(page, "sql")
+    page.get_by_label("SELECT").fill("SELECT 9007199254740993 AS n")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".rows td")).to_have_text("≈9007199254740992")
 
 
 def test_sql_runs_one_at_a_time(page: Page) -> None:

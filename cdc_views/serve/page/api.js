@@ -27,6 +27,11 @@ export function path(...parts) {
   return parts.map(encodeURIComponent).join("/");
 }
 
+/** The parameter for the key of a row, of its values as texts. In a path, a browser would resolve a value ".." away. */
+export function keyOf(values) {
+  return values.length === 1 ? values[0] : JSON.stringify(values);
+}
+
 /** Ask again and again until the signal; not while the page is hidden. `take` gets each answer, `fail` each problem. */
 export async function follow(address, seconds, signal, take, fail) {
   while (!signal.aborted) {
@@ -89,11 +94,14 @@ function url(address, parameters) {
   return text ? `${address}?${text}` : address;
 }
 
-/** JSON whose whole numbers keep all of their digits: those that JavaScript would round are texts. */
+/**
+ * JSON whose whole numbers keep all of their digits: those that JavaScript would round are texts. A browser whose
+ * JSON.parse does not give the source of a number has only the rounded one, which is marked with "≈".
+ */
 function parsed(text) {
   return JSON.parse(text, (_name, value, context) => {
     const isRounded = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
-    return isRounded ? (context?.source ?? value) : value;
+    return isRounded ? (context?.source ?? `≈${value}`) : value;
   });
 }
 

@@ -1,6 +1,6 @@
 // Look-ups in a cache: hit or miss.
 
-import { get, path } from "../api.js";
+import { get, keyOf, path } from "../api.js";
 import { h, show } from "../dom.js";
 import { number } from "../format.js";
 import { field, form } from "../parts/form.js";
@@ -17,8 +17,7 @@ export async function cache(panel, signal, view) {
   keys[0]?.input.focus();
 
   async function load() {
-    const values = keys.map((key) => key.input.value);
-    const key = values.length === 1 ? values[0] : JSON.stringify(values);
+    const key = keyOf(keys.map((each) => each.input.value));
     try {
       const found = await get(`views/${path(view.name)}/cache`, { key }, signal);
       show(place, entry(found.rows[0], found.epoch));

@@ -1,6 +1,6 @@
 // The rows of a view or mirror: some, which follow the epochs, or those with a key.
 
-import { follow, get, path } from "../api.js";
+import { follow, get, keyOf, path } from "../api.js";
 import { h, show, update } from "../dom.js";
 import { number } from "../format.js";
 import { field, form } from "../parts/form.js";
@@ -68,10 +68,10 @@ export async function rows(panel, signal, view) {
   }
 
   async function one(key) {
-    const row = await get(`views/${path(view.name)}/rows/${path(...key)}`, {}, signal);
+    const found = await get(`views/${path(view.name)}/rows`, { key: keyOf(key) }, signal);
     return () => {
       update(told, "The row with this key. It follows each epoch.");
-      update(place, table(view.columns, [row]));
+      update(place, table(view.columns, found.rows));
     };
   }
 }
