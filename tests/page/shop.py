@@ -44,6 +44,8 @@ POST_ALERTS = TableSpec(
 FOLDERS = TableSpec(
     "folders", "views/folders/a", pa.schema([("folder", pa.string()), ("files", pa.int64())]), ("folder",)
 )
+ODD = TableSpec('Odd "name".', "views/odd/a", pa.schema([("x", pa.int64())]), ("x",))
+MEMBER_OF_OBJECT = TableSpec("constructor", "views/constructor/a", pa.schema([("x", pa.int64())]), ("x",))
 DAILY_SALES = TableSpec(
     "daily_sales", "views/daily_sales/a", pa.schema([("day", pa.date32()), ("average", pa.float64())]), ("day",)
 )
@@ -135,6 +137,8 @@ class Shop:
                                         for n in range(1, 41)])  # fmt: skip
         self.hour.write(POST_ALERTS, [(1, post, None) for post in range(1, 4)])
         self.hour.write(FOLDERS, [(".", 3), ("..", 4), ("a/b", 5)])
+        self.hour.write(ODD, [(1,)])
+        self.hour.write(MEMBER_OF_OBJECT, [(1,)])
         self.hour.write(DAILY_SALES, [(at.date(), 12.5)])
         self.hour.tables["daily_sales"] = TableVersion(DAILY_SALES.path, 1, "failed")
         self.hour.write(ORDERS, [(n, n % 300 + 1, "paid", Decimal(n) / 4, at) for n in range(1, 401)])

@@ -89,6 +89,11 @@ def test_hour_without_an_epoch_has_no_time_to_readable(tmp_path: Path, opened: O
         expect(page.locator(".hour")).to_contain_text("no epoch in the last hour")
 
 
+def test_view_without_changes_has_no_graph(page: Page) -> None:
+    for name in ('Odd "name".', "constructor"):
+        expect(line(page, name)).to_contain_text("no change")
+
+
 def test_what_stays_in_the_overview_is_not_drawn_again(page: Page, shop: Shop) -> None:
     """So the focus stays, and a screen reader does not read an alert again."""
     link = page.get_by_role("link", name="order_totals", exact=True)
@@ -305,8 +310,30 @@ def test_sql_runs_from_the_keyboard_and_keeps_every_digit(page: Page) -> None:
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("alert")).to_contain_text("BadQuery")
     page.get_by_label("SELECT").fill("")
-    page.get_by_role("button", name="product_cache").click()
-    expect(page.get_by_label("SELECT")).to_have_value("SELECT * FROM product_cache LIMIT 100")
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"), [("public.orders", '"public"."orders"'), ('Odd "name".', '"Odd ""name""."')]
+)
+def test_sql_inserts_names_that_are_quoted(page: Page, name: str, quoted: str) -> None:
+    go(page, "sql")
+    page.get_by_role("button", name=name, exact=True).click()
+    expect(page.get_by_label("SELECT")).to_have_value(f"SELECT * FROM {quoted} LIMIT 100")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".rows tbody tr").first).to_be_visible()
+
+
+def test_sql_without_the_list_of_views_keeps_what_was_typed(page: Page) -> None:
+    held: list[Route] = []
+    expect(page.get_by_role("link", name="order_totals", exact=True)).to_be_visible()
+    page.route("**/views", lambda route: held.append(route))
+    with page.expect_request("**/views"):
+        go(page, "sql")
+    page.get_by_label("SELECT").fill("SELECT 3 AS n")
+    held[0].abort()
+    expect(page.get_by_role("alert")).to_contain_text("NoAnswer")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".rows td")).to_have_text(["3"])
 
 
 def test_number_that_the_browser_rounds_is_marked(page: Page) -> None:
@@ -380,6 +407,16 @@ def test_server_that_is_gone_is_named_with_its_remedy(shop: Shop, opened: Opened
         expect(page.get_by_role("alert").first).to_contain_text('run "cdc-views serve"')
 
 
+def test_address_that_cannot_be_decoded_is_taken_as_it_is(page: Page) -> None:
+    go(page, "view/100%")
+    expect(page.get_by_role("alert")).to_contain_text('no table "100%"')
+
+
+def test_address_of_no_panel_is_the_overview(page: Page) -> None:
+    go(page, "constructor")
+    expect(page.get_by_label("Data flow")).to_be_visible()
+
+
 # Looks
 
 
@@ -392,6 +429,31 @@ def test_nothing_is_wider_than_a_phone(http: Client, opened: Opened, scheme: str
             page.wait_for_load_state("networkidle")
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= PHONE["width"], address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_inputs_have_enough_contrast(http: Client, opened: Opened, scheme: str) -> None:
+    """The ratios of WCAG 2.2 for texts (1.4.3) and for the edges of inputs (1.4.11)."""
+    with opened(http.url, color_scheme=scheme) as page:
+        ground, edge, placeholder, opacity = page.get_by_label("Filter by name").evaluate("""input => {
+            const [own, text] = [getComputedStyle(input), getComputedStyle(input, "::placeholder")];
+            return [own.backgroundColor, own.borderTopColor, text.color, text.opacity];
+        }""")
+    assert contrast(edge, ground) >= 3
+    assert opacity == "1"
+    assert contrast(placeholder, ground) >= 4.5
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of two colours, as "rgb(1, 2, 3)"."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_theme_follows_the_system_until_it_is_chosen(http: Client, opened: Opened) -> None:

@@ -107,14 +107,12 @@ function parsed(text) {
 
 function pause(milliseconds, signal) {
   return new Promise((done) => {
-    const timer = setTimeout(done, milliseconds);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        done();
-      },
-      { once: true },
-    );
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener("abort", end);
   });
 }

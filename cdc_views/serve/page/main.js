@@ -20,7 +20,7 @@ async function route() {
   shown.abort();
   shown = new AbortController();
   const { signal } = shown;
-  const [panel, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [panel, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
   for (const link of document.querySelectorAll("header nav a")) {
     const isHere = link.hash.replace(/^#\/?/, "") === (panel === "view" ? "" : panel);
     if (isHere) link.setAttribute("aria-current", "page");
@@ -28,9 +28,18 @@ async function route() {
   }
   try {
     document.title = parts[0] ? `${parts[0]} · cdc_views` : "cdc_views";
-    await (PANELS[panel] ?? overview)(main, signal, ...parts);
+    await (Object.hasOwn(PANELS, panel) ? PANELS[panel] : overview)(main, signal, ...parts);
   } catch (error) {
     if (!signal.aborted) show(main, problem(error));
+  }
+}
+
+/** A part of the address; as it is, if somebody has typed a "%" that is no code. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }
 

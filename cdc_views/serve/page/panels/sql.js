@@ -28,7 +28,7 @@ export async function sql(main, signal) {
   const told = h("p", { class: "dim", role: "status" });
   const place = h("div", {});
   const names = h("div", { class: "names" });
-  const button = h("button", { type: "button", class: "main", on: { click: run } }, "Run");
+  const send = button("main", "Run", run);
   show(
     main,
     h("h1", {}, "SQL"),
@@ -38,30 +38,33 @@ export async function sql(main, signal) {
       { class: "card wide" },
       names,
       box,
-      h("div", { class: "head" }, h("span", { class: "dim" }, "Ctrl+Enter runs it."), button),
+      h("div", { class: "head" }, h("span", { class: "dim" }, "Ctrl+Enter runs it."), send),
       told,
       place,
     ),
   );
   box.focus();
-  const { views } = await get("views", {}, signal);
-  show(
-    names,
-    views
-      .filter((view) => view.problem === null)
-      .map((view) => h("button", { type: "button", class: "name", on: { click: () => insert(view.name) } }, view.name)),
-  );
+  try {
+    const { views } = await get("views", {}, signal);
+    show(
+      names,
+      views.filter((view) => view.problem === null).map((view) => button("name", view.name, () => insert(view))),
+    );
+  } catch (error) {
+    if (!signal.aborted) show(names, problem(error)); // what was typed stays
+  }
 
-  function insert(name) {
+  function insert(view) {
+    const name = quoted(view);
     if (box.value.trim() === "") box.value = `SELECT * FROM ${name} LIMIT 100`;
     else box.setRangeText(name, box.selectionStart, box.selectionEnd, "end");
     box.focus();
   }
 
   async function run() {
-    if (button.disabled) return; // one at a time
+    if (send.disabled) return; // one at a time
     sessionStorage.setItem(KEY, box.value);
-    button.disabled = true;
+    send.disabled = true;
     show(told, "Running …");
     const began = performance.now();
     try {
@@ -85,7 +88,18 @@ export async function sql(main, signal) {
       show(told);
       show(place, problem(error));
     } finally {
-      button.disabled = false;
+      send.disabled = false;
     }
   }
+}
+
+function button(kind, label, click) {
+  return h("button", { type: "button", class: kind, on: { click } }, label);
+}
+
+/** The name of a view, or the schema and table of a mirror, as SQL, whatever characters it has. */
+function quoted({ name, kind }) {
+  const dot = kind === "mirror" ? name.indexOf(".") : -1;
+  const parts = dot < 0 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];
+  return parts.map((part) => `"${part.replaceAll('"', '""')}"`).join(".");
 }
