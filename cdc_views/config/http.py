@@ -41,7 +41,9 @@ class HttpSettings(Section):
     unsent_mb: int = Field(256, ge=1, description="size in MiB of all answers that clients have not read yet")
     wait_s: float = Field(60, ge=0, description="how long a request may wait for a position (`wait`)")
     stalled_s: float = Field(
-        30, gt=0, description="a client that neither reads its answer nor sends its request for so long is disconnected"
+        30,
+        gt=0,
+        description="a client that neither reads its answer nor sends its request for this long is disconnected",
     )
 
     @field_validator("tokens")

@@ -11,6 +11,6 @@ problems.py     errors as problem details (RFC 9457), and the status of each
 limits.py       how much may happen at the same time
 watch.py        waits for new epochs, for all requests together
 counters.py     metrics for Prometheus
-description.py  describes the interface for people, without files of others
+description.py  describes the interface for people, as one HTML file that loads nothing
 routes/         one file for each group of routes
 """

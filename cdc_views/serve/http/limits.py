@@ -6,7 +6,7 @@ from cdc_views.errors import ServerBusy
 
 
 class Slots:
-    """So many things at a time."""
+    """At most a given number of things at a time."""
 
     def __init__(self, count: int, name: str) -> None:
         self._free = count

@@ -73,7 +73,7 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Tells those that follow that it stops, before it waits for their connections to end."""
+    """Notifies followers of changes that the server stops, before it waits for their connections to end."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)

@@ -55,7 +55,7 @@ class Service:
     def cache(self, epoch: PublishedEpoch, name: str) -> CacheReader:
         """The reader of a view of kind `cache`, which keeps its hot rows. Raises as `CacheReader.table`."""
         found = self._caches.get(name) or CacheReader(self.known, self.stored, name, self.settings.cache_mb)
-        found.table(epoch)  # a name that is none is not kept
+        found.table(epoch)  # raises if there is no such cache, so that only names of caches are kept
         return self._caches.setdefault(name, found)
 
     def identity(self, table: TableReader) -> list[object]:

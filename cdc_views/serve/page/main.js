@@ -97,7 +97,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // its address is none of a panel
+  event.preventDefault(); // its address would be read as the name of a panel
   main.focus();
 });
 addEventListener("hashchange", () => {

@@ -171,7 +171,7 @@ def test_cursor_of_something_else_is_an_error(posts: Posts) -> None:
         with pytest.raises(BadPage, match="another index, query, filter or sort"):
             wh.search("posts", cursor=cursor, **asked)  # type: ignore[arg-type]
     for wrong in ("", "x", "bm90IGpzb24", "WzFd"):
-        with pytest.raises(BadPage, match="none that a search has returned"):
+        with pytest.raises(BadPage, match="was not returned by a search"):
             wh.search("posts", "cat dog", cursor=wrong)
     posts.put()
     with pytest.raises(BadPage, match="is of epoch 1, and epoch 2 is read"):

@@ -17,7 +17,7 @@ from cdc_views.serve.watch.stages import Stage
 ROUTER: Final = APIRouter(tags=["status"])
 
 _MOST: Final = 1000
-Last = Annotated[int, Query(ge=1, le=_MOST, description="the last so many")]
+Last = Annotated[int, Query(ge=1, le=_MOST, description="how many of the last epochs, at most")]
 
 
 class StatusDescription(BaseModel):

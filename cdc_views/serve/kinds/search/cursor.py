@@ -36,7 +36,7 @@ class Cursor:
         except (ValueError, TypeError):
             is_one = False
         if not is_one:
-            raise BadPage("the cursor is none that a search has returned", hint="begin with the first page")
+            raise BadPage("the cursor was not returned by a search", hint="begin with the first page")
         if of_question != question:
             raise BadPage(
                 "the cursor is of another index, query, filter or sort",
