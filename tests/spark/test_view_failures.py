@@ -57,7 +57,14 @@ QUERIES = {
         r'CAST_OVERFLOW\] The value \.\.\. of the type "BIGINT"',
     ),
     "its own message": ("SELECT id, assert_true(s <> 'secret', s) IS NULL AS fine FROM t", r"USER_RAISED_EXCEPTION"),
-    "pattern": ("SELECT id, s RLIKE concat(s, if(v = 0, '(', '')) AS found FROM t", r"PatternSyntaxException"),
+    "pattern": (
+        "SELECT id, s RLIKE concat(s, if(v = 0, '(', '')) AS found FROM t",
+        r"INVALID_PARAMETER_VALUE\.PATTERN\] .* is invalid: \.\.\.\.",
+    ),
+    "pattern that Java alone refuses": (
+        "SELECT id, size(split(s, concat(s, if(v = 0, '(', '')))) AS parts FROM t",
+        r"PatternSyntaxException",
+    ),
     "timestamp": (
         "SELECT id, to_timestamp(if(v = 0, s, '2026'), 'yyyy') AS at FROM t",
         r"CANNOT_PARSE_TIMESTAMP",
