@@ -395,7 +395,7 @@ def test_run_beside_another_is_refused_and_the_other_goes_on(ready: Project) -> 
     first.send_signal(signal.SIGTERM)
     _, err = first.communicate(timeout=LIMIT_S)
     last = ready.published()
-    assert (first.returncode, err.splitlines()[-1]) == (130, INTERRUPTED)
+    assert (first.returncode, err.splitlines()[-1]) == (130, INTERRUPTED), err
     assert messages(err)[-1] == f"last published: epoch {last.epoch} at {last.position}"
     assert re.match(f"stopped between two epochs$|stopped in epoch {last.epoch + 1}, not yet", messages(err)[-2])
     wait_for(lambda: not ready.processes(), LIMIT_S)

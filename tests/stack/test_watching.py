@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,6 +36,12 @@ def metrics(port: int) -> dict[tuple[str, str], float]:
 def served(port: int, path: str) -> Any:
     """What the server of the page answers."""
     return requests.get(f"http://127.0.0.1:{port}/{path}", timeout=10).json()
+
+
+def stuck_status(project: Project) -> subprocess.CompletedProcess[str] | None:
+    """What `status --json` shows, once it says that the engine is stuck."""
+    shown = project.here("status", "--json")
+    return shown if "; stuck: it has published nothing for " in shown.stderr else None
 
 
 def idle_status(project: Project) -> str | None:
@@ -82,7 +89,9 @@ def test_stopped_connect_is_seen_in_ten_seconds_by_all_that_watch(project: Proje
                 "fix: start Kafka Connect, or correct log.connect_url: Kafka Connect does not answer; Postgres keeps "
             ), shown.stderr
             wait_for(lambda: metrics(port)["cdc_views_freshness_seconds", "view/balances"] > STUCK_AFTER_S, LIMIT_S)
-            down, shown = metrics(port), project.here("status", "--json")
+            # The metric is above the limit a moment before the engine has been silent for so long.
+            shown = wait_for(lambda: stuck_status(project), LIMIT_S)
+            down = metrics(port)
         finally:
             stack.connect.start()
         wait_for(lambda: metrics(port)[state, "RUNNING"] == 1, LIMIT_S)
@@ -93,7 +102,6 @@ def test_stopped_connect_is_seen_in_ten_seconds_by_all_that_watch(project: Proje
     assert down["cdc_views_slot_lag_bytes", ""] > 0
     assert down["cdc_views_slot_time_to_limit_seconds", ""] > 0
     assert down["cdc_views_service_up", "postgres"] == 1
-    assert "; stuck: it has published nothing for " in shown.stderr, shown.stderr
     rows = {row["table"]: row for row in map(json.loads, shown.stdout.splitlines())}
     assert rows["balances"]["freshness_s"] > STUCK_AFTER_S
     assert (rows["balances"]["strategy"], rows["balances"]["rows"], rows["public.accounts"]["behind"]) == ("ADD", 2, 0)
