@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query
 
@@ -40,6 +40,11 @@ def headers_of(epoch: PublishedEpoch, cache: str, etag: str | None = None) -> di
     headers = {"Last-Epoch": str(epoch.number), "Last-Position": str(epoch.position), "Cache-Control": cache}
     headers |= {"Vary": "Accept"}
     return headers if etag is None else headers | {"ETag": etag}
+
+
+def around_of(epoch: PublishedEpoch) -> dict[str, Any]:
+    """The epoch and its position, as bodies of JSON have them around the rows."""
+    return {"epoch": epoch.number, "position": str(epoch.position)}
 
 
 def next_page(cursor: str | None) -> dict[str, str]:

@@ -76,11 +76,7 @@ def _patch_timeline(work: Incremental[PatchPlan], by_keys: Incremental[KeysPlan]
 
 def _found(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
     """The rows behind the stored ones, and behind those that are added to each leaf, each once."""
-    plan = work.plan
-    sets = [_look_up_all(work, plan.kept, {plan.stored: stored})] if stored.num_rows else []
-    for leaf in plan.leaves:
-        if (added := work.delta(leaf).new).num_rows:
-            sets.append(_look_up_all(work, plan.added[leaf.path], {leaf: added}))
+    plan, sets = work.plan, _rows_behind(work, stored)
     if not sets:
         return stored
     # Not united: the rows of one join those of another, which may be very many.
@@ -118,14 +114,20 @@ def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
 
 def _merged(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
     """The first rows of each partition, of those that were stored and those that are added; others are not exact."""
-    plan = work.plan
-    found = [_look_up_all(work, plan.kept, {plan.stored: stored})]
-    for leaf in plan.leaves:
-        if (added := work.delta(leaf).new).num_rows:
-            found.append(_look_up_all(work, plan.added[leaf.path], {leaf: added}))
+    plan, found = work.plan, _rows_behind(work, stored)
     reduced = {leaf.path: _united(work, leaf, [each[leaf] for each in found if leaf in each]) for leaf in plan.leaves}
     require_few(work, sum(rows.num_rows for rows in reduced.values()))
     return work.run([reduced]).drop_columns([BOX])
+
+
+def _rows_behind(work: Incremental[PatchPlan], stored: pa.Table) -> list[Rows]:
+    """The rows of the leaves behind the stored rows, and behind those that are added to each leaf: one set for each."""
+    plan = work.plan
+    found = [_look_up_all(work, plan.kept, {plan.stored: stored})] if stored.num_rows else []
+    for leaf in plan.leaves:
+        if (added := work.delta(leaf).new).num_rows:
+            found.append(_look_up_all(work, plan.added[leaf.path], {leaf: added}))
+    return found
 
 
 def _look_up_all(work: Incremental[PatchPlan], lookups: Iterable[Lookup], known: Rows) -> Rows:

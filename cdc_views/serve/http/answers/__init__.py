@@ -1,13 +1,13 @@
 """Answers of rows.
 
-answer.py   rows with their ETag and headers: what routes return
+answer.py   rows, or one row, with their ETag and headers: what routes return
 etags.py    what an answer is the same as, so that it is not sent again
 formats.py  rows as JSON, NDJSON or Arrow
 """
 
 from __future__ import annotations
 
-from cdc_views.serve.http.answers.answer import Accept, Answer, IfNoneMatch
+from cdc_views.serve.http.answers.answer import Accept, Answer, IfNoneMatch, OneRow
 from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of
 from cdc_views.serve.http.answers.formats import ROWS, Encoded, Format, chosen, in_chunks
 
@@ -19,6 +19,7 @@ __all__ = [
     "Encoded",
     "Format",
     "IfNoneMatch",
+    "OneRow",
     "chosen",
     "in_chunks",
     "is_unchanged",

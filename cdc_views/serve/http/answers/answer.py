@@ -6,17 +6,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
+import orjson
 import pyarrow as pa
 from fastapi import Header, Response
 
-from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of_rows
+from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of, tag_of_rows
 from cdc_views.serve.http.answers.formats import Encoded, Format
 from cdc_views.serve.http.limits import Unsent
 from cdc_views.serve.http.moments import REVALIDATE, headers_of
+from cdc_views.serve.json_value import json_value
 from cdc_views.serve.published import PublishedEpoch
 
 Accept = Annotated[str | None, Header()]
 IfNoneMatch = Annotated[str | None, Header()]
+
+
+@dataclass(frozen=True)
+class OneRow:
+    """A row as JSON, with its ETag."""
+
+    etag: str
+    body: bytes
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any] | None, etag: str | None = None) -> Self:
+        """Encode a row, whose ETag is that of its body if it has no other."""
+        body = orjson.dumps(json_value(row))
+        return cls(etag or tag_of(body), body)
+
+    def response(self, epoch: PublishedEpoch, if_none_match: str | None) -> Response:
+        """The response; without the row if the client has it."""
+        headers = headers_of(epoch, REVALIDATE, self.etag)
+        if is_unchanged(if_none_match, self.etag):
+            return Response(status_code=304, headers=headers)
+        return Response(self.body, 200, headers, Format.JSON.value)
 
 
 @dataclass(frozen=True)

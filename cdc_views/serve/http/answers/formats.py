@@ -110,7 +110,7 @@ async def in_chunks(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 def _parts(rows: pa.Table, form: Format, around: Mapping[str, Any]) -> Iterator[bytes]:
     if form is Format.ARROW:
-        yield from _arrow(rows)
+        yield from arrow_parts(rows)
     elif form is Format.NDJSON:
         for chunk in _objects(rows):
             yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in chunk)
@@ -128,7 +128,8 @@ def _objects(rows: pa.Table) -> Iterator[list[Any]]:
         yield json_rows(batch)
 
 
-def _arrow(rows: pa.Table) -> Iterator[bytes]:
+def arrow_parts(rows: pa.Table) -> Iterator[bytes]:
+    """The rows as a stream of Arrow, batch by batch."""
     sink = _Sink()
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), rows.schema) as writer:
         for batch in rows.to_batches():

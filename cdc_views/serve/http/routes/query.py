@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from cdc_views.errors import BadParameter
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, Encoded, IfNoneMatch, chosen
-from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
+from cdc_views.serve.http.moments import NO_STORE, TheMoment, around_of, headers_of
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
@@ -45,7 +45,7 @@ async def get_query(
     form = chosen(accept, ROWS)
 
     def work(epoch: PublishedEpoch) -> Answer:
-        return Answer.by_content(query(epoch, sql, service.query_limits), form, if_none_match, _around(epoch))
+        return Answer.by_content(query(epoch, sql, service.query_limits), form, if_none_match, around_of(epoch))
 
     epoch, answer = await service.read(moment, work)
     return answer.response(epoch, service.unsent)
@@ -57,14 +57,10 @@ async def post_query(service: TheService, moment: TheMoment, request: Request, a
     form, sql = chosen(accept, ROWS), await _sql_of(request)
 
     def work(epoch: PublishedEpoch) -> Encoded:
-        return Encoded(query(epoch, sql, service.query_limits), form, _around(epoch))
+        return Encoded(query(epoch, sql, service.query_limits), form, around_of(epoch))
 
     epoch, rows = await service.read(moment, work)
     return rows.response(headers_of(epoch, NO_STORE), service.unsent)
-
-
-def _around(epoch: PublishedEpoch) -> dict[str, Any]:
-    return {"epoch": epoch.number, "position": str(epoch.position)}
 
 
 async def _sql_of(request: Request) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import orjson
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
@@ -18,14 +17,14 @@ from cdc_views.serve.http.answers import (
     Encoded,
     Format,
     IfNoneMatch,
+    OneRow,
     chosen,
     is_unchanged,
     tag_of,
 )
 from cdc_views.serve.http.keys import KeysOrNone, key_in_path, keys_of, not_found
-from cdc_views.serve.http.moments import REVALIDATE, TheMoment, headers_of
+from cdc_views.serve.http.moments import TheMoment, around_of
 from cdc_views.serve.http.service import Service, TheService
-from cdc_views.serve.json_value import json_value
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
 
@@ -59,7 +58,7 @@ async def get_rows(
         if is_unchanged(if_none_match, etag):
             return Answer.unchanged(etag)
         names = _columns(table, columns)
-        around: dict[str, Any] = {"epoch": epoch.number, "position": str(epoch.position)}
+        around = around_of(epoch)
         if key is None:
             rows = _some(service, table, names, limit + 1)
             around["is_complete"] = rows.num_rows <= limit
@@ -89,19 +88,15 @@ async def get_row(
     chosen(accept, [Format.JSON])
     texts = key_in_path(request)
 
-    def work(epoch: PublishedEpoch) -> bytes:
+    def work(epoch: PublishedEpoch) -> OneRow:
         table = TableReader(epoch, name, service.stored)
         row = table.get(*table.key_of_text(texts))
         if row is None:
             raise not_found(epoch, name)
-        return orjson.dumps(json_value(row))
+        return OneRow.of(row)
 
-    epoch, body = await service.read(moment, work)
-    etag = tag_of(body)
-    headers = headers_of(epoch, REVALIDATE, etag)
-    if is_unchanged(if_none_match, etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, 200, headers, Format.JSON.value)
+    epoch, found = await service.read(moment, work)
+    return found.response(epoch, if_none_match)
 
 
 def _columns(table: TableReader, text: str | None) -> list[str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import orjson
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 
-from cdc_views.serve.http.answers import ROWS, Accept, Answer, Format, IfNoneMatch, chosen, is_unchanged
+from cdc_views.serve.http.answers import ROWS, Accept, Answer, Format, IfNoneMatch, OneRow, chosen
 from cdc_views.serve.http.keys import Keys, key_in_path, keys_of, not_found
-from cdc_views.serve.http.moments import REVALIDATE, TheMoment, headers_of
+from cdc_views.serve.http.moments import TheMoment, around_of
 from cdc_views.serve.http.service import TheService
-from cdc_views.serve.json_value import json_value
 from cdc_views.serve.kinds.cache import CachedRow
 from cdc_views.serve.published import PublishedEpoch
 
@@ -39,7 +37,7 @@ async def get_cached_rows(
         cache = service.cache(epoch, name)
         table = cache.table(epoch)
         found = _as_rows(cache.at(epoch, keys_of(table, key)), table.schema)
-        return Answer.by_content(found, form, if_none_match, {"epoch": epoch.number, "position": str(epoch.position)})
+        return Answer.by_content(found, form, if_none_match, around_of(epoch))
 
     epoch, answer = await service.read(moment, work)
     return answer.response(epoch, service.unsent)
@@ -62,17 +60,15 @@ async def get_cached_row(
     chosen(accept, [Format.JSON])
     texts = key_in_path(request)
 
-    def work(epoch: PublishedEpoch) -> CachedRow:
+    def work(epoch: PublishedEpoch) -> OneRow:
         cache = service.cache(epoch, name)
-        return cache.at(epoch, [cache.table(epoch).key_of_text(texts)])[0]
+        (found,) = cache.at(epoch, [cache.table(epoch).key_of_text(texts)])
+        if found.etag is None:
+            raise not_found(epoch, name)
+        return OneRow.of(found.row, found.etag)
 
-    epoch, found = await service.read(moment, work)
-    if found.etag is None:
-        raise not_found(epoch, name)
-    headers = headers_of(epoch, REVALIDATE, found.etag)
-    if is_unchanged(if_none_match, found.etag):
-        return Response(status_code=304, headers=headers)
-    return Response(orjson.dumps(json_value(found.row)), 200, headers, Format.JSON.value)
+    epoch, row = await service.read(moment, work)
+    return row.response(epoch, if_none_match)
 
 
 def _as_rows(found: Sequence[CachedRow], schema: pa.Schema) -> pa.Table:

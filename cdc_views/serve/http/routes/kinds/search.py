@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from cdc_views.search import Part
 from cdc_views.search.columns import Condition
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, IfNoneMatch, chosen
-from cdc_views.serve.http.moments import TheMoment, next_page
+from cdc_views.serve.http.moments import TheMoment, around_of, next_page
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.search import Hit, SearchIndex, SearchRequest, SearchResult, search
 from cdc_views.serve.published import PublishedEpoch
@@ -53,8 +53,7 @@ async def get_search(
     def work(epoch: PublishedEpoch) -> Answer:
         result = search(epoch, service.stored, request)
         rows = _as_rows(result, SearchIndex(epoch, name, service.stored))
-        facts = {"epoch": epoch.number, "position": str(epoch.position)}
-        around = {**facts, "total": result.total, "cursor": result.cursor}
+        around = {**around_of(epoch), "total": result.total, "cursor": result.cursor}
         return Answer.by_content(
             rows, form, if_none_match, around, {"Total-Hits": str(result.total), **next_page(result.cursor)}
         )

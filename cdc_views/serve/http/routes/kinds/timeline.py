@@ -8,7 +8,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Response
 
 from cdc_views.serve.http.answers import ROWS, WEAK, Accept, Answer, Encoded, IfNoneMatch, chosen, is_unchanged, tag_of
-from cdc_views.serve.http.moments import TheMoment, next_page
+from cdc_views.serve.http.moments import TheMoment, around_of, next_page
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, owner_of_text, read_page
 from cdc_views.serve.published import PublishedEpoch
@@ -45,7 +45,7 @@ async def get_timeline(
             return Answer.unchanged(etag)
         page = read_page(epoch, service.stored, name, of, limit, cursor)
         rows = pa.Table.from_pylist(page.entries, table.schema)
-        around = {"epoch": epoch.number, "position": str(epoch.position), "cursor": page.cursor}
+        around = {**around_of(epoch), "cursor": page.cursor}
         return Answer(etag, Encoded(rows, form, around), next_page(page.cursor))
 
     epoch, answer = await service.read(moment, work)
