@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import product
-from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.epoch.swap import SwapRequest, plan_swap, publish_swap
-from cdc_views.replay.origin import Origin
-from cdc_views.replay.plan import RebuildPlan
-from cdc_views.replay.shadow_tables import ShadowTables, stamp_of
-from cdc_views.store.control import ControlRecord, PublishedDetail, ShadowTable
-from cdc_views.store.warehouse import Warehouse
+from cdc_views.engine.epoch.swap import SwapRequest
+from cdc_views.store.control import ControlRecord, PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
-from cdc_views.testing.harness import GENERATION
+from tests.rebuilt import rebuilt, swap_in
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
 GROUPED = "SELECT upper(s) AS s, count(*) AS n, sum(v) AS total FROM t GROUP BY upper(s)"
@@ -59,38 +54,21 @@ class Project:
 
     def rebuilt(self, names: Collection[str]) -> SwapRequest:
         """Shadow tables of the mirror and of some views as of the last epoch."""
-        h, at = self.harness, self.harness.records[-1]
         self.rebuilds += 1
-        levels = [[view for view in level if view.definition.name in names] for level in h._levels()]
-        plan = RebuildPlan(Origin("snapshot"), [table.source for table in h._declared], levels)
-        warehouse = Warehouse(h.warehouse, self.spark, is_writer=False)
-        ours = ShadowTables(self.spark, warehouse, GENERATION, plan, f"shadow{self.rebuilds}", cast(Any, None))
-        mirror = at.tables["public.t"]
-        ours.fill("public.t", warehouse.frame(mirror.path, mirror.version), stamp_of(at))
-        ours.compute_views(at)
-        tables = {
-            name: ShadowTable(spec.path, ours.newest_version(name), at.epoch)
-            for name, spec in ours.tables.specs.items()
-        }
-        return SwapRequest(f"shadow{self.rebuilds}", "swap", tables)
+        return rebuilt(self.harness, self.spark, names, f"shadow{self.rebuilds}")
 
     def publish(self, request: SwapRequest, crash: str | None = None) -> ControlRecord:
         """Publish the tables of a request, after an attempt that a crash has ended."""
         if crash is not None:
             with self.harness.crash_at(crash):
-                self._publish(request)
+                swap_in(self.harness, request)
             self.harness.restart()
             self.assert_goes_on()
-        record = self._publish(request)
+        record = swap_in(self.harness, request)
         assert {table.status for table in record.tables.values()} == {"live"}
         for name, table in request.tables.items():
             assert record.tables[name].path == table.path
         return record
-
-    def _publish(self, request: SwapRequest) -> ControlRecord:
-        writer = self.harness._writer
-        with self.harness._writing():
-            return publish_swap(writer, request, plan_swap(writer, request))
 
 
 @pytest.fixture

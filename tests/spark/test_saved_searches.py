@@ -11,17 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.building import Beside
-from cdc_views.engine.epoch.swap import SwapRequest, plan_swap, publish_swap
 from cdc_views.engine.views.saved import matches
 from cdc_views.engine.views.saved.matches import SavedWork
 from cdc_views.errors import BadView, UnequalRows
-from cdc_views.replay.origin import Origin
-from cdc_views.replay.plan import RebuildPlan
-from cdc_views.replay.shadow_tables import ShadowTables, stamp_of
-from cdc_views.store.control import ControlRecord, ShadowTable
-from cdc_views.store.warehouse import RowsChanged, Warehouse
+from cdc_views.store.control import ControlRecord
+from cdc_views.store.warehouse import RowsChanged
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
-from cdc_views.testing.harness import GENERATION
+from tests.rebuilt import rebuilt, swap_in
 
 TABLES = """
 CREATE TABLE users (id bigint PRIMARY KEY, name text NOT NULL);
@@ -210,22 +206,7 @@ def test_rebuilt_documents_and_matches_are_swapped_in(h: ViewHarness, spark: Spa
     history = History(3)
     for _ in range(3):
         h.apply(history.transaction())
-    at = h.records[-1]
-    names = {"post_search", "alerts", "per_owner"}
-    levels = [[view for view in level if view.definition.name in names] for level in h._levels()]
-    plan = RebuildPlan(Origin("snapshot"), [table.source for table in h._declared], levels)
-    warehouse = Warehouse(h.warehouse, spark, is_writer=False)
-    ours = ShadowTables(spark, warehouse, GENERATION, plan, "shadow", None)  # type: ignore[arg-type]
-    for name in ours.tables.sources:
-        mirror = at.tables[name]
-        ours.fill(name, ours.tables.warehouse.frame(mirror.path, mirror.version), stamp_of(at))
-    ours.compute_views(at)
-    shadows = {
-        name: ShadowTable(spec.path, ours.newest_version(name), at.epoch) for name, spec in ours.tables.specs.items()
-    }
-    request = SwapRequest("shadow", "swap", shadows)
-    with h._writing():
-        publish_swap(h._writer, request, plan_swap(h._writer, request))
+    swap_in(h, rebuilt(h, spark, {"post_search", "alerts", "per_owner"}))
     h.verify()
     h.apply(history.transaction())
     h.verify()

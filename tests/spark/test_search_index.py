@@ -5,24 +5,18 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterator
-from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.epoch.swap import SwapRequest, plan_swap, publish_swap
 from cdc_views.engine.views.strategies import search_index
-from cdc_views.replay.origin import Origin
-from cdc_views.replay.plan import RebuildPlan
-from cdc_views.replay.shadow_tables import ShadowTables, stamp_of
 from cdc_views.search import IndexOptions
 from cdc_views.search.analyzer import Analyzer
-from cdc_views.store.control import ShadowTable
 from cdc_views.store.reading import read_table
-from cdc_views.store.warehouse import RowsChanged, Warehouse
+from cdc_views.store.warehouse import RowsChanged
 from cdc_views.testing import Change, Changes, Delete, Insert, Update, ViewHarness
-from cdc_views.testing.harness import GENERATION
+from tests.rebuilt import rebuilt, swap_in
 
 TABLES = """
 CREATE TABLE users (id bigint PRIMARY KEY, name text NOT NULL);
@@ -185,22 +179,7 @@ def test_rebuilt_documents_are_swapped_in_with_their_index(h: ViewHarness, spark
     history = History(3)
     for _ in range(3):
         h.apply(history.transaction())
-    at = h.records[-1]
-    levels = [[view for view in level if view.definition.name == "post_search"] for level in h._levels()]
-    plan = RebuildPlan(Origin("snapshot"), [table.source for table in h._declared], levels)
-    ours = ShadowTables(
-        spark, Warehouse(h.warehouse, spark, is_writer=False), GENERATION, plan, "shadow", cast(Any, None)
-    )
-    for name in ours.tables.sources:
-        mirror = at.tables[name]
-        ours.fill(name, ours.tables.warehouse.frame(mirror.path, mirror.version), stamp_of(at))
-    ours.compute_views(at)
-    shadows = {
-        name: ShadowTable(spec.path, ours.newest_version(name), at.epoch) for name, spec in ours.tables.specs.items()
-    }
-    request = SwapRequest("shadow", "swap", shadows)
-    with h._writing():
-        publish_swap(h._writer, request, plan_swap(h._writer, request))
+    swap_in(h, rebuilt(h, spark, {"post_search"}))
     require_exact(h)
     h.apply(history.transaction())
     require_exact(h)
