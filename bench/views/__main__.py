@@ -15,12 +15,14 @@ from bench import command
 from bench.views import baselines
 from bench.views.baselines import Recomputed
 from bench.views.figures import Measured, draw, figures
-from bench.views.stage import Stage
+from bench.views.stage import OWN_VIEWS, Stage
 from cdc_views.config import EngineSettings
+from cdc_views.demo.project import VIEWS
 from cdc_views.engine.spark.session import session_for
 from cdc_views.stack.fetch import delta_jars
 
 NAMES: Final = ("spark", "duckdb", "postgres")
+FOLDERS: Final = {"all": (VIEWS, OWN_VIEWS), "demo": (VIEWS,)}
 LEAST_WARM_UP_CHANGES: Final = 100
 """Enough to reach every view: a view that runs for the first time compiles code and builds indexes."""
 
@@ -30,12 +32,20 @@ LEAST_WARM_UP_CHANGES: Final = 100
 @click.option("--changes", default="1,100,10000", show_default=True, help="Changes in an epoch.")
 @click.option("--samples", default=8, show_default=True, help="Epochs for each median. Single changes need 8: a table "
               "each.")  # fmt: skip
-@click.option("--warm-up", default=2, show_default=True, help="Epochs before these that do not count.")
+@click.option("--warm-up", default=10, show_default=True, help="Epochs before these that do not count.")
+@click.option(
+    "--views",
+    "which",
+    default="all",
+    show_default=True,
+    type=click.Choice([*FOLDERS]),
+    help="The demo's five views, or all ten.",
+)
 @click.option("--pictures", type=click.Path(path_type=Path), help="Folder for the SVG file.")
 @command.baseline_option(",".join(NAMES), NAMES)
 @command.stack_options
-def main(sizes: str, changes: str, samples: int, warm_up: int, pictures: Path | None, baselines: list[str],
-         state: Path | None, memory: str) -> None:  # fmt: skip
+def main(sizes: str, changes: str, samples: int, warm_up: int, which: str, pictures: Path | None,
+         baselines: list[str], state: Path | None, memory: str) -> None:  # fmt: skip
     """Measure the views stage of an epoch: ten views over eight tables, by rows and by changes.
 
     The tables are those of the demo, with generated rows; groups do not grow with the tables: a user has the same
@@ -62,14 +72,14 @@ def main(sizes: str, changes: str, samples: int, warm_up: int, pictures: Path | 
 
     Example: python -m bench.views --sizes 20000 --changes 1,100 --samples 2 --pictures bench/pictures
     """
-    options = {"sizes": sizes, "changes": changes, "samples": samples, "warm_up": warm_up}
+    options = {"sizes": sizes, "changes": changes, "samples": samples, "warm_up": warm_up, "views": which}
 
     def measure() -> dict[str, Any]:
         is_equal, found = True, []
         with session_for(EngineSettings(driver_memory=memory), delta_jars()) as spark:
             for rows in _numbers(sizes):
                 with tempfile.TemporaryDirectory(prefix="cdc-views-bench-") as folder:
-                    run = _Run(spark, Path(folder), rows, state, memory)
+                    run = _Run(spark, Path(folder), rows, FOLDERS[which], state, memory)
                     found.append(run.measure(_numbers(changes), samples, warm_up, baselines))
                     is_equal &= run.is_equal
         if pictures is not None:
@@ -82,8 +92,10 @@ def main(sizes: str, changes: str, samples: int, warm_up: int, pictures: Path | 
 class _Run:
     """The measurements over one number of base rows."""
 
-    def __init__(self, spark: SparkSession, folder: Path, rows: int, state: Path | None, memory: str) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, rows: int, views: Sequence[Path], state: Path | None,
+                 memory: str) -> None:  # fmt: skip
         self.is_equal = True
+        self._views = views
         self._spark = spark
         self._folder = folder
         self._rows = rows
@@ -95,7 +107,7 @@ class _Run:
         self._tell("creating the tables")
         warehouse = self._folder / "warehouse"
         warehouse.mkdir()
-        with closing(Stage(warehouse, self._spark, self._rows)) as stage:
+        with closing(Stage(warehouse, self._spark, self._rows, self._views)) as stage:
             build_ms = stage.epoch(0).views_ms
             self._tell(f"built in {build_ms:.0f} ms")
             epochs = {}

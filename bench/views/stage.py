@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.flatness import EPOCH_S, PARTITIONS, UPKEEP
 from bench.views.data import Data, demo_tables
-from cdc_views.demo.project import VIEWS
 from cdc_views.engine.capture.declared import compile_declared
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.spark.jobs import spark_work
@@ -56,8 +55,8 @@ class Epoch:
 class Stage:
     """A warehouse with the demo's tables and all views. The views are built by the first epoch."""
 
-    def __init__(self, root: Path, spark: SparkSession, rows: int) -> None:
-        """`rows` is the number of rows of all base tables together."""
+    def __init__(self, root: Path, spark: SparkSession, rows: int, folders: Sequence[Path]) -> None:
+        """`rows` is the number of rows of all base tables together; the views are those of these folders."""
         sources = demo_tables()
         self.root = root
         self._spark = spark
@@ -71,7 +70,7 @@ class Stage:
             for piece in self.data.base(name):
                 self._commit(f"public.{name}", Changes(None, piece, all_new=True))
         self._tables.advance(self._publish())
-        levels = _levels(self._tables)
+        levels = _levels(self._tables, folders)
         self.views: dict[str, CompiledView] = {view.definition.name: view for level in levels for view in level}
         declare_views(spark, self._tables, self.views.values())
         self._all = ViewRunner(spark, levels)
@@ -186,9 +185,11 @@ class Stage:
         )  # fmt: skip
 
 
-def _levels(tables: Tables) -> list[list[CompiledView]]:
-    """The views of the demo and our own, parents before children."""
-    graph = ViewGraph([*read_views(VIEWS), *read_views(OWN_VIEWS)], [source.name for source in tables.sources.values()])
+def _levels(tables: Tables, folders: Sequence[Path]) -> list[list[CompiledView]]:
+    """The views of these folders, parents before children."""
+    graph = ViewGraph(
+        [view for folder in folders for view in read_views(folder)], [source.name for source in tables.sources.values()]
+    )
     compiled: dict[str, CompiledView] = {}
     levels: list[list[CompiledView]] = []
     for level in graph.levels:
