@@ -13,7 +13,7 @@ import click
 from bench.machine import describe
 from bench.systems import BASELINES
 from cdc_views.errors import CdcViewsError
-from cdc_views.stack.services.signals import interrupting
+from cdc_views.host.signals import interrupting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from cdc_views.config import HttpSettings, Settings, load_http, load_settings, l
 from cdc_views.errors import CdcViewsError
 from cdc_views.errors.unexpected import described
 from cdc_views.host.locations import project_folder
-from cdc_views.stack.services.signals import interrupting, signal_name
+from cdc_views.host.signals import interrupting, signal_name
 
 # Modules are imported when their command runs: pyspark alone takes most of a second.
 COMMANDS: Final = {

@@ -15,7 +15,7 @@ from cdc_views.demo.show import Show
 from cdc_views.demo.story import KILLS, Demo, DemoOptions
 from cdc_views.errors import CdcViewsError
 from cdc_views.host.locations import state_folder
-from cdc_views.stack.services.signals import interrupting
+from cdc_views.host.signals import interrupting
 
 INTERRUPTED = 130
 

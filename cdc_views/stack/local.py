@@ -15,12 +15,13 @@ from typing import Self
 
 from cdc_views.config import STACK_FILE
 from cdc_views.errors import BadConfig, ServiceFailed
+from cdc_views.host import signals
 from cdc_views.host.os_lock import try_lock
 from cdc_views.host.waiting import wait_until
 from cdc_views.stack import fetch
 from cdc_views.stack.folders import make_shared, write_private
 from cdc_views.stack.java import java_command
-from cdc_views.stack.services import process, signals
+from cdc_views.stack.services import process
 from cdc_views.stack.services.connect import Connect
 from cdc_views.stack.services.kafka import Kafka, Relay
 from cdc_views.stack.services.ports import choose_ports, forget_ports, keep_ports

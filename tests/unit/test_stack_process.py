@@ -3,12 +3,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from cdc_views.stack.services import process, signals
+from cdc_views.host import signals
+from cdc_views.stack.services import process
 from cdc_views.stack.services.process import PidFile
 
 
@@ -83,6 +86,32 @@ def test_interrupting_sigterm_raises_and_the_handler_is_put_back() -> None:
     with pytest.raises(KeyboardInterrupt), signals.interrupting():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == former
+
+
+def failing_cleanup() -> None:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        raise OSError("the connection is closed")
+
+
+def interrupted_query() -> None:
+    """Interrupt this process while DuckDB runs a query that takes too long to end."""
+    with duckdb.connect() as database:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        database.execute("SELECT count(*) FROM range(10000000) a, range(10000000) b")
+
+
+@pytest.mark.parametrize("interrupted", [failing_cleanup, interrupted_query])
+def test_interrupting_error_after_a_signal_is_an_interrupt(interrupted: Callable[[], None]) -> None:
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM") as raised, signals.interrupting():
+        interrupted()
+    assert isinstance(raised.value.__cause__, Exception)
+
+
+def test_interrupting_error_without_a_signal_stays() -> None:
+    with pytest.raises(OSError, match="full"), signals.interrupting():
+        raise OSError("full")
 
 
 def test_deferred_child_started_meanwhile_can_be_terminated() -> None:

@@ -10,6 +10,7 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.progress import SHOWN
 from cdc_views.engine.input.bulk import warm_up
 from cdc_views.engine.spark.driver import background_driver
+from cdc_views.host.signals import interrupting
 from cdc_views.replay.reset import remove_left
 from cdc_views.replay.reset import reset as reset_project
 from cdc_views.stack.fetch import delta_jars
@@ -36,7 +37,7 @@ def reset(ctx: click.Context, project: Project, yes: bool, clean: bool) -> None:
     tables = len(settings.source.tables)
     require_consent(f"Take a new snapshot of {tables} tables and replace all mirrors and views?", yes=yes)
     try:
-        with background_driver(settings.engine, delta_jars(), warm_up) as driver:
+        with interrupting(), background_driver(settings.engine, delta_jars(), warm_up) as driver:
             published = reset_project(settings, driver.session, SHOWN)
     except KeyboardInterrupt:
         click.echo('reset: not finished; "cdc-views reset" or "cdc-views run" continues it', err=True)

@@ -21,6 +21,7 @@ from cdc_views.engine.service.engine import OnEpoch
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import CdcViewsError
 from cdc_views.errors.unexpected import described
+from cdc_views.host.signals import interrupting
 from cdc_views.replay.reset import continue_reset
 from cdc_views.serve.prometheus import Metrics
 from cdc_views.serve.watch.connector_alarm import ConnectorAlarm
@@ -49,7 +50,12 @@ def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int |
     show_dated_lines()
     settings = project.settings()
     java_command()
-    with _logging_the_end(), _reporting_interrupt(settings.warehouse), _watching(settings, metrics_port) as on_epoch:
+    with (
+        _logging_the_end(),
+        _reporting_interrupt(settings.warehouse),
+        interrupting(),
+        _watching(settings, metrics_port) as on_epoch,
+    ):
         supervisor = Supervisor(settings, delta_jars, SHOWN, continue_reset)
         supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=on_epoch)
 

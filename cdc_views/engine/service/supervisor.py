@@ -24,6 +24,7 @@ from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
 from cdc_views.engine.spark.driver import Driver, background_driver
 from cdc_views.errors import RequestFailed
+from cdc_views.host.signals import interrupting
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.store.control import ControlRecord, read_control
@@ -90,6 +91,7 @@ class Supervisor:
                     resume_capture(settings)
                 progress = self.shown.reading("reading")
                 with (
+                    interrupting(),  # an error of the cleanup after a signal must not start another engine
                     driver.naming_lost(),
                     Engine(settings, driver.session(), on_progress=progress, take_ahead=ahead.take) as engine,
                 ):

@@ -17,8 +17,8 @@ from typing import Any, Final
 import psutil
 
 from cdc_views.errors import ServiceFailed
+from cdc_views.host import signals
 from cdc_views.host.waiting import wait_while
-from cdc_views.stack.services import signals
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 

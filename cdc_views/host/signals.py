@@ -30,9 +30,24 @@ def deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that the cleanup of open blocks runs."""
-    with _handlers({signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt}):
-        yield
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that the cleanup of open blocks runs.
+
+    Of an error that leaves the block after a signal it makes the KeyboardInterrupt again: cleanup may fail because of
+    the interrupt, and DuckDB raises a RuntimeError in place of what a handler of a signal raises during a query.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        raise _interrupt(number)
+
+    with _handlers(dict.fromkeys(_STOPPING, interrupt)):
+        try:
+            yield
+        except Exception as error:
+            if received:
+                raise _interrupt(received[0]) from error
+            raise
 
 
 def signal_name(interrupt: KeyboardInterrupt) -> str:
@@ -40,8 +55,8 @@ def signal_name(interrupt: KeyboardInterrupt) -> str:
     return str(interrupt) or signal.SIGINT.name
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)
+def _interrupt(number: int) -> KeyboardInterrupt:
+    return KeyboardInterrupt(signal.Signals(number).name)
 
 
 @contextlib.contextmanager
