@@ -22,7 +22,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Maintenance
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
-from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.queries.relations import Relations
 from cdc_views.engine.views.strategies import STRATEGIES, Recompute
 from cdc_views.engine.views.strategies.guards import Bound
 from cdc_views.errors import CheckFailed

@@ -14,10 +14,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.keys import Visit, derive_key
-from cdc_views.plan.names import column_names
-from cdc_views.plan.order import Completion, OrderCompletion
-from cdc_views.plan.relation import RelationFacts
+from cdc_views.plan.facts.keys import Visit, derive_key
+from cdc_views.plan.facts.names import column_names
+from cdc_views.plan.facts.order import Completion, OrderCompletion
+from cdc_views.plan.facts.relation import RelationFacts
 from cdc_views.plan.support import check_support
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph

@@ -40,9 +40,9 @@ from cdc_views.engine.views.declare import declare_search_tables, declare_view, 
 from cdc_views.engine.views.internal_views import InternalTable, add_internal_table, internal_tables
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.planning import plan_of
-from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.queries.relations import Relations
 from cdc_views.engine.views.saved import is_saved
-from cdc_views.engine.views.search_tables import SearchTable
+from cdc_views.engine.views.search.tables import SearchTable
 from cdc_views.engine.views.view_tables import own_columns, view_path
 from cdc_views.errors import BadView, NotRunning, UnequalRows, UnknownView, ViewFailed
 from cdc_views.errors.log_offset import LogOffset

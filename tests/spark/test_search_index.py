@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.views.strategies import search_index
+from cdc_views.engine.views.search import postings as search_index
 from cdc_views.search import IndexOptions
 from cdc_views.search.analyzer import Analyzer
 from cdc_views.store.reading import read_table

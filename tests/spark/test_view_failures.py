@@ -21,7 +21,7 @@ from cdc_views.engine.views.strategies.difference import is_unique
 from cdc_views.engine.views.strategies.guards import TOO_LARGE, Bound, bounded
 from cdc_views.errors import BadView, CdcViewsError, DiskFull, DriverLost, Fenced, ViewFailed
 from cdc_views.plan import compiled
-from cdc_views.plan.relation import RelationFacts
+from cdc_views.plan.facts.relation import RelationFacts
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import Changes, Stamp
 from cdc_views.testing import Delete, Insert, Update, ViewHarness, assert_equal

@@ -92,7 +92,7 @@ def without_removed_rows(terms: Function) -> Function:
 FULL: Final = "cdc_views.engine.views.strategies.full"
 KEYS: Final = "cdc_views.engine.views.strategies.keys"
 PATCH: Final = "cdc_views.engine.views.strategies.patch"
-ADD_GROUPS: Final = "cdc_views.engine.views.strategies.add_groups"
+ADD_GROUPS: Final = "cdc_views.engine.views.strategies.adding.add_groups"
 WAREHOUSE: Final = "cdc_views.store.warehouse"
 CONTROLS: Final = {
     "FULL: rows that appear": Broken(FULL, "difference", half_of_upserts, "global_max"),

@@ -4,9 +4,10 @@ declare.py            the Delta table of each view, as Spark's analyser describe
 project_analysis.py   the same analysis without a warehouse, for `check` and `explain`
 kept.py               how views are kept, for readers
 maintain.py           updates the views whose inputs changed
-search_tables.py      the tables of search indexes
+lookups.py            runs the lookups of a plan
+search/               the tables of search indexes
 saved/                views of saved searches
-relations.py          the inputs of queries, as temporary views
+queries/              Spark SQL over the inputs of a view, or over a few rows
 strategies/           how the changes of one view are computed
 failures.py           why a view failed, without row values
 view_tables.py        path and columns of a view's table

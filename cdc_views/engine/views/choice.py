@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.inputs import Inputs
-from cdc_views.engine.views.relations import Relations
+from cdc_views.engine.views.queries.relations import Relations
+from cdc_views.engine.views.queries.small_queries import SmallQueries
 from cdc_views.engine.views.saved import KeptQueries, SavedWork, all_matches, changed_matches, is_saved, searches_of
-from cdc_views.engine.views.search_tables import SearchTable
-from cdc_views.engine.views.small_queries import SmallQueries
+from cdc_views.engine.views.search.postings import Counted, SearchWork, add_documents, all_documents
+from cdc_views.engine.views.search.tables import SearchTable
 from cdc_views.engine.views.strategies import (
     STRATEGIES,
     Incremental,
@@ -30,7 +31,6 @@ from cdc_views.engine.views.strategies import (
     patch,
 )
 from cdc_views.engine.views.strategies.guards import Bound
-from cdc_views.engine.views.strategies.search_index import Counted, SearchWork, add_documents, all_documents
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.warehouse import Changes, WrittenRows

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import Shapes, TextColumns, analyse_view, text_columns
 from cdc_views.engine.views.internal_views import add_internal_table, internal_tables, plan_with_internal_views
-from cdc_views.engine.views.search_tables import PartName, SearchTable, search_spec, search_table
-from cdc_views.engine.views.small_queries import are_possible
+from cdc_views.engine.views.queries.small_queries import are_possible
+from cdc_views.engine.views.search.tables import PartName, SearchTable, search_spec, search_table
 from cdc_views.engine.views.view_tables import BAG_KEY, HASH
 from cdc_views.errors import BadView, UnsupportedType, UnsupportedView
 from cdc_views.plan.compiled import CompiledView

@@ -30,9 +30,9 @@ from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.internal_views import renew_internal_table
 from cdc_views.engine.views.kept import kept_view
 from cdc_views.engine.views.planning import plan_of
-from cdc_views.engine.views.relations import Relations
-from cdc_views.engine.views.search_tables import SearchTable
-from cdc_views.engine.views.small_queries import SmallQueries
+from cdc_views.engine.views.queries.relations import Relations
+from cdc_views.engine.views.queries.small_queries import SmallQueries
+from cdc_views.engine.views.search.tables import SearchTable
 from cdc_views.engine.views.strategies import TooMany
 from cdc_views.errors import Fenced, StackError
 from cdc_views.metrics import Work

@@ -90,7 +90,7 @@ def is_exact(type_: str) -> bool:
 def is_looked_up(type_: str) -> bool:
     """Whether rows are looked up by values of a type: a lookup then finds those that Spark takes for equal.
 
-    Spark compares floats as lookups do (engine/views/search.py): joins, groups, partitions and set operations take
+    Spark compares floats as lookups do (engine/views/lookups.py): joins, groups, partitions and set operations take
     -0.0 for 0.0, and NaN for NaN. So equal floats need not be the same, and rules that need more than a lookup, such as
     those of ADD and PATCH, ask `is_exact`. Nested types have no index.
     """

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.plan.grouping_sets import has_only_sets
+from cdc_views.plan.facts.grouping_sets import has_only_sets
 from cdc_views.plan.incremental.columns import Leaf, Path
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan

@@ -1,7 +1,7 @@
 """Kind `search_index`: the rows of the SELECT are documents, found by the words of their text columns.
 
 The table of the view has the documents, as for a plain SELECT. The engine keeps the postings and the totals of its text
-columns beside it (engine/views/search_tables.py), and the search of `serve` reads them.
+columns beside it (engine/views/search/tables.py), and the search of `serve` reads them.
 """
 
 from __future__ import annotations

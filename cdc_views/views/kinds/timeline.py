@@ -12,7 +12,8 @@ is maintained as
     QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY created_at DESC NULLS LAST, post_id DESC NULLS LAST) <= 100
 
 The order must be total, so that every entry has one place. The columns of the key that are neither the owner nor in
-`order` follow it, ascending. plan/order.py appends them to the text, `record` to what readers get; both are the same.
+`order` follow it, ascending. plan/facts/order.py appends them to the text, `record` to what readers get; both are the
+same.
 """
 
 from __future__ import annotations

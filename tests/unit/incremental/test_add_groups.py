@@ -18,7 +18,7 @@ from tests.unit.incremental.memory import Memory, Table, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
-strategy: Final = import_module("cdc_views.engine.views.strategies.add_groups")
+strategy: Final = import_module("cdc_views.engine.views.strategies.adding.add_groups")
 
 TABLES: Final = (
     Table("o", {"id": "bigint", "k": "int", "g": "text", "x": "date"}, ("id",)),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import TooMany
-from cdc_views.engine.views.strategies.averages import new_average
+from cdc_views.engine.views.strategies.adding.averages import new_average
 from cdc_views.plan.incremental import Average
 from cdc_views.plan.incremental.delta_plans.averages import averages_and_totals
 from cdc_views.plan.incremental.restrictions import NotIncremental
@@ -24,7 +24,7 @@ from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add import BOTH, TABLES
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
-adding: Final = import_module("cdc_views.engine.views.strategies.add")  # the package has a function of that name
+adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name
 VIEWS: Final = {
     "one table": "SELECT avg(h) AS a, sum(h) AS s, count(h) AS n FROM a",
     "with filters": "SELECT count(h) FILTER (WHERE s = 'a') AS n, avg(h) FILTER (WHERE s = 'a') AS a, sum(h) AS other,"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.inputs import InputVersions
-from cdc_views.engine.views.search import values_of
+from cdc_views.engine.views.lookups import values_of
 from cdc_views.plan.incremental.expressions import known
 from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, Scan, SetOperation
 from cdc_views.plan.incremental.restrictions import Lookup, Restriction, Values, within

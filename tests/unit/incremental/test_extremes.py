@@ -16,8 +16,8 @@ from tests.unit.incremental.played import check_fails, declared, is_kept, kept_b
 from tests.unit.incremental.test_add import BOTH, TABLES
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
-strategy: Final = import_module("cdc_views.engine.views.strategies.extremes")
-adding: Final = import_module("cdc_views.engine.views.strategies.add")  # the package has a function of that name
+strategy: Final = import_module("cdc_views.engine.views.strategies.adding.extremes")
+adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name
 HISTORIES: Final = 100
 
 VIEWS: Final = {

@@ -22,7 +22,7 @@ from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add_groups import ITEMS, TABLES, item, order
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
-strategy: Final = import_module("cdc_views.engine.views.strategies.add_groups")
+strategy: Final = import_module("cdc_views.engine.views.strategies.adding.add_groups")
 
 LEVEL: Final = "grouping_id(o.k, o.g) AS level"
 TOTALS: Final = "count(*) AS n, CAST(sum(i.d) AS DECIMAL(18, 2)) AS total, count(i.d) AS m"

@@ -14,7 +14,7 @@ from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.choice import Choice, Kept
 from cdc_views.engine.views.inputs import Inputs
 from cdc_views.engine.views.saved import BY_TERMS, searches_of
-from cdc_views.engine.views.search_tables import search_spec, search_table
+from cdc_views.engine.views.search.tables import search_spec, search_table
 from cdc_views.engine.views.strategies import TooMany
 from cdc_views.metrics import Work, counting
 from cdc_views.plan.compiled import CompiledView, compile_view

@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 
 from cdc_views import metrics
 from cdc_views.engine.views.inputs import Inputs, InputVersions
+from cdc_views.engine.views.lookups import distinct
 from cdc_views.engine.views.saved.kept import KeptQueries
 from cdc_views.engine.views.saved.searches import SavedSearches
-from cdc_views.engine.views.search import distinct
 from cdc_views.engine.views.strategies.difference import difference
 from cdc_views.engine.views.strategies.incremental import TooMany
 from cdc_views.engine.views.strategies.results import changes_of

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
-from cdc_views.engine.views.search_tables import postings_name
+from cdc_views.engine.views.search.tables import postings_name
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance

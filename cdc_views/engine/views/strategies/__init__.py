@@ -3,13 +3,9 @@
 full.py        runs the whole query
 incremental.py what KEYS, ADD and PATCH do alike: the changed rows, and the query over a few rows
 keys.py        looks up what a change affects, and runs the query over these rows
-add.py         adds the totals over the changed rows to the stored ones
-averages.py    the same for averages
-extremes.py    the same for the smallest, the largest and the number of different values
-add_groups.py  the same for the totals of groups
+adding/        adds the totals over the changed rows to the stored ones
 patch.py       merges the stored first rows of each partition with the rows that are added
 timelines.py   the order of a timeline, by which the driver merges rows for patch.py
-search_index.py the postings and the totals of a search index
 difference.py  the difference between two states of a view in the driver's memory
 guards.py      conditions on a result that Spark checks while it computes it
 results.py     what strategies do alike with a result
@@ -21,8 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cdc_views.engine.views.strategies.add import add
-from cdc_views.engine.views.strategies.add_groups import add_groups
+from cdc_views.engine.views.strategies.adding import add, add_groups
 from cdc_views.engine.views.strategies.full import full
 from cdc_views.engine.views.strategies.incremental import Incremental, Plan, TooMany
 from cdc_views.engine.views.strategies.keys import keys

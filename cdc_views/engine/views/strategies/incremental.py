@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cdc_views import metrics
 from cdc_views.engine.views.inputs import Inputs, InputVersions
-from cdc_views.engine.views.small_queries import SmallQueries
+from cdc_views.engine.views.queries.small_queries import SmallQueries
 from cdc_views.engine.views.strategies.results import require_columns
 from cdc_views.engine.views.view_tables import BOX, own_columns
 from cdc_views.plan.compiled import CompiledView

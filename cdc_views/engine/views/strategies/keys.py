@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.engine.views.inputs import InputVersions
-from cdc_views.engine.views.search import FindRows, Rows, as_compared, cast_keys, distinct, search, values_of
+from cdc_views.engine.views.lookups import FindRows, Rows, as_compared, cast_keys, distinct, search, values_of
 from cdc_views.engine.views.strategies.difference import difference, is_unique, tuples
 from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany

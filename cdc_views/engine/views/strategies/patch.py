@@ -19,7 +19,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_views.engine.views.search import Rows, search
+from cdc_views.engine.views.lookups import Rows, search
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import (

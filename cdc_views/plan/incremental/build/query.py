@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries, windows
 from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, LeafOf, renamed, with_ctes
 from cdc_views.plan.incremental.build.from_clause import From
 from cdc_views.plan.incremental.build.subqueries import WithoutEquality, dependent
@@ -15,7 +16,6 @@ from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Grouping, Operator, SetOperation
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, windows
 
 
 def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions, *, by_rows: bool = False) -> Built:

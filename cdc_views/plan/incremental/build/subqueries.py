@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import nested_queries
 from cdc_views.plan.incremental.build.context import Context, with_ctes
 from cdc_views.plan.incremental.build.from_clause import From
 from cdc_views.plan.incremental.columns import are_comparable
@@ -13,7 +14,6 @@ from cdc_views.plan.incremental.expressions.one_row import may_stand_alone
 from cdc_views.plan.incremental.operators import Dependent, Equality, Operator
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope, conjuncts
-from cdc_views.plan.keys import nested_queries
 
 
 class WithoutEquality(NotIncremental):

@@ -15,8 +15,8 @@ the union of two bags are the sums of those over each. A CAST that neither round
 Extremes, numbers of different values and averages are kept beside these (extremes.py, averages.py). Counts and sums of
 groups have the same rule for each group (group_totals.py).
 
-Two things are not additive, and strategies/add.py decides them for each change or gives up: whether a sum is NULL, as
-it is over no values, and whether a total fits the types that it has on its way to the column.
+Two things are not additive, and strategies/adding/add.py decides them for each change or gives up: whether a sum is
+NULL, as it is over no values, and whether a total fits the types that it has on its way to the column.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import is_aggregated
 from cdc_views.plan.incremental.build import build_from
 from cdc_views.plan.incremental.columns import Leaf, leaf_at
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
@@ -34,7 +35,6 @@ from cdc_views.plan.incremental.delta_plans.linear import require_linear
 from cdc_views.plan.incremental.delta_plans.totals import Total, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.restrictions import NotIncremental
-from cdc_views.plan.keys import is_aggregated
 from cdc_views.views.references import ParsedQuery
 
 

@@ -6,8 +6,8 @@ finds the next ones, and the epoch is FULL.
 
     SELECT id, name, price FROM products ORDER BY price DESC LIMIT 10
 
-The order is total, or rows that tie in it are equal in all columns (plan/order.py). So which of them are stored does
-not matter.
+The order is total, or rows that tie in it are equal in all columns (plan/facts/order.py). So which of them are stored
+does not matter.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import windows
 from cdc_views.plan.incremental.build import build, build_from
 from cdc_views.plan.incremental.columns import leaf_at
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
@@ -24,7 +25,6 @@ from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_pl
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import outputs_of
-from cdc_views.plan.keys import windows
 from cdc_views.views.references import ParsedQuery
 
 _OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit"})

@@ -35,7 +35,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.grouping_sets import columns_of_sets, is_grouping
+from cdc_views.plan.facts.grouping_sets import columns_of_sets, is_grouping
+from cdc_views.plan.facts.keys import makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Origin, Path, is_exact, leaf_at
 from cdc_views.plan.incremental.delta_plans.linear import (
@@ -50,7 +51,6 @@ from cdc_views.plan.incremental.operators import Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
-from cdc_views.plan.keys import makes_rows, nested_queries
 from cdc_views.views.references import ParsedQuery
 
 _OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "where", "group"})

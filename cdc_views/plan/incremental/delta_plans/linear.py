@@ -15,12 +15,12 @@ from typing import Final
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import is_aggregated, nested_queries, own_nodes
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, is_exact
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
-from cdc_views.plan.keys import is_aggregated, nested_queries, own_nodes
 
 _OF_SELECT: Final = frozenset({"expressions", "from_", "where", "laterals", "with_", "hint"})
 _OF_UNION: Final = frozenset({"this", "expression", "with_"})

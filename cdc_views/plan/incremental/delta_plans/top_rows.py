@@ -31,6 +31,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries, own_nodes, windows
 from cdc_views.plan.incremental.build import build, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path, is_exact
 from cdc_views.plan.incremental.delta_plans.linear import all_columns, require_handle, require_multilinear, require_only
@@ -38,7 +39,6 @@ from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.plan.incremental.strategy import KeysPlan, equal_to, outputs_of
-from cdc_views.plan.keys import is_aggregated, makes_rows, nested_queries, own_nodes, windows
 from cdc_views.views.references import ParsedQuery
 
 _OF_OUTER: Final = frozenset({"expressions", "from_", "where"})

@@ -18,13 +18,13 @@ from typing import Final
 
 from sqlglot import exp
 
+from cdc_views.plan.facts.keys import makes_rows
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable, place_of
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
 from cdc_views.plan.incremental.expressions.written import Identity, Written, offset, written
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.keys import makes_rows
 from cdc_views.views.references import ParsedQuery
 
 _STORED: Final = -1  # in the path of the leaf of an internal view, after the path of its table's leaf

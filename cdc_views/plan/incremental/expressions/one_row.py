@@ -21,9 +21,9 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from cdc_views.base.names import is_table
+from cdc_views.plan.facts.keys import is_aggregated, own_nodes
 from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.keys import is_aggregated, own_nodes
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from cdc_views.plan.keys import makes_rows, nested_queries, own_nodes
+from cdc_views.plan.facts.keys import makes_rows, nested_queries, own_nodes
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
 

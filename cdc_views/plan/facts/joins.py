@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.relation import ColumnRef, FromClause, RelationFacts
+from cdc_views.plan.facts.relation import ColumnRef, FromClause, RelationFacts
 
 _FAMILIES: Final = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), "integer"),

@@ -15,9 +15,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.grouping_sets import columns_of_sets
-from cdc_views.plan.joins import JoinFacts, join_facts
-from cdc_views.plan.relation import FromClause, OutputColumn, RelationFacts, no_key, output_of
+from cdc_views.plan.facts.grouping_sets import columns_of_sets
+from cdc_views.plan.facts.joins import JoinFacts, join_facts
+from cdc_views.plan.facts.relation import FromClause, OutputColumn, RelationFacts, no_key, output_of
 
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")

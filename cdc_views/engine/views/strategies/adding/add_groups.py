@@ -21,8 +21,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from cdc_views.engine.views.search import distinct, search
-from cdc_views.engine.views.strategies.add import DIGITS, column_of, zero_or_null
+from cdc_views.engine.views.lookups import distinct, search
+from cdc_views.engine.views.strategies.adding.add import DIGITS, column_of, zero_or_null
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import (

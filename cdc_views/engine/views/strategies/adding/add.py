@@ -23,9 +23,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_views.engine.views.strategies.averages import new_average
+from cdc_views.engine.views.strategies.adding.averages import new_average
+from cdc_views.engine.views.strategies.adding.extremes import both_versions, new_extreme, new_number
 from cdc_views.engine.views.strategies.difference import difference
-from cdc_views.engine.views.strategies.extremes import both_versions, new_extreme, new_number
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import MOST_RELATIONS, require_few
 from cdc_views.engine.views.strategies.results import changes_of

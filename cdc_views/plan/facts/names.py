@@ -13,8 +13,8 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from cdc_views.errors import UnsupportedView
-from cdc_views.plan.keys import makes_rows
-from cdc_views.plan.relation import RelationFacts
+from cdc_views.plan.facts.keys import makes_rows
+from cdc_views.plan.facts.relation import RelationFacts
 from cdc_views.views.references import ParsedQuery
 
 _DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cdc_views import metrics
 from cdc_views.engine.views.inputs import Inputs, InputVersions
-from cdc_views.engine.views.search_tables import SearchTable
+from cdc_views.engine.views.search.tables import SearchTable
 from cdc_views.engine.views.strategies.difference import difference
 from cdc_views.engine.views.strategies.incremental import TooMany
 from cdc_views.engine.views.strategies.results import changes_of

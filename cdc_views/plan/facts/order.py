@@ -16,9 +16,9 @@ from typing import Final, Literal
 from sqlglot import TokenType, exp
 
 from cdc_views.errors import UnsupportedView
-from cdc_views.plan.joins import JoinFacts
-from cdc_views.plan.keys import Selected, own_nodes, windows
-from cdc_views.plan.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
+from cdc_views.plan.facts.joins import JoinFacts
+from cdc_views.plan.facts.keys import Selected, own_nodes, windows
+from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
 from cdc_views.views.references import ParsedQuery
 
 # What a function over a window needs of its order. "any": nothing. "ties": rows that tie must still tie. "completed": a

@@ -1,0 +1,5 @@
+"""Spark SQL of views.
+
+relations.py     the inputs of queries, as temporary views
+small_queries.py queries over a few rows, which cost as few calls of the JVM as possible
+"""
