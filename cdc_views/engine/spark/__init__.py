@@ -3,6 +3,7 @@
 settings.py       the configuration of Spark
 gateway.py        starts a JVM and connects to it
 session.py        starts and stops a session, in one JVM per process
+worker_daemon.py  forks the Python workers of Spark's tasks
 driver.py         a session that starts in the background and is replaced when its JVM ends
 lost_driver.py    recognises errors that are due to the end of the JVM
 jobs.py           groups of jobs, and the work that Spark counted for them

@@ -33,6 +33,9 @@ _FIXED: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
+    # Over TCP, each table of a small query waits 40 ms for the acknowledgement of a packet.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "cdc_views.engine.spark.worker_daemon",
     # The rows of a LocalRelation are part of the plan, so every rule of the optimizer copies them.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

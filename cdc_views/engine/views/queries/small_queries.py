@@ -1,12 +1,8 @@
 """Runs the SQL of views over a few rows that the driver holds: each query is planned once, and run in every epoch.
 
 To plan a query takes four times as long as to run it over some hundred rows (docs/decisions). So the rows of each leaf
-are put into an Arrow file, which the planned query reads each time it runs. It runs in one Spark job in one task,
-without generated code.
-
-What Spark keeps between two runs of one plan would be the rows of an earlier epoch: files of a shuffle, a broadcast,
-the result of a subquery. So only plans of operators that are known to keep nothing are run again; others are planned in
-every epoch.
+are put into an Arrow file, which the planned query reads each time it runs. It runs in one Spark job without generated
+code. A query that cannot be run again (repeatable.py) is planned in every epoch.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cdc_views.config import INTERPRETED
-from cdc_views.engine.spark.catalyst import class_of, each_of
+from cdc_views.engine.views.queries.repeatable import repeatable
 from cdc_views.engine.views.view_tables import identified
 from cdc_views.plan.compiled import CompiledView
 
@@ -35,15 +31,8 @@ _SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.exchange.reuse": "false",
 }
-_EXECUTION: Final = "org.apache.spark.sql.execution."
-_KEEPS_NOTHING: Final = frozenset(
-    {
-        *("ExpandExec", "FilterExec", "GenerateExec", "ProjectExec", "RangeExec", "SortExec", "UnionExec"),
-        *("aggregate.HashAggregateExec", "aggregate.ObjectHashAggregateExec", "aggregate.SortAggregateExec"),
-        *("joins.SortMergeJoinExec", "python.MapInArrowExec", "window.WindowExec", "window.WindowGroupLimitExec"),
-    }
-)
 
 
 def are_possible(spark: SparkSession) -> bool:
@@ -51,13 +40,19 @@ def are_possible(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
+def small_session(spark: SparkSession) -> SparkSession:
+    """A session whose queries run in one task, or one for each side of a UNION."""
+    session = spark.newSession()
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
 class SmallQueries:
     """A session for small queries; for several threads, one per view."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._session = spark.newSession()
-        for name, value in _SETTINGS.items():
-            self._session.conf.set(name, value)
+        self._session = small_session(spark)
         self.is_possible = are_possible(spark)
         self._folder = Path(tempfile.mkdtemp(prefix="cdc-views-rows-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -84,8 +79,8 @@ class SmallQueries:
         planned = self._planned.get((view.definition.name, text))
         if planned is None:
             planned = identified(self._session.sql(text).toDF(*columns), view)
-            if _keeps_nothing(planned):
-                self._planned[view.definition.name, text] = planned
+            if (kept := repeatable(planned)) is not None:
+                planned = self._planned[view.definition.name, text] = kept
         return planned.toArrow()
 
     def _put(self, view: CompiledView, number: int, rows: pa.Table) -> str:
@@ -122,14 +117,3 @@ def _reader(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
             yield from stream
 
     return read
-
-
-def _keeps_nothing(frame: DataFrame) -> bool:
-    """Whether each run of a planned query computes everything from the files again."""
-    pending = [frame._jdf.queryExecution().executedPlan()]
-    while pending:
-        node = pending.pop()
-        if class_of(node).removeprefix(_EXECUTION) not in _KEEPS_NOTHING or not node.subqueries().isEmpty():
-            return False
-        pending += each_of(node.children())
-    return True
