@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ def epoch_row(record: ControlRecord) -> dict[str, Any]:
         "changes": sum(detail.changes.values()),
         "parked": sum(detail.parked.values()),
         "ways": detail.ways,
-        "view_work": {view: asdict(work) for view, work in detail.view_work.items()},
+        "view_work": {view: dict(vars(work)) for view, work in detail.view_work.items()},
     }
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi import routing
+from pydantic import BaseModel, model_serializer
+from starlette.responses import JSONResponse
 
 from cdc_views.config import Settings
 from cdc_views.engine.views.kept import kept_view
 from cdc_views.errors import NotRunning
+from cdc_views.serve.http.routes import status as status_routes
 from cdc_views.serve.watch.stages import stages_of
 from cdc_views.store.control import TakeoverDetail
 from tests.unit.fix_http import Client, problem, serving
@@ -114,6 +121,51 @@ def test_explain_has_what_the_engine_recorded(http: Client, shop: Published) -> 
     assert found["kept"]["definition"] == "SELECT note, count(*) AS n FROM orders GROUP BY note"
     mirror = http.get("/views/public.orders/explain").json()
     assert (mirror["kept"], mirror["readers"]) == (None, ["totals"])
+
+
+# Which thread encodes an answer
+
+
+class Encoded(BaseModel):
+    """A value of an answer that says in which thread it is encoded."""
+
+    @model_serializer
+    def _thread(self) -> str:
+        return threading.current_thread().name
+
+
+def test_thread_that_reads_epochs_encodes_them(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in ("epoch_row", "table_row"):
+        monkeypatch.setattr(status_routes, function, lambda *_: {"thread": Encoded()})
+    for path in ("/epochs", "/views/totals/history"):
+        assert {row["thread"].partition("_")[0] for row in http.get(path).json()} == {"reads"}, path
+
+
+def test_thread_that_reads_the_status_encodes_it(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = http.server._service.project
+    found = dataclasses.replace(project.status(), rows=[{"thread": Encoded()}])
+    monkeypatch.setattr(project, "status", lambda: found)
+    [row] = http.get("/status").json()["tables"]
+    assert row["thread"].partition("_")[0] in ("reads", "status")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/epoch", "/views", "/views/totals", "/views/totals/explain", "/status", "/epochs", "/history",
+     "/views/totals/history", "/openapi.json"],
+)  # fmt: skip
+def test_no_description_is_encoded_on_the_event_loop(http: Client, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """FastAPI and Starlette encode there whatever is not a body already."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("encoded on the event loop")
+
+    monkeypatch.setattr(routing, "serialize_response", refuse)
+    monkeypatch.setattr(JSONResponse, "render", refuse)
+    response = http.get(path)
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.json()
 
 
 @pytest.mark.parametrize(

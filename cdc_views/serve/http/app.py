@@ -37,8 +37,7 @@ def create_app(service: Service, settings: HttpSettings) -> ASGIApp:
         title="cdc_views",
         version=__version__,
         description=_ABOUT,
-        docs_url=None,  # their scripts are from another host
-        redoc_url=None,
+        openapi_url=None,  # routes/server.py has it, made in a thread; without it there is no docs_url either
         lifespan=lifespan,
         # The gate has checked the token: this only describes it.
         dependencies=[Security(HTTPBearer(auto_error=False))],

@@ -14,7 +14,7 @@ REVALIDATE: Final = "private, no-cache"
 NO_STORE: Final = "no-store"
 
 
-def moment_of(
+async def moment_of(  # not in a thread: it would wait for those that encode answers
     at: Annotated[str | None, Query(description="read the last epoch up to this number, position or time")] = None,
     at_least: Annotated[
         str | None, Query(description="wait until everything committed up to this position can be read")

@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadMoment, ResultTooLarge, ServerBusy
+from cdc_views.serve.http.answers import described, encoded
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import Slots, Unsent
+from cdc_views.serve.http.moments import NO_STORE, headers_of
 from cdc_views.serve.http.watch import EpochWatch
 from cdc_views.serve.kinds.cache import CacheReader
 from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
@@ -92,6 +94,15 @@ class Service:
 
         return await self.run(choose_and_work)
 
+    async def describe(self, work: Callable[[], object]) -> Response:
+        """Answer with what work returns, as JSON; see `run`."""
+        return described(await self.run(lambda: encoded(work())))
+
+    async def describe_at(self, moment: Moment, work: Callable[[PublishedEpoch], object]) -> Response:
+        """Answer with what work returns for the epoch of a moment, as JSON; see `read`."""
+        epoch, body = await self.read(moment, lambda epoch: encoded(work(epoch)))
+        return described(body, headers_of(epoch, NO_STORE))
+
     async def _wait_for(self, moment: Moment) -> None:
         limit_s = moment.timeout_s or 0
         if moment.at_least is not None and moment.timeout_s is None:
@@ -121,7 +132,7 @@ def _stopping() -> ServerBusy:
     return ServerBusy("the server stops", hint="try again later")
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """The service of the application."""
     service: Service = request.app.state.service
     return service

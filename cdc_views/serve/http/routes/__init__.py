@@ -8,7 +8,7 @@ kinds/      GET /views/{name}/search, /views/{name}/timeline, /views/{name}/cach
 query.py    GET and POST /query
 changes.py  GET /views/{name}/changes
 status.py   GET /status, /epochs, /history, /views/{name}/history
-server.py   GET /metrics, /docs
+server.py   GET /metrics, /docs, /openapi.json
 page.py     GET /, /page/{path}
 
 A new group is a file here, and its name in ROUTERS.

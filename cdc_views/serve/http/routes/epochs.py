@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
+from cdc_views.serve.http.moments import TheMoment
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.published import PublishedEpoch
 
@@ -26,12 +26,10 @@ class EpochDescription(BaseModel):
     unequal: dict[str, str] = Field(description="mirrors that do not equal their Postgres table, and why")
 
 
-@ROUTER.get("/epoch")
-async def get_epoch(service: TheService, moment: TheMoment, response: Response) -> EpochDescription:
+@ROUTER.get("/epoch", response_model=EpochDescription)
+async def get_epoch(service: TheService, moment: TheMoment) -> Response:
     """Describe the last epoch, or that of a moment."""
-    epoch, found = await service.read(moment, _describe)
-    response.headers.update(headers_of(epoch, NO_STORE))
-    return found
+    return await service.describe_at(moment, _describe)
 
 
 def _describe(epoch: PublishedEpoch) -> EpochDescription:

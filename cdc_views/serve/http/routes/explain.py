@@ -7,7 +7,6 @@ from typing import Final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from cdc_views.serve.http.moments import NO_STORE
 from cdc_views.serve.http.service import Service, TheService
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control import KeptView, TakeoverDetail, read_control
@@ -24,14 +23,13 @@ class ExplainedView(BaseModel):
     readers: list[str] = Field(description="the views that read it")
 
 
-@ROUTER.get("/views/{name}/explain")
-async def get_explain(service: TheService, name: str, response: Response) -> ExplainedView:
+@ROUTER.get("/views/{name}/explain", response_model=ExplainedView)
+async def get_explain(service: TheService, name: str) -> Response:
     """Explain a view: its definition, its strategy and key with reasons, what is looked up, and what reads it.
 
     `cdc-views explain` also says where its result differs from Postgres.
     """
-    response.headers["Cache-Control"] = NO_STORE
-    return await service.run(lambda: _explain(service, name))
+    return await service.describe(lambda: _explain(service, name))
 
 
 def _explain(service: Service, name: str) -> ExplainedView:

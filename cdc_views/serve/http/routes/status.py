@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from cdc_views.serve.history import Minutes, by_minute, epoch_row, is_of, table_row
-from cdc_views.serve.http.moments import NO_STORE
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.watch.stages import Stage
+from cdc_views.serve.watch.status import Status
 
 ROUTER: Final = APIRouter(tags=["status"])
 
@@ -33,14 +33,16 @@ class StatusDescription(BaseModel):
     tables: list[dict[str, Any]] = Field(description="a row for each mirror and view, as of cdc-views status --json")
 
 
-@ROUTER.get("/status")
-async def get_status(service: TheService, response: Response) -> StatusDescription:
+@ROUTER.get("/status", response_model=StatusDescription)
+async def get_status(service: TheService) -> Response:
     """Say what the engine does, what is wrong, and how far each stage and each table is.
 
     In the folder of a project, Postgres, Kafka and Connect are looked at every few seconds, from the first request on.
     """
-    found = await service.run(service.project.status)
-    response.headers["Cache-Control"] = NO_STORE
+    return await service.describe(lambda: _describe(service.project.status()))
+
+
+def _describe(found: Status) -> StatusDescription:
     return StatusDescription(
         epoch=found.epoch.number,
         position=str(found.epoch.position),
@@ -53,36 +55,32 @@ async def get_status(service: TheService, response: Response) -> StatusDescripti
     )
 
 
-@ROUTER.get("/epochs")
+@ROUTER.get("/epochs", response_model=list[dict[str, Any]])
 async def get_epochs(
     service: TheService,
-    response: Response,
     last: Last = 20,
     idle: Annotated[bool, Query(description="also those without changes")] = False,
-) -> list[dict[str, Any]]:
+) -> Response:
     """List the published epochs, newest last, as `cdc-views epochs --json`."""
 
     def work() -> list[dict[str, Any]]:
         records = [each for each in service.known.published() if idle or not each.is_idle]
         return [epoch_row(record) for record in records[-last:]]
 
-    response.headers["Cache-Control"] = NO_STORE
-    return await service.run(work)
+    return await service.describe(work)
 
 
-@ROUTER.get("/history")
+@ROUTER.get("/history", response_model=Minutes)
 async def get_history(
     service: TheService,
-    response: Response,
     minutes: Annotated[int, Query(ge=1, le=_MOST, description="how far back")] = 60,
-) -> Minutes:
+) -> Response:
     """Sum up what the epochs of each minute did, as far as the control log has them."""
-    response.headers["Cache-Control"] = NO_STORE
-    return await service.run(lambda: by_minute(service.known.published(), datetime.now(UTC), minutes))
+    return await service.describe(lambda: by_minute(service.known.published(), datetime.now(UTC), minutes))
 
 
-@ROUTER.get("/views/{name}/history")
-async def get_view_history(service: TheService, response: Response, name: str, last: Last = 20) -> list[dict[str, Any]]:
+@ROUTER.get("/views/{name}/history", response_model=list[dict[str, Any]])
+async def get_view_history(service: TheService, name: str, last: Last = 20) -> Response:
     """List the epochs that changed a view or mirror, newest last: how, and at what cost."""
 
     def work() -> list[dict[str, Any]]:
@@ -92,5 +90,4 @@ async def get_view_history(service: TheService, response: Response, name: str, l
             epoch.table(name)  # raises what it is instead
         return [table_row(record, name) for record in found if is_of(record, name)][-last:]
 
-    response.headers["Cache-Control"] = NO_STORE
-    return await service.run(work)
+    return await service.describe(work)

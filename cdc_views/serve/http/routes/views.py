@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from cdc_views.base.names import HIDDEN
 from cdc_views.errors import CdcViewsError
-from cdc_views.serve.http.moments import NO_STORE, TheMoment, headers_of
+from cdc_views.serve.http.moments import TheMoment
 from cdc_views.serve.http.problems import Problem, problem_of
 from cdc_views.serve.http.service import Service, TheService
 from cdc_views.serve.published import PublishedEpoch
@@ -49,20 +49,19 @@ class ViewList(BaseModel):
     views: list[ViewDescription]
 
 
-@ROUTER.get("/views")
-async def get_views(service: TheService, moment: TheMoment, response: Response) -> ViewList:
+@ROUTER.get("/views", response_model=ViewList)
+async def get_views(service: TheService, moment: TheMoment) -> Response:
     """List the views and mirrors, also those that cannot be read, and those that are being built."""
 
-    def work(epoch: PublishedEpoch) -> list[ViewDescription]:
-        return [_describe(service, epoch, name) for name in sorted(_names(epoch))]
+    def work(epoch: PublishedEpoch) -> ViewList:
+        found = [_describe(service, epoch, name) for name in sorted(_names(epoch))]
+        return ViewList(epoch=epoch.number, position=str(epoch.position), views=found)
 
-    epoch, found = await service.read(moment, work)
-    response.headers.update(headers_of(epoch, NO_STORE))
-    return ViewList(epoch=epoch.number, position=str(epoch.position), views=found)
+    return await service.describe_at(moment, work)
 
 
-@ROUTER.get("/views/{name}")
-async def get_view(service: TheService, moment: TheMoment, name: str, response: Response) -> ViewDescription:
+@ROUTER.get("/views/{name}", response_model=ViewDescription)
+async def get_view(service: TheService, moment: TheMoment, name: str) -> Response:
     """Describe a view or mirror; also one that has failed, is stopped, or is being built."""
 
     def work(epoch: PublishedEpoch) -> ViewDescription:
@@ -70,9 +69,7 @@ async def get_view(service: TheService, moment: TheMoment, name: str, response: 
             epoch.table(name)  # raises what it is instead
         return _describe(service, epoch, name)
 
-    epoch, found = await service.read(moment, work)
-    response.headers.update(headers_of(epoch, NO_STORE))
-    return found
+    return await service.describe_at(moment, work)
 
 
 def _names(epoch: PublishedEpoch) -> set[str]:
