@@ -17,6 +17,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.views.kept import kept_view
 from cdc_views.errors import NotRunning
 from cdc_views.serve.http.routes import status as status_routes
+from cdc_views.serve.watch import project_watch
 from cdc_views.serve.watch.stages import stages_of
 from cdc_views.store.control import TakeoverDetail
 from tests.unit.fix_http import Client, problem, serving
@@ -24,7 +25,9 @@ from tests.unit.incremental.memory import Memory, Table
 from tests.unit.published import ORDERS, TOTALS, Published
 from tests.unit.test_serve_health import IDLE, INTENT, project
 from tests.unit.watched import EPOCH, MB, Watched, backlog
+from tests.waiting import wait_for
 
+LIMIT_S = 30
 WORK = {"keys_looked_up": 2, "rows_found": 7, "rows_recomputed": 3, "rows_written": 4, "milliseconds": 25}
 
 
@@ -123,6 +126,55 @@ def test_explain_has_what_the_engine_recorded(http: Client, shop: Published) -> 
     assert (mirror["kept"], mirror["readers"]) == (None, ["totals"])
 
 
+# A look that takes long
+
+
+class SlowSettings:
+    """Settings of a project that are read until `go_on` is set, as from a stack that does not answer."""
+
+    def __init__(self, http: Client) -> None:
+        self.reads = 0
+        self.go_on = threading.Event()
+        http.server._service.project._settings = self
+
+    def __call__(self) -> Settings:
+        self.reads += 1
+        assert self.go_on.wait(LIMIT_S)
+        raise NotRunning("the native stack is down", hint='run "cdc-views up"')
+
+
+def test_look_that_takes_long_delays_no_other_request(shop: Published) -> None:
+    with serving(shop.root, workers=1) as http:
+        slow = SlowSettings(http)
+        asked = [http.get_in_thread("/status") for _ in range(3)]
+        wait_for(lambda: slow.reads, LIMIT_S, 0.01)
+        assert http.get("/views/public.orders/rows/1").status_code == 200
+        slow.go_on.set()
+        assert [each().status_code for each in asked] == [200, 200, 200]
+
+
+def test_requests_at_the_same_time_share_one_look(shop: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_watch, "_KEPT_S", -1.0)  # each look is a new one
+    with serving(shop.root) as http:
+        slow = SlowSettings(http)
+        asked = [http.get_in_thread("/status") for _ in range(5)]
+        wait_for(lambda: http.server._service.requests.taken == 5, LIMIT_S, 0.01)
+        slow.go_on.set()
+        assert len({each().content for each in asked}) == 1
+        assert slow.reads == 1
+        assert http.get("/status").status_code == 200
+        assert slow.reads == 2
+
+
+def test_server_stops_while_a_look_takes_long(shop: Published) -> None:
+    with serving(shop.root) as http:
+        slow = SlowSettings(http)
+        asked = http.get_in_thread("/status")
+        wait_for(lambda: slow.reads, LIMIT_S, 0.01)
+    assert problem(asked()) == (503, "ServerBusy")
+    slow.go_on.set()
+
+
 # Which thread encodes an answer
 
 
@@ -146,7 +198,7 @@ def test_thread_that_reads_the_status_encodes_it(http: Client, monkeypatch: pyte
     found = dataclasses.replace(project.status(), rows=[{"thread": Encoded()}])
     monkeypatch.setattr(project, "status", lambda: found)
     [row] = http.get("/status").json()["tables"]
-    assert row["thread"].partition("_")[0] in ("reads", "status")
+    assert row["thread"].partition("_")[0] == "status"
 
 
 @pytest.mark.parametrize(

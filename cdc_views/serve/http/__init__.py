@@ -9,6 +9,7 @@ keys.py         keys of rows in paths and parameters
 answers/        answers of rows: their format, and their ETag
 problems.py     errors as problem details (RFC 9457), and the status of each
 limits.py       how much may happen at the same time
+shared.py       work whose result all share who ask while it runs
 watch.py        waits for new epochs, for all requests together
 counters.py     metrics for Prometheus
 description.py  describes the interface for people, as one HTML file that loads nothing

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -18,6 +19,7 @@ from cdc_views.serve.http.answers import described, encoded
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import Slots, Unsent
 from cdc_views.serve.http.moments import NO_STORE, headers_of
+from cdc_views.serve.http.shared import Shared
 from cdc_views.serve.http.watch import EpochWatch
 from cdc_views.serve.kinds.cache import CacheReader
 from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
@@ -25,6 +27,7 @@ from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import QueryLimits
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.serve.watch.project_watch import ProjectWatch
+from cdc_views.serve.watch.status import Status
 from cdc_views.store.control import KnownRecords
 from cdc_views.store.reading import StoredTables
 
@@ -51,6 +54,7 @@ class Service:
         )
         self.large_changes = asyncio.Semaphore(1)
         """Held while changes of an epoch that are large are encoded, which takes many times their size."""
+        self._looking: Shared[bytes] = Shared("status")
         self._caches: dict[str, CacheReader] = {}
         self._threads = ThreadPoolExecutor(settings.workers, "reads")
 
@@ -71,15 +75,8 @@ class Service:
 
     async def run(self, work: Callable[[], Found]) -> Found:
         """Run blocking work in one of the threads that read. Raises ServerBusy if the server stops."""
-        if self.watch.is_closed:
-            raise _stopping()
-        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        try:
-            return await running
-        except asyncio.CancelledError:
-            if running.cancelled() and self.watch.is_closed:  # by `close`: it had not begun
-                raise _stopping() from None
-            raise
+        with self._until_it_stops():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def read(self, moment: Moment, work: Callable[[PublishedEpoch], Found]) -> tuple[PublishedEpoch, Found]:
         """Choose the epoch of a moment, after waiting for it without a thread, and run work over it in a thread.
@@ -103,6 +100,27 @@ class Service:
         epoch, body = await self.read(moment, lambda epoch: encoded(work(epoch)))
         return described(body, headers_of(epoch, NO_STORE))
 
+    async def status(self, describe: Callable[[Status], object]) -> Response:
+        """Answer with the description of the status, as JSON.
+
+        The services may take long to answer, so all requests wait for one look at them, in a thread of its own.
+        """
+        with self._until_it_stops():
+            return described(await self._looking.run(lambda: encoded(describe(self.project.status()))))
+
+    @contextmanager
+    def _until_it_stops(self) -> Iterator[None]:
+        """Raise ServerBusy if the server stops before what the block waits for has begun."""
+        if self.watch.is_closed:
+            raise _stopping()
+        try:
+            yield
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self.watch.is_closed and task is not None and not task.cancelling():  # by `close`
+                raise _stopping() from None
+            raise
+
     async def _wait_for(self, moment: Moment) -> None:
         limit_s = moment.timeout_s or 0
         if moment.at_least is not None and moment.timeout_s is None:
@@ -123,8 +141,10 @@ class Service:
 
     def close(self) -> None:
         """End what waits; reads that run go on to their end."""
+        if self.watch.is_closed:
+            return
         self.watch.close()
-        self.project.close()
+        self._looking.close(self.project.close)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

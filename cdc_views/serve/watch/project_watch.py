@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,13 +22,12 @@ _SETTINGS_S: Final = 10.0
 
 
 class ProjectWatch:
-    """The status of a project. For several threads; `close` ends the looks at the services."""
+    """The status of a project. For one thread; `close` ends the looks at the services."""
 
     def __init__(self, warehouse: Path, settings: Callable[[], Settings] | None) -> None:
         """`settings` reads those of the project. Without them, only the warehouse is known."""
         self._warehouse = warehouse
         self._settings = settings
-        self._lock = threading.Lock()
         self._looks = ExitStack()
         self._watch: Watch | None = None
         self._status: Status | None = None
@@ -38,18 +36,16 @@ class ProjectWatch:
 
     def status(self) -> Status:
         """What `cdc-views status` shows; at most a second old. Raises NothingPublished."""
-        with self._lock:
-            if self._status is None or time.monotonic() - self._read_at > _KEPT_S:
-                watch, problem = self._watching()
-                self._status = read_status(self._warehouse, watch, problem)
-                self._read_at = time.monotonic()
-            return self._status
+        if self._status is None or time.monotonic() - self._read_at > _KEPT_S:
+            watch, problem = self._watching()
+            self._status = read_status(self._warehouse, watch, problem)
+            self._read_at = time.monotonic()
+        return self._status
 
     def close(self) -> None:
         """End the looks."""
-        with self._lock:
-            self._looks.close()
-            self._watch = None
+        self._looks.close()
+        self._watch = None
 
     def _watching(self) -> tuple[Watch | None, CdcViewsError | None]:
         """The watch over the current capture, or why there is none: a reader may have only the warehouse."""

@@ -39,7 +39,7 @@ async def get_status(service: TheService) -> Response:
 
     In the folder of a project, Postgres, Kafka and Connect are looked at every few seconds, from the first request on.
     """
-    return await service.describe(lambda: _describe(service.project.status()))
+    return await service.status(_describe)
 
 
 def _describe(found: Status) -> StatusDescription:
