@@ -26,6 +26,9 @@ class HttpSettings(Section):
     )
     workers: int = Field(4, ge=1, le=256, description="reads and queries that run at the same time; others wait")
     requests: int = Field(64, ge=1, description="requests at the same time; more are refused (`ServerBusy`)")
+    waiting: int = Field(
+        256, ge=0, description="requests that wait, for a position or for `/status`, beside these; more are refused"
+    )
     followers: int = Field(100, ge=0, description="clients that follow changes at the same time; more are refused")
     query_s: float = Field(30, gt=0, description="how long a query may take")
     query_memory_mb: int = Field(1024, ge=16, description="memory in MiB that a query may need")

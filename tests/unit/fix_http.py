@@ -13,6 +13,7 @@ import requests
 
 from cdc_views.config import HttpSettings
 from cdc_views.serve.http.server import HttpServer
+from tests.waiting import wait_for
 
 TOKEN = "a token of 16 characters or more"
 TIMEOUT_S = 30
@@ -46,6 +47,15 @@ class Client:
         sent = pool.submit(requests.get, self.url + path, timeout=TIMEOUT_S)
         pool.shutdown(wait=False)
         return sent.result
+
+    def waiting(self, path: str, count: int) -> list[Callable[[], requests.Response]]:
+        """Send so many GET requests, one after the other, each as soon as the one before it only waits."""
+        places = self.server._service.waiting
+        sent = []
+        for number in range(1, count + 1):
+            sent.append(self.get_in_thread(path))
+            wait_for(lambda: places.taken == number, TIMEOUT_S, 0.01)  # noqa: B023 (called at once)
+        return sent
 
 
 @contextmanager

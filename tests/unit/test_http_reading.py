@@ -243,7 +243,7 @@ def test_read_waits_for_a_position_without_holding_a_thread(tmp_path: Path) -> N
         waiting = [threading.Thread(target=lambda: found.append(requests.get(url, timeout=LIMIT_S))) for _ in range(3)]
         for each in waiting:
             each.start()
-        wait_for(lambda: http.server._service.requests.taken == 3, LIMIT_S)
+        wait_for(lambda: http.server._service.waiting.taken == 3, LIMIT_S)
         assert http.get("/views/public.orders/rows/1").status_code == 200
         shop.write(ORDERS, [(2, "b")])
         shop.publish()

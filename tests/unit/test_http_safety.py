@@ -15,7 +15,7 @@ import requests
 
 from cdc_views.config import HttpSettings
 from cdc_views.errors import BadConfig, CdcViewsError, PortInUse
-from cdc_views.serve.http import gate, server
+from cdc_views.serve.http import server
 from cdc_views.serve.http.problems import STATUS, status_of
 from cdc_views.serve.http.routes import query
 from cdc_views.serve.http.server import HttpServer
@@ -242,20 +242,54 @@ def test_query_over_its_limits_is_refused(http: Client, shop: Published) -> None
 
 
 @pytest.mark.proves(
-    wrong="The HTTP server has more requests, followers or unread answers than its settings allow.",
+    wrong="The HTTP server has more requests, requests that wait, followers or unread answers than its settings allow.",
     seen="`ServerBusy`, status 503 with `Retry-After`; requests that it has go on",
-    do="Try again later. `http.requests`, `http.followers` and `http.unsent_mb` are the limits.",
+    do="Try again later. `http.requests`, `http.waiting`, `http.followers` and `http.unsent_mb` are the limits.",
 )
 def test_too_many_requests_at_once_are_refused(shop: Published) -> None:
-    with serving(shop.root, requests=2, query_s=20) as http:
+    with serving(shop.root, requests=2, query_s=1) as http:
         taken = http.server._service.requests
-        waiting = [http.get_in_thread("/epoch?at_least=0/FFFF&wait=1") for _ in range(2)]
+        running = [http.get_in_thread(f"/query?sql={SLOW}") for _ in range(2)]
         wait_for(lambda: taken.taken == 2, LIMIT_S, 0.01)
         response = http.get("/epoch")
         assert problem(response) == (503, "ServerBusy")
         assert response.headers["Retry-After"] == "1"
-        assert [each().status_code for each in waiting] == [503, 503]
+        assert [each().status_code for each in running] == [422, 422]
         assert http.get("/epoch").status_code == 200
+
+
+def test_requests_that_wait_for_a_position_leave_room_for_others(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.publish()
+    with serving(shop.root, requests=1) as http:
+        service = http.server._service
+        asked = http.waiting("/epoch?at_least=0/200&wait=20", 5)
+        assert service.requests.taken == 0
+        assert http.get("/epoch").json()["epoch"] == 1
+        shop.publish()
+        assert [each().json()["epoch"] for each in asked] == [2] * 5  # one after the other, and none is refused
+        wait_for(lambda: (service.waiting.taken, service.requests.taken) == (0, 0), LIMIT_S, 0.01)
+
+
+def test_requests_that_wait_have_a_limit_of_their_own(shop: Published) -> None:
+    with serving(shop.root, waiting=2) as http:
+        asked = http.waiting("/epoch?at_least=0/FFFF&wait=2", 2)
+        refused = http.get("/epoch?at_least=0/FFFF&wait=2")
+        assert problem(refused) == (503, "ServerBusy")
+        assert refused.json()["detail"] == "the server has 2 requests that wait, which is the limit"
+        assert http.get("/epoch?at_least=0/100&wait=2").status_code == 200  # it need not wait
+        assert [problem(each()) for each in asked] == [(503, "NotPublishedYet")] * 2
+
+
+@pytest.mark.parametrize("moment", ["wait=20", "at_least=0/100&wait=20"])
+def test_read_before_the_first_epoch_waits_for_it(tmp_path: Path, moment: str) -> None:
+    shop = Published(tmp_path)
+    with serving(shop.root) as http:
+        assert problem(http.get("/epoch")) == (503, "NothingPublished")
+        assert problem(http.get(f"/epoch?{moment.replace('20', '0.1')}")) == (503, "NothingPublished")
+        [asked] = http.waiting(f"/epoch?{moment}", 1)
+        shop.publish()
+        assert asked().json()["epoch"] == 1
 
 
 def silent(http: Client, request: str) -> socket.socket:
@@ -292,7 +326,7 @@ def test_client_that_does_not_finish_its_request_is_disconnected(shop: Published
 
 def test_connections_without_requests_have_a_limit(shop: Published, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_IDLE_CONNECTIONS", 0)
-    with serving(shop.root, requests=1, followers=1) as http:
+    with serving(shop.root, requests=1, waiting=0, followers=1) as http:
         idle = [silent(http, "") for _ in range(2)]
         wait_for(lambda: len(http.server._server.server_state.connections) == 2, LIMIT_S, 0.01)
         with pytest.raises(requests.ConnectionError):
@@ -355,4 +389,3 @@ def test_interface_is_described_without_other_hosts(http: Client) -> None:
     assert "<script" not in page.text
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert document["components"]["securitySchemes"]
-    assert gate.SLOT not in page.text

@@ -144,10 +144,9 @@ class SlowSettings:
 
 
 def test_look_that_takes_long_delays_no_other_request(shop: Published) -> None:
-    with serving(shop.root, workers=1) as http:
+    with serving(shop.root, workers=1, requests=1) as http:
         slow = SlowSettings(http)
-        asked = [http.get_in_thread("/status") for _ in range(3)]
-        wait_for(lambda: slow.reads, LIMIT_S, 0.01)
+        asked = http.waiting("/status", 3)
         assert http.get("/views/public.orders/rows/1").status_code == 200
         slow.go_on.set()
         assert [each().status_code for each in asked] == [200, 200, 200]
@@ -157,8 +156,7 @@ def test_requests_at_the_same_time_share_one_look(shop: Published, monkeypatch: 
     monkeypatch.setattr(project_watch, "_KEPT_S", -1.0)  # each look is a new one
     with serving(shop.root) as http:
         slow = SlowSettings(http)
-        asked = [http.get_in_thread("/status") for _ in range(5)]
-        wait_for(lambda: http.server._service.requests.taken == 5, LIMIT_S, 0.01)
+        asked = http.waiting("/status", 5)
         slow.go_on.set()
         assert len({each().content for each in asked}) == 1
         assert slow.reads == 1

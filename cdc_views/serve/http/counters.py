@@ -15,7 +15,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", 
 class Counters:
     """What the server has answered, and what it does now."""
 
-    def __init__(self, requests: Slots, followers: Slots, unsent: Unsent) -> None:
+    def __init__(self, requests: Slots, waiting: Slots, followers: Slots, unsent: Unsent) -> None:
         self.registry = made = CollectorRegistry()
         self._requests = Counter(
             "cdc_views_http_requests", "Answered requests", ["method", "route", "status"], registry=made
@@ -25,7 +25,16 @@ class Counters:
             buckets=_SECONDS, registry=made,
         )  # fmt: skip
         now = (
-            ("cdc_views_http_active_requests", "Requests that are being answered", lambda: requests.taken),
+            (
+                "cdc_views_http_active_requests",
+                "Requests that are being answered, without those that wait",
+                lambda: requests.taken,
+            ),
+            (
+                "cdc_views_http_waiting_requests",
+                "Requests that wait for a position, or for /status",
+                lambda: waiting.taken,
+            ),
             ("cdc_views_http_followers", "Clients that follow changes", lambda: followers.taken),
             ("cdc_views_http_unsent_bytes", "Answers that clients have not read yet", lambda: unsent.bytes),
         )

@@ -17,11 +17,8 @@ from cdc_views.config import is_loopback
 from cdc_views.errors import CdcViewsError, ForeignHost, Unauthorized
 from cdc_views.errors.unexpected import described
 from cdc_views.serve.http.counters import Counters
-from cdc_views.serve.http.limits import Slots
+from cdc_views.serve.http.limits import SLOT, Slots
 from cdc_views.serve.http.problems import respond
-
-SLOT: Final = "slot"
-"""In the state of a request: its slot, which a route that lasts for long gives back."""
 
 _PAGE: Final = "/page/"
 _LOGGER: Final = logging.getLogger(__name__)
@@ -57,7 +54,7 @@ class Gate:
         try:
             self._require_allowed(scope)
             slot = self._requests.take()
-            scope.setdefault("state", {})[SLOT] = slot
+            SLOT.set(slot)
             await self._app(scope, receive, send_and_note)
         except CdcViewsError as error:
             if status == 0:

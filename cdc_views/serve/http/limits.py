@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
+
 from cdc_views.errors import ServerBusy
 
 
 class Slots:
-    """At most a given number of things at a time."""
+    """At most a given number of things at a time. For one thread, that of the event loop."""
 
     def __init__(self, count: int, name: str) -> None:
         self._free = count
         self._count = count
         self._name = name
+        self._queue: deque[asyncio.Future[None]] = deque()
 
     @property
     def taken(self) -> int:
@@ -25,7 +33,26 @@ class Slots:
         self._free -= 1
         return Slot(self)
 
+    async def _take_in_turn(self) -> None:
+        """Take one as soon as there is one, before those that come later."""
+        if self._free:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._give_back()
+            raise
+
     def _give_back(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)  # it is theirs now
+                return
         self._free += 1
 
 
@@ -40,6 +67,27 @@ class Slot:
         if self._slots is not None:
             self._slots._give_back()
             self._slots = None
+
+    @asynccontextmanager
+    async def lent(self, waiting: Slots) -> AsyncIterator[None]:
+        """Lend the slot to others while the block waits, which takes one of `waiting` instead.
+
+        After the block it is taken again, which may take until others have ended; not after an error. Raises ServerBusy
+        if too many wait already.
+        """
+        place, slots = waiting.take(), self._slots
+        self.release()
+        try:
+            yield
+            if slots is not None:
+                await slots._take_in_turn()
+                self._slots = slots
+        finally:
+            place.release()
+
+
+SLOT: Final[ContextVar[Slot]] = ContextVar("SLOT")
+"""The slot of the request that is being answered."""
 
 
 class Unsent:

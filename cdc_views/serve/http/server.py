@@ -97,7 +97,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
     """The protocol of a connection, with the limits of the settings."""
-    most = settings.requests + settings.followers + _IDLE_CONNECTIONS
+    most = settings.requests + settings.waiting + settings.followers + _IDLE_CONNECTIONS
 
     class Impatient(H11Protocol):
         """Ends a connection whose client stalls: it does not read what is sent, or does not finish its request."""

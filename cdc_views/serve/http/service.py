@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -14,10 +14,10 @@ from fastapi import Depends, Request, Response
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.config import HttpSettings, Settings
-from cdc_views.errors import BadMoment, ResultTooLarge, ServerBusy
+from cdc_views.errors import BadMoment, NothingPublished, ResultTooLarge, ServerBusy
 from cdc_views.serve.http.answers import described, encoded
 from cdc_views.serve.http.counters import Counters
-from cdc_views.serve.http.limits import Slots, Unsent
+from cdc_views.serve.http.limits import SLOT, Slots, Unsent
 from cdc_views.serve.http.moments import NO_STORE, headers_of
 from cdc_views.serve.http.shared import Shared
 from cdc_views.serve.http.watch import EpochWatch
@@ -28,7 +28,7 @@ from cdc_views.serve.sql import QueryLimits
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.serve.watch.project_watch import ProjectWatch
 from cdc_views.serve.watch.status import Status
-from cdc_views.store.control import KnownRecords
+from cdc_views.store.control import ControlRecord, KnownRecords
 from cdc_views.store.reading import StoredTables
 
 Found = TypeVar("Found")
@@ -44,9 +44,10 @@ class Service:
         self.known = KnownRecords(warehouse)
         self.stored = StoredTables(warehouse, settings.index_mb << 20, settings.rows_mb << 20)
         self.requests = Slots(settings.requests, "requests")
+        self.waiting = Slots(settings.waiting, "requests that wait")
         self.followers = Slots(settings.followers, "followers of changes")
         self.unsent = Unsent(settings.unsent_mb << 20)
-        self.counters = Counters(self.requests, self.followers, self.unsent)
+        self.counters = Counters(self.requests, self.waiting, self.followers, self.unsent)
         self.watch = EpochWatch(self.known)
         self.project = ProjectWatch(warehouse, project)
         self.query_limits = QueryLimits(
@@ -81,7 +82,8 @@ class Service:
     async def read(self, moment: Moment, work: Callable[[PublishedEpoch], Found]) -> tuple[PublishedEpoch, Found]:
         """Choose the epoch of a moment, after waiting for it without a thread, and run work over it in a thread.
 
-        Raises BadMoment if it should wait for longer than the settings allow, and what `choose` raises.
+        Raises BadMoment if it should wait for longer than the settings allow, ServerBusy if too many requests wait, and
+        what `choose` raises.
         """
         await self._wait_for(moment)
 
@@ -105,8 +107,10 @@ class Service:
 
         The services may take long to answer, so all requests wait for one look at them, in a thread of its own.
         """
-        with self._until_it_stops():
-            return described(await self._looking.run(lambda: encoded(describe(self.project.status()))))
+        async with SLOT.get().lent(self.waiting):
+            with self._until_it_stops():
+                body = await self._looking.run(lambda: encoded(describe(self.project.status())))
+        return described(body)
 
     @contextmanager
     def _until_it_stops(self) -> Iterator[None]:
@@ -127,17 +131,23 @@ class Service:
             limit_s = min(DEFAULT_TIMEOUT_S, self.settings.wait_s)
         if limit_s > self.settings.wait_s:
             raise BadMoment(f"wait is {limit_s:g} s, wanted at most {self.settings.wait_s:g}")
-        if moment.at_least is None:
-            if limit_s:
-                await self.watch.wait(lambda record: True, limit_s)
+        position = None if moment.at_least is None else Lsn.parse(str(moment.at_least))
+        if (position is None and not limit_s) or await self.run(lambda: self._has_published(position)):
             return
-        position = Lsn.parse(str(moment.at_least))
-        if (await self.run(self.known.last)).holds(position):
-            return
-        if not await self.watch.wait(lambda record: record.holds(position), limit_s):
+        if limit_s:
+            async with SLOT.get().lent(self.waiting):
+                if await self.watch.wait(lambda record: _holds(record, position), limit_s):
+                    return
+        if position is not None:
             last = PublishedEpoch(self.warehouse, await self.run(self.known.last))
             if not last.record.holds(position):
                 raise not_reached(last, position, limit_s)
+
+    def _has_published(self, position: Lsn | None) -> bool:
+        """Whether there is an epoch, which holds everything up to the position."""
+        with suppress(NothingPublished):
+            return _holds(self.known.last(), position)
+        return False
 
     def close(self) -> None:
         """End what waits; reads that run go on to their end."""
@@ -146,6 +156,10 @@ class Service:
         self.watch.close()
         self._looking.close(self.project.close)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _holds(record: ControlRecord, position: Lsn | None) -> bool:
+    return position is None or record.holds(position)
 
 
 def _stopping() -> ServerBusy:

@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from cdc_views.errors import CdcViewsError
 from cdc_views.serve.change_lines import change_lines
 from cdc_views.serve.changes import PROGRESS_S, ChangeFeed, ChangeItem, EpochChanges
 from cdc_views.serve.http.answers import Format, chosen, in_chunks
-from cdc_views.serve.http.gate import SLOT
-from cdc_views.serve.http.limits import Slot
+from cdc_views.serve.http.limits import SLOT, Slot
 from cdc_views.serve.http.moments import NO_STORE
 from cdc_views.serve.http.problems import problem_of
 from cdc_views.serve.http.service import Service, TheService
@@ -32,7 +31,6 @@ _LARGE_BYTES: Final = 1 << 20
 async def get_changes(
     service: TheService,
     name: str,
-    request: Request,
     since: Annotated[
         str | None, Query(description='the token of the last item; "now": only what comes; without it: all rows first')
     ] = None,
@@ -51,8 +49,7 @@ async def get_changes(
     if form is Format.NDJSON:
         return StreamingResponse(_lines(service, feed), 200, headers, form.value)
     follower = service.followers.take()
-    slot: Slot = request.scope["state"][SLOT]
-    slot.release()  # it lasts, and would take the place of others
+    SLOT.get().release()  # it lasts, and would take the place of others
     return _Following(_events(service, feed), headers, follower)
 
 
