@@ -38,7 +38,7 @@ class QueryTooLong(BadInput):
 
 
 class ResultTooLarge(BadInput):
-    """A query that needs more memory, or has a larger result, than the server allows."""
+    """An answer that is larger, or a query that needs more memory, than the server allows."""
 
 
 class BadMoment(BadInput):

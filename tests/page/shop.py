@@ -17,7 +17,7 @@ from cdc_views.store.warehouse import TableSpec
 from cdc_views.testing.hand_clock import HandClock
 from tests.unit.published import Published
 from tests.unit.search.test_search_reading import Posts
-from tests.unit.test_reading_timeline import NEWEST, _spec
+from tests.unit.test_reading_timeline import NEWEST, timeline_spec
 
 MINUTES = 60
 ORDERS = TableSpec(
@@ -31,7 +31,7 @@ ORDER_TOTALS = TableSpec(
     "order_totals", "views/order_totals/a",
     pa.schema([("user_id", pa.int64()), ("orders", pa.int64()), ("amount", pa.decimal128(18, 2))]), ("user_id",),
 )  # fmt: skip
-HOME_TIMELINE = _spec(NEWEST, name="home_timeline", author=pa.string())
+HOME_TIMELINE = timeline_spec(NEWEST, name="home_timeline", author=pa.string())
 PRODUCT_CACHE = TableSpec(
     "product_cache", "views/product_cache/a", pa.schema([("product_id", pa.int64()), ("document", pa.string())]),
     ("product_id",), kind={"kind": "cache"},

@@ -22,7 +22,7 @@ START = datetime(2026, 11, 26, 8, tzinfo=UTC)
 NEWEST = Ordered("at", descends=True, nulls_first=False)
 
 
-def _spec(*order: Ordered, name: str = "home", **types: pa.DataType) -> TableSpec:
+def timeline_spec(*order: Ordered, name: str = "home", **types: pa.DataType) -> TableSpec:
     schema = pa.schema(
         {"user_id": pa.int64(), "post_id": pa.int64(), "at": pa.timestamp("us", tz="UTC"), **types}.items()
     )
@@ -30,7 +30,7 @@ def _spec(*order: Ordered, name: str = "home", **types: pa.DataType) -> TableSpe
     return TableSpec(name, f"views/{name}/a", schema, ("user_id", "post_id"), kind={"kind": "timeline", **record})
 
 
-HOME = _spec(NEWEST)
+HOME = timeline_spec(NEWEST)
 
 
 def _at(minute: int) -> datetime:
@@ -130,7 +130,7 @@ def test_order_is_that_of_spark_for_every_type(
     tmp_path: Path, values: list[Any], descends: bool, nulls_first: bool
 ) -> None:
     kind = pa.decimal128(20, 10) if isinstance(values[0], Decimal) else pa.scalar(values[0]).type
-    spec = _spec(Ordered("value", descends, nulls_first), value=kind)
+    spec = timeline_spec(Ordered("value", descends, nulls_first), value=kind)
     home = Published(tmp_path)
     home.write(spec, [(1, post, None, value) for post, value in enumerate([*values, None])])
     home.publish()
@@ -145,8 +145,8 @@ def test_order_is_that_of_spark_for_every_type(
     do="Give the cursor of the page before, unchanged, to the same view and owner.",
 )
 def test_cursor_of_something_else_is_an_error(home: Published) -> None:
-    home.write(_spec(Ordered("at")), [])  # the same table: its record stays
-    other = _spec(Ordered("at"), name="other")
+    home.write(timeline_spec(Ordered("at")), [])  # the same table: its record stays
+    other = timeline_spec(Ordered("at"), name="other")
     home.write(other, [(1, post, _at(post)) for post in range(3)])
     home.publish()
     wh = cdc_views.open(home.root)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
+import pyarrow as pa
 from fastapi import Depends, Request, Response
 
 from cdc_views.base.lsn import Lsn
@@ -24,7 +25,7 @@ from cdc_views.serve.http.watch import EpochWatch
 from cdc_views.serve.kinds.cache import CacheReader
 from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
 from cdc_views.serve.published import PublishedEpoch
-from cdc_views.serve.sql import QueryLimits
+from cdc_views.serve.sql import QueryLimits, within
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.serve.watch.project_watch import ProjectWatch
 from cdc_views.serve.watch.status import Status
@@ -32,6 +33,9 @@ from cdc_views.store.control import ControlRecord, KnownRecords
 from cdc_views.store.reading import StoredTables
 
 Found = TypeVar("Found")
+
+# A key may be asked for a thousand times: its row is not copied that often before its size is looked at.
+_PART_ROWS: Final = 50
 
 
 class Service:
@@ -73,6 +77,16 @@ class Service:
         """Raise ResultTooLarge if a client asks for more rows than an answer may have."""
         if limit > self.settings.result_rows:
             raise ResultTooLarge(f"limit is {limit}, wanted at most {self.settings.result_rows}")
+
+    def within(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches of an answer. Raises ResultTooLarge as soon as they are larger than an answer may be."""
+        return within(batches, self.settings.result_mb << 20, "ask for fewer rows, or for fewer columns by a query")
+
+    def as_table(self, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
+        """The rows of an answer as Arrow, with these of their columns. Raises ResultTooLarge."""
+        parts = (rows[begin : begin + _PART_ROWS] for begin in range(0, len(rows), _PART_ROWS))
+        batches = (pa.RecordBatch.from_pylist(part, schema) for part in parts)
+        return pa.Table.from_batches(self.within(batches), schema).combine_chunks()
 
     async def run(self, work: Callable[[], Found]) -> Found:
         """Run blocking work in one of the threads that read. Raises ServerBusy if the server stops."""

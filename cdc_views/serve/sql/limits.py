@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.errors import QueryTooLong, ResultTooLarge
-from cdc_views.serve.sql.answer_size import answer_bytes
+from cdc_views.serve.sql.answer_size import within
 
 _SMALLER: Final = "select fewer columns or rows, or aggregate them"
 _AGAIN_S: Final = 0.1
@@ -64,15 +64,11 @@ class QueryLimits:
 
     def take(self, batches: pa.RecordBatchReader) -> pa.Table:
         """All rows. Raises ResultTooLarge as soon as they are more than the limits allow."""
-        taken, rows, size = [], 0, 0
-        for batch in batches:
-            rows, size = rows + batch.num_rows, size + answer_bytes(batch)
+        taken, rows = [], 0
+        for batch in within(batches, self.most_bytes, _SMALLER):
+            rows += batch.num_rows
             if self.rows is not None and rows > self.rows:
-                raise ResultTooLarge(f"the result has more than {self.rows} rows, which is the limit", hint=_SMALLER)
-            if self.most_bytes is not None and size > self.most_bytes:
-                raise ResultTooLarge(
-                    f"the result has more than {self.most_bytes >> 20} MiB, which is the limit", hint=_SMALLER
-                )
+                raise ResultTooLarge(f"the answer has more than {self.rows} rows, which is the limit", hint=_SMALLER)
             taken.append(batch)
         return pa.Table.from_batches(taken, batches.schema)
 

@@ -14,7 +14,7 @@ from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of, tag_o
 from cdc_views.serve.http.answers.formats import Encoded, Format
 from cdc_views.serve.http.limits import Unsent
 from cdc_views.serve.http.moments import REVALIDATE, headers_of
-from cdc_views.serve.json_value import json_value
+from cdc_views.serve.json_value import json_rows
 from cdc_views.serve.published import PublishedEpoch
 
 Accept = Annotated[str | None, Header()]
@@ -29,9 +29,10 @@ class OneRow:
     body: bytes
 
     @classmethod
-    def of(cls, row: Mapping[str, Any] | None, etag: str | None = None) -> Self:
-        """Encode a row, whose ETag is that of its body if it has no other."""
-        body = orjson.dumps(json_value(row))
+    def of(cls, rows: pa.Table, etag: str | None = None) -> Self:
+        """Encode the only one of some rows, whose ETag is that of its body if it has no other."""
+        [row] = json_rows(rows)
+        body = orjson.dumps(row)
         return cls(etag or tag_of(body), body)
 
     def response(self, epoch: PublishedEpoch, if_none_match: str | None) -> Response:

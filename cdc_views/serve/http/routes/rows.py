@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
-from cdc_views.errors import BadParameter, ResultTooLarge
+from cdc_views.errors import BadParameter
 from cdc_views.serve.http.answers import (
     ROWS,
     WEAK,
@@ -60,15 +60,14 @@ async def get_rows(
         names = _columns(table, columns)
         around = around_of(epoch)
         if key is None:
-            rows = _some(service, table, names, limit + 1)
-            around["is_complete"] = rows.num_rows <= limit
-            return Answer(etag, Encoded(rows.slice(0, limit), form, around), {})
+            rows, around["is_complete"] = _some(service, table, names, limit)
+            return Answer(etag, Encoded(rows, form, around), {})
         found = table.get_many(keys_of(table, key))
         if found == [None]:
             raise not_found(epoch, name)
         around["absent"] = [text for text, row in zip(key, found, strict=True) if row is None]
-        rows = pa.Table.from_pylist([row for row in found if row is not None], table.schema)
-        return Answer(etag, Encoded(rows.select(names), form, around), {})
+        rows = service.as_table([row for row in found if row is not None], _fields(table, names))
+        return Answer(etag, Encoded(rows, form, around), {})
 
     epoch, answer = await service.read(moment, work)
     return answer.response(epoch, service.unsent)
@@ -93,7 +92,7 @@ async def get_row(
         row = table.get(*table.key_of_text(texts))
         if row is None:
             raise not_found(epoch, name)
-        return OneRow.of(row)
+        return OneRow.of(service.as_table([row], table.schema))
 
     epoch, found = await service.read(moment, work)
     return found.response(epoch, if_none_match)
@@ -111,17 +110,23 @@ def _columns(table: TableReader, text: str | None) -> list[str]:
     return names
 
 
-def _some(service: Service, table: TableReader, names: Sequence[str], count: int) -> pa.Table:
-    """So many rows. Raises ResultTooLarge if they are larger than an answer may be."""
-    taken: list[pa.RecordBatch] = []
-    left, size, most = count, 0, service.settings.result_mb << 20
-    for batch in table.batches(_BATCH_ROWS, names):
-        taken.append(batch.slice(0, left))
-        left, size = left - taken[-1].num_rows, size + taken[-1].nbytes
-        if size > most:
-            raise ResultTooLarge(
-                f"the rows are larger than {most >> 20} MiB, which is the limit", hint="lower limit=, or name columns="
-            )
-        if left == 0:
-            break
-    return pa.Table.from_batches(taken, pa.schema([table.schema.field(name) for name in names]))
+def _some(service: Service, table: TableReader, names: Sequence[str], limit: int) -> tuple[pa.Table, bool]:
+    """At most so many rows, and whether these are all. Raises ResultTooLarge."""
+    is_complete = True
+
+    def first() -> Iterator[pa.RecordBatch]:
+        nonlocal is_complete
+        left = limit
+        for batch in table.batches(_BATCH_ROWS, names):
+            yield batch.slice(0, left)
+            if batch.num_rows > left:
+                is_complete = False
+                return
+            left -= batch.num_rows
+
+    rows = pa.Table.from_batches(service.within(first()), _fields(table, names))
+    return rows, is_complete
+
+
+def _fields(table: TableReader, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([table.schema.field(name) for name in names])

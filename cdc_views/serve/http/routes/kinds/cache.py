@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -36,8 +35,9 @@ async def get_cached_rows(
     def work(epoch: PublishedEpoch) -> Answer:
         cache = service.cache(epoch, name)
         table = cache.table(epoch)
-        found = _as_rows(cache.at(epoch, keys_of(table, key)), table.schema)
-        return Answer.by_content(found, form, if_none_match, around_of(epoch))
+        found = [_as_row(each) for each in cache.at(epoch, keys_of(table, key))]
+        rows = service.as_table(found, _schema_of(table.schema))
+        return Answer.by_content(rows, form, if_none_match, around_of(epoch))
 
     epoch, answer = await service.read(moment, work)
     return answer.response(epoch, service.unsent)
@@ -62,20 +62,19 @@ async def get_cached_row(
 
     def work(epoch: PublishedEpoch) -> OneRow:
         cache = service.cache(epoch, name)
-        (found,) = cache.at(epoch, [cache.table(epoch).key_of_text(texts)])
-        if found.etag is None:
+        table = cache.table(epoch)
+        (found,) = cache.at(epoch, [table.key_of_text(texts)])
+        if found.row is None:
             raise not_found(epoch, name)
-        return OneRow.of(found.row, found.etag)
+        return OneRow.of(service.as_table([found.row], table.schema), found.etag)
 
     epoch, row = await service.read(moment, work)
     return row.response(epoch, if_none_match)
 
 
-def _as_rows(found: Sequence[CachedRow], schema: pa.Schema) -> pa.Table:
-    return pa.table(
-        {
-            "state": pa.array([each.state for each in found], pa.string()),
-            "etag": pa.array([each.etag for each in found], pa.string()),
-            "row": pa.array([each.row for each in found], pa.struct(list(schema))),
-        }
-    )
+def _as_row(found: CachedRow) -> dict[str, object]:
+    return {"state": found.state, "etag": found.etag, "row": found.row}
+
+
+def _schema_of(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([("state", pa.string()), ("etag", pa.string()), ("row", pa.struct(list(schema)))])

@@ -13,7 +13,7 @@ from cdc_views.search.columns import Condition
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, IfNoneMatch, chosen
 from cdc_views.serve.http.moments import TheMoment, around_of, next_page
 from cdc_views.serve.http.service import TheService
-from cdc_views.serve.kinds.search import Hit, SearchIndex, SearchRequest, SearchResult, search
+from cdc_views.serve.kinds.search import Hit, SearchIndex, SearchRequest, search
 from cdc_views.serve.published import PublishedEpoch
 
 ROUTER: Final = APIRouter(tags=["kinds"])
@@ -52,7 +52,8 @@ async def get_search(
 
     def work(epoch: PublishedEpoch) -> Answer:
         result = search(epoch, service.stored, request)
-        rows = _as_rows(result, SearchIndex(epoch, name, service.stored))
+        schema = _schema_of(SearchIndex(epoch, name, service.stored))
+        rows = service.as_table([_as_row(hit) for hit in result.hits], schema)
         around = {**around_of(epoch), "total": result.total, "cursor": result.cursor}
         return Answer.by_content(
             rows, form, if_none_match, around, {"Total-Hits": str(result.total), **next_page(result.cursor)}
@@ -62,17 +63,22 @@ async def get_search(
     return answer.response(epoch, service.unsent)
 
 
-def _as_rows(result: SearchResult, index: SearchIndex) -> pa.Table:
-    hits, schema, texts = result.hits, index.schema, list(index.options.fields)
-    explained = [[asdict(part) for part in hit.explanation] for hit in hits]
-    columns = {
-        "key": pa.array([hit.key for hit in hits], schema.field(index.options.key).type),
-        "score": pa.array([hit.score for hit in hits], pa.float64()),
-        "document": pa.array([hit.document for hit in hits], pa.struct(list(schema))),
-        "snippets": pa.array(map(_pieces, hits), pa.struct([(text, _PIECES) for text in texts])),
-        "explanation": pa.array(explained, pa.list_(_PART)),
-    }
-    return pa.table(columns)
+def _schema_of(index: SearchIndex) -> pa.Schema:
+    return pa.schema(
+        [
+            ("key", index.schema.field(index.options.key).type),
+            ("score", pa.float64()),
+            ("document", pa.struct(list(index.schema))),
+            ("snippets", pa.struct([(text, _PIECES) for text in index.options.fields])),
+            ("explanation", pa.list_(_PART)),
+        ]
+    )
+
+
+def _as_row(hit: Hit) -> dict[str, object]:
+    explanation = [asdict(part) for part in hit.explanation]
+    return {"key": hit.key, "score": hit.score, "document": hit.document, "snippets": _pieces(hit),
+            "explanation": explanation}  # fmt: skip
 
 
 def _pieces(hit: Hit) -> dict[str, list[dict[str, object]]]:

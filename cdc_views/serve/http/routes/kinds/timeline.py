@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import pyarrow as pa
 from fastapi import APIRouter, Query, Response
 
 from cdc_views.serve.http.answers import ROWS, WEAK, Accept, Answer, Encoded, IfNoneMatch, chosen, is_unchanged, tag_of
@@ -44,7 +43,7 @@ async def get_timeline(
         if is_unchanged(if_none_match, etag):
             return Answer.unchanged(etag)
         page = read_page(epoch, service.stored, name, of, limit, cursor)
-        rows = pa.Table.from_pylist(page.entries, table.schema)
+        rows = service.as_table(page.entries, table.schema)
         around = {**around_of(epoch), "cursor": page.cursor}
         return Answer(etag, Encoded(rows, form, around), next_page(page.cursor))
 
