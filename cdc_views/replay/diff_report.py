@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
+from cdc_views.base.python_values import python_rows
 from cdc_views.engine.tables import Tables
 from cdc_views.store.control import ControlRecord, TableVersion, known_attempts, read_control
 from cdc_views.store.reading import scan
@@ -99,7 +100,7 @@ def compare_versions(
         samples = [
             _sample(kind, row, spec, others)
             for kind, where in (("only_old", "only_old"), ("only_new", "only_new"), ("different", _BOTH))
-            for row in database.sql(f"SELECT * FROM pairs WHERE {where} LIMIT {SAMPLES}").to_arrow_table().to_pylist()
+            for row in python_rows(database.sql(f"SELECT * FROM pairs WHERE {where} LIMIT {SAMPLES}").to_arrow_table())
         ]
     columns = {column: count for column, count in zip(others, in_columns, strict=True) if count}
     return TableDifference(spec.name, old, new, only_old, only_new, different, columns, samples, note)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.base.exact_value import exact_scalar
+from cdc_views.base.python_values import scalar_of_text
 from cdc_views.errors import BadSearch
 
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -55,9 +56,9 @@ class Condition:
         """The value as the column stores it: a text is read as the column's type."""
         try:
             if isinstance(self.value, str) and not pa.types.is_string(kind):
-                return pc.cast(pa.scalar(self.value), kind)
+                return scalar_of_text(self.value, kind)
             return exact_scalar(self.value, kind)
-        except (pa.ArrowException, ValueError):
+        except ValueError:
             hint = "a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(kind) else None
             raise BadSearch(f'the value for column "{self.column}" cannot be read as {kind}', hint=hint) from None
 

@@ -18,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from cdc_views.base.python_values import plain_values
 from cdc_views.errors import BadSearch
 from cdc_views.search.options import IndexOptions
 from cdc_views.search.query import Clause, Query
@@ -235,14 +236,4 @@ def _discard(filed: defaultdict[str, set[int]], term: str, number: int) -> None:
 
 
 def _keys(rows: pa.Table, key: Iterable[str]) -> list[tuple[object, ...]]:
-    """The keys of rows. Dates and times are whole numbers, since Python has no year 10000."""
-    return list(zip(*(_values(rows.column(name)) for name in key), strict=True))
-
-
-def _values(column: pa.ChunkedArray) -> list[object]:
-    if pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
-    elif pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: list[object] = column.to_pylist()
-    return values
+    return list(zip(*(plain_values(rows.column(name)) for name in key), strict=True))

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import HIDDEN
+from cdc_views.base.python_values import python_rows
 from cdc_views.errors import BadToken
 from cdc_views.host.waiting import wait_until
 from cdc_views.serve.opaque import facts_of, opaque
@@ -103,12 +104,12 @@ class EpochChanges:
         return True
 
     def rows(self) -> Iterator[RowChange]:
-        """The changed rows one by one: deletes, updates, inserts."""
-        for old in self.deleted.to_pylist():
+        """The changed rows one by one: deletes, updates, inserts. Their values are those of TableReader.get."""
+        for old in python_rows(self.deleted):
             yield RowChange("delete", old, None)
-        for old, new in zip(self.replaced.to_pylist(), self.updated.to_pylist(), strict=True):
+        for old, new in zip(python_rows(self.replaced), python_rows(self.updated), strict=True):
             yield RowChange("update", old, new)
-        for new in self.inserted.to_pylist():
+        for new in python_rows(self.inserted):
             yield RowChange("insert", None, new)
 
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdc_views.base.exact_value import exact_scalar
 from cdc_views.base.names import HIDDEN
+from cdc_views.base.python_values import python_value, scalar_of_text
 from cdc_views.errors import BadKey, KeyNotRecorded
 from cdc_views.store.reading import StoredTable
 
@@ -45,7 +45,7 @@ class Key:
         for values in given:
             self._require_all(values)
             rows.append([self._value(field, value) for field, value in zip(self.fields, values, strict=True)])
-        columns = [pa.array([row[i].as_py() for row in rows], field.type) for i, field in enumerate(self.fields)]
+        columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(self.fields)]
         # The number of rows is known without columns, too: of a table with at most one row.
         table = pa.table(columns, schema=pa.schema(self.fields))
         return table if columns else pa.table({"_": [None] * len(rows)}).select([])
@@ -78,8 +78,8 @@ class Key:
 
     def _parsed(self, field: pa.Field, text: str | None) -> object:
         try:
-            value: object = pc.cast(pa.scalar(text), field.type).as_py()
-        except (pa.ArrowException, OverflowError, ValueError):  # the last two: of times that Python does not know
+            value: object = python_value(scalar_of_text(text, field.type))
+        except ValueError:
             raise BadKey(
                 f'a value for key column "{field.name}" of "{self.table}" cannot be read as {field.type}',
                 hint="a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(field.type) else None,

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
+from cdc_views.base.python_values import python_rows
 from cdc_views.errors import WrongKind
 from cdc_views.serve.keys import Key
 from cdc_views.serve.published import PublishedEpoch
@@ -104,7 +105,9 @@ class TableReader:
     def get(self, *key: object) -> dict[str, object] | None:
         """The row with a key, by column; None if there is none. The values are in the order of `key`; NULL is None.
 
-        Reads only files and row groups that can hold the key. Raises BadKey, KeyNotRecorded.
+        Reads only files and row groups that can hold the key. A time outside of the years 1 to 9999, for which Python
+        has no value, is a text, also in the key: "12000-01-02T03:04:05.000000+00:00", "infinity". Raises BadKey,
+        KeyNotRecorded.
         """
         return self.get_many([key])[0]
 
@@ -116,8 +119,8 @@ class TableReader:
         key = self._key()
         wanted = key.rows(keys)
         found = self._stored.with_values(self._table.path, self.version, wanted)
-        rows = {key.of_row(row): row for row in found.select(self.schema.names).to_pylist()}
-        return [rows.get(key.of_row(row)) for row in wanted.to_pylist()]
+        rows = {key.of_row(row): row for row in python_rows(found.select(self.schema.names))}
+        return [rows.get(key.of_row(row)) for row in python_rows(wanted)]
 
     def key_of_text(self, texts: Sequence[str | None]) -> list[object]:
         """The key whose values are given as texts, as on a command line. Raises BadKey, KeyNotRecorded."""

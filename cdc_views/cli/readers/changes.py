@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cdc_views.base.python_values import python_rows
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import print_rows
 from cdc_views.serve.change_lines import change_lines
@@ -43,7 +44,7 @@ def _show(item: ChangeItem) -> None:
         if item.reason is not None:
             click.echo(f"begin again with all rows: {item.reason}", err=True)
         rows = item.table.arrow()
-        print_rows(rows.to_pylist(), rows.column_names, None)
+        print_rows(python_rows(rows), rows.column_names, None)
         click.echo(f"epoch {item.epoch} at {item.position}: all {rows.num_rows} rows; token {item.token}", err=True)
         return
     if len(item):

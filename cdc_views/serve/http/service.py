@@ -14,6 +14,7 @@ import pyarrow as pa
 from fastapi import Depends, Request, Response
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.python_values import arrow_rows
 from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadMoment, NothingPublished, ResultTooLarge, ServerBusy
 from cdc_views.serve.http.answers import described, encoded
@@ -85,7 +86,7 @@ class Service:
     def as_table(self, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
         """The rows of an answer as Arrow, with these of their columns. Raises ResultTooLarge."""
         parts = (rows[begin : begin + _PART_ROWS] for begin in range(0, len(rows), _PART_ROWS))
-        batches = (pa.RecordBatch.from_pylist(part, schema) for part in parts)
+        batches = (arrow_rows(part, schema) for part in parts)
         return pa.Table.from_batches(self.within(batches), schema).combine_chunks()
 
     async def run(self, work: Callable[[], Found]) -> Found:

@@ -18,6 +18,7 @@ from typing import Final, Literal, Unpack
 import orjson
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.python_values import python_rows
 from cdc_views.serve.keys import Key
 from cdc_views.serve.kinds.hot_rows import HotRows, Row
 from cdc_views.serve.moment import Moment, MomentArguments, choose
@@ -118,7 +119,7 @@ class CacheReader:
     def _rows(self, epoch: PublishedEpoch, table: TableReader, wanted: Sequence[Sequence[object]]) -> list[Row | None]:
         path = table.relative_path
         key = Key.of(self.name, self._stored.describe(path))
-        names = [key.of_row(row) for row in key.rows(wanted).to_pylist()]
+        names = [key.of_row(row) for row in python_rows(key.rows(wanted))]
         place = _Place(path, table.version, self._stored.identity(path, table.version))
         with self._lock:
             is_hot = self._is_hot_at(place, epoch, key)
@@ -162,7 +163,7 @@ class CacheReader:
         if found is None:
             return None
         names = [each.name for each in key.fields]
-        return [key.of_row(row) for part in (found.deleted, found.inserted) for row in part.select(names).to_pylist()]
+        return [key.of_row(row) for part in (found.deleted, found.inserted) for row in python_rows(part.select(names))]
 
 
 def _canonical(value: object) -> object:

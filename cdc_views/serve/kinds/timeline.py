@@ -16,9 +16,9 @@ from typing import Any, Final, Self
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.python_values import plain_values, python_rows, python_values, scalar_of_text
 from cdc_views.errors import BadPage
 from cdc_views.serve.keys import Key
 from cdc_views.serve.opaque import facts_of, opaque
@@ -33,7 +33,7 @@ PAGE_ENTRIES: Final = 20
 
 Entry = dict[str, object]
 Place = tuple[object, ...]
-"""The values of an entry in the columns of the order."""
+"""The values of an entry in the columns of the order; times are whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class _Timeline:
         facts = orjson.dumps([self.name, self.record.as_json()["order"]])
         return hashlib.sha256(facts).hexdigest()[:12]
 
-    def place(self, entry: Entry) -> Place:
-        """The place of an entry in the order."""
-        return tuple(entry[each.column] for each in self.record.order)
+    def places(self, rows: pa.Table) -> list[Place]:
+        """The places of rows in the order."""
+        return list(zip(*(plain_values(rows.column(each.column)) for each in self.record.order), strict=True))
 
-    def cursor(self, owner: object, place: Place) -> str:
-        """The cursor of a place, as a text without blanks."""
-        texts = [_text(value) for value in (owner, *place)]
+    def cursor(self, owner: object, entry: Entry) -> str:
+        """The cursor of the place of an entry, as a text without blanks."""
+        texts = [_text(value) for value in (owner, *(entry[each.column] for each in self.record.order))]
         return opaque([self.identity, *texts])
 
     def parse(self, cursor: str, owner: object) -> Place:
@@ -95,7 +95,7 @@ class _Timeline:
                 )
             of, *places = texts
             columns = [self.schema.field(each.column) for each in self.record.order]
-            place = tuple(_value(text, field) for text, field in zip(places, columns, strict=True))
+            place = tuple(_plain_value(text, field) for text, field in zip(places, columns, strict=True))
         except (ValueError, TypeError, AttributeError):
             raise BadPage("the cursor is not one of ours", hint="give the cursor of a page, unchanged") from None
         if of != _text(owner):
@@ -116,12 +116,11 @@ def read_page(
         raise BadPage(f"the page has {limit} entries, wanted at least 1")
     owners = timeline.owner.rows([[owner]])
     found = stored.with_values(table.relative_path, table.version, owners)
-    entries = _in_order(found.select(timeline.schema.names).to_pylist(), timeline.record.order)
-    of = owners.column(0)[0].as_py()
-    if before is not None:
-        entries = _after(entries, timeline.parse(before, of), timeline)
-    page = entries[:limit]
-    cursor = timeline.cursor(of, timeline.place(page[-1])) if len(entries) > limit else None
+    [of] = python_values(owners.column(0))
+    after = None if before is None else timeline.parse(before, of)
+    numbers = _in_order(timeline.places(found), timeline.record.order, after)
+    page = python_rows(found.select(timeline.schema.names).take(pa.array(numbers[:limit], pa.int64())))
+    cursor = timeline.cursor(of, page[-1]) if len(numbers) > limit else None
     return TimelinePage(page, cursor, epoch.number, epoch.position, epoch.committed_at)
 
 
@@ -131,13 +130,11 @@ def owner_of_text(epoch: PublishedEpoch, stored: StoredTables, name: str, text: 
     return owner
 
 
-def _after(entries: list[Entry], place: Place, timeline: _Timeline) -> list[Entry]:
-    wanted = _sort_key(place, timeline.record.order)
-    return [each for each in entries if _sort_key(timeline.place(each), timeline.record.order) > wanted]
-
-
-def _in_order(entries: list[Entry], order: Sequence[Ordered]) -> list[Entry]:
-    return sorted(entries, key=lambda entry: _sort_key([entry[each.column] for each in order], order))
+def _in_order(places: Sequence[Place], order: Sequence[Ordered], after: Place | None) -> list[int]:
+    """The numbers of the places in their order; with `after`, of those after that place."""
+    keys = [_sort_key(place, order) for place in places]
+    begin = None if after is None else _sort_key(after, order)
+    return sorted((each for each, key in enumerate(keys) if begin is None or key > begin), key=keys.__getitem__)
 
 
 def _sort_key(place: Sequence[object], order: Sequence[Ordered]) -> tuple[_InOrder, ...]:
@@ -168,7 +165,7 @@ class _InOrder:
 
 
 def _text(value: object) -> str | None:
-    """A value as a text from which `_value` gives it again; None for NULL."""
+    """A value as a text from which `_plain_value` gives its place again; None for NULL."""
     if value is None:
         return None
     if isinstance(value, bytes):
@@ -178,10 +175,10 @@ def _text(value: object) -> str | None:
     return value.isoformat() if isinstance(value, datetime | date) else str(value)
 
 
-def _value(text: str | None, field: pa.Field) -> object:
+def _plain_value(text: str | None, field: pa.Field) -> object:
     if text is None:
         return None
     if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
         return bytes.fromhex(text)
-    value: object = pc.cast(pa.scalar(text, pa.string()), field.type).as_py()
+    [value] = plain_values(pa.chunked_array([[scalar_of_text(text, field.type)]], field.type))
     return value

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_views.base.python_values import python_values
 from cdc_views.store.commits.changes import Changes, RowData
 from cdc_views.store.delta_log.entries import newest_version
 from cdc_views.store.delta_log.history import History
@@ -199,7 +200,7 @@ def _without_keys_of(rows: pa.Table, deleted: pa.Table | None, key: Sequence[str
 
 
 def _keys(rows: pa.Table, key: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(map(_hashable, rows.column(name).to_pylist()) for name in key), strict=True)
+    return zip(*(map(_hashable, python_values(rows.column(name))) for name in key), strict=True)
 
 
 def _hashable(value: Any) -> Any:

@@ -87,10 +87,10 @@ def _may_equal(bounds: pq.Statistics | None, value: pa.Scalar) -> bool:
         return True
     if not value.is_valid:
         return not bounds.has_null_count or bounds.null_count > 0
-    wanted = value.as_py()
-    if not bounds.has_min_max or type(wanted) not in (int, str) or type(bounds.min) is not type(wanted):
+    if not bounds.has_min_max or not (pa.types.is_integer(value.type) or pa.types.is_string(value.type)):
         return True
-    return bool(bounds.min <= wanted <= bounds.max)
+    wanted = value.as_py()
+    return type(bounds.min) is not type(wanted) or bool(bounds.min <= wanted <= bounds.max)
 
 
 def _equals(values: pa.ChunkedArray, wanted: pa.Scalar) -> Any:

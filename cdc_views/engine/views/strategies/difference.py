@@ -13,6 +13,8 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from cdc_views.base.python_values import plain_values
+
 _ROW: Final = "_cv_row"
 _FEW_ROWS: Final = 2000
 
@@ -68,20 +70,8 @@ def _difference_of_few(recomputed: pa.Table, stored: pa.Table, key: Sequence[str
 
 
 def tuples(rows: pa.Table) -> list[tuple[object, ...]]:
-    """The rows, without floats and nested values, for comparison with others of the same types.
-
-    Dates and times are whole numbers, since Python has no year 10000.
-    """
-    return list(zip(*map(_values, rows.columns), strict=True))
-
-
-def _values(column: pa.ChunkedArray) -> list[object]:
-    if pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
-    elif pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: list[object] = column.to_pylist()
-    return values
+    """The rows, without floats and nested values, for comparison with others of the same types."""
+    return list(zip(*map(plain_values, rows.columns), strict=True))
 
 
 @cache

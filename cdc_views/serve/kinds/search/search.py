@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.base.python_values import python_rows
 from cdc_views.errors import BadPage
 from cdc_views.search import Answer, Part, Query, answer
 from cdc_views.search.columns import Condition, FilterValues, SortKey, conditions_of, in_order, require_columns
@@ -155,7 +156,7 @@ def _hits(page: list[int], found: Answer, index: SearchIndex, query: Query, requ
     """The documents of a page, in their order."""
     keys = found.documents.take(pa.array(page, pa.int64()))
     analyzer, key = index.options.analyzer, index.options.key
-    rows = {row[key]: row for row in index.documents(keys, index.schema.names).to_pylist()} if page else {}
+    rows = {row[key]: row for row in python_rows(index.documents(keys, index.schema.names))} if page else {}
     hits = []
     for number, of_hit in zip(page, keys.to_pylist(), strict=True):
         row = rows[of_hit]
