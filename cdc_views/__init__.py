@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from cdc_views.serve.changes import EpochChanges, TableSnapshot
+    from cdc_views.serve.changes.feed import EpochChanges, TableSnapshot
+    from cdc_views.serve.epochs.moment import MomentArguments
     from cdc_views.serve.kinds.cache import CachedRow, CacheReader
     from cdc_views.serve.kinds.search import Hit, SearchResult
     from cdc_views.serve.kinds.timeline import TimelinePage
-    from cdc_views.serve.moment import MomentArguments
     from cdc_views.serve.reader import EpochReader, WarehouseReader
     from cdc_views.serve.spark_tables import SparkTables
     from cdc_views.serve.table_reader import TableReader
@@ -34,13 +34,13 @@ else:
     _MODULES = {
         "CacheReader": "kinds.cache",
         "CachedRow": "kinds.cache",
-        "EpochChanges": "changes",
+        "EpochChanges": "changes.feed",
         "EpochReader": "reader",
         "Hit": "kinds.search",
         "SearchResult": "kinds.search",
         "SparkTables": "spark_tables",
         "TableReader": "table_reader",
-        "TableSnapshot": "changes",
+        "TableSnapshot": "changes.feed",
         "TimelinePage": "kinds.timeline",
         "WarehouseReader": "reader",
     }

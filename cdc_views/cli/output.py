@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from cdc_views.serve.json_value import json_value
+from cdc_views.serve.values.json_value import json_value
 
 Row = Mapping[str, Any]
 

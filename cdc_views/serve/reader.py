@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.search.columns import FilterValues
-from cdc_views.serve.changes import ChangeItem, changes
+from cdc_views.serve.changes.feed import ChangeItem, changes
+from cdc_views.serve.epochs.moment import Moment, MomentArguments, choose
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.cache import DEFAULT_MEMORY_MB, CacheReader
 from cdc_views.serve.kinds.search import SearchRequest, SearchResult, search
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, TimelinePage, read_page
-from cdc_views.serve.moment import Moment, MomentArguments, choose
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import KnownRecords, TableVersion

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Unpack
 
 from cdc_views.base.names import TableName
-from cdc_views.serve.moment import MomentArguments
+from cdc_views.serve.epochs.moment import MomentArguments
 from cdc_views.serve.reader import WarehouseReader
 from cdc_views.store.delta_log import quoted
 

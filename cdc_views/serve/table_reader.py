@@ -11,8 +11,8 @@ import pyarrow as pa
 from cdc_views.base.names import HIDDEN
 from cdc_views.base.python_values import python_rows
 from cdc_views.errors import WrongKind
-from cdc_views.serve.keys import Key
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
+from cdc_views.serve.values.keys import Key
 from cdc_views.store.delta_log import quoted
 from cdc_views.store.reading import StoredTable, StoredTables, TableScan, read_batches, read_table, scan
 from cdc_views.views.kinds import DEFAULT_KIND

@@ -15,7 +15,7 @@ from cdc_views.engine.building import Beside, Build
 from cdc_views.engine.building.build import CannotBuild
 from cdc_views.errors import UnequalRows, ViewBeingBuilt
 from cdc_views.faults import InjectedFault
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql import query
 from cdc_views.store.control import BUILDING, ControlRecord, PublishedDetail
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.views.declare import declare_internal_views
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control import PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
 

@@ -24,7 +24,7 @@ from cdc_views.plan import compiled
 from cdc_views.replay.origin import Origin
 from cdc_views.replay.plan import plan_rebuild
 from cdc_views.replay.reset import reset
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control.control_log import read_control
 from cdc_views.store.control.details import ShadowTable
 from cdc_views.testing.crash import crash_at

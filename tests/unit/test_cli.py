@@ -33,7 +33,7 @@ from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
 from cdc_views.host.locations import state_folder
-from cdc_views.serve import change_lines
+from cdc_views.serve.changes import lines as change_lines
 from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.definition import read_views

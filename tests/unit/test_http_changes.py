@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from cdc_views.serve import change_lines
+from cdc_views.serve.changes import lines as change_lines
 from cdc_views.serve.http.routes import changes
 from tests.unit.fix_http import Client, problem, serving
 from tests.unit.published import ORDERS, Published

@@ -11,6 +11,7 @@ import requests
 
 import cdc_views
 from cdc_views.metrics import Work, counting
+from cdc_views.serve.epochs.published import PublishedEpoch
 from tests.unit.fix_http import Client, problem, serving
 from tests.unit.search.test_search_reading import Posts, at
 from tests.unit.test_reading_cache import PRODUCTS, STOCK
@@ -150,7 +151,7 @@ def test_hot_rows_are_read_from_no_file(http: Client) -> None:
     service = http.server._service
     http.get("/views/products/cache/2")
     with counting(Work()) as work:
-        epoch = cdc_views.serve.published.PublishedEpoch.latest(service.warehouse)
+        epoch = PublishedEpoch.latest(service.warehouse)
         assert service.cache(epoch, "products").at(epoch, [2])[0].state == "hit"
     assert work.rows_found == 0
     http.get("/views/nosuch/cache/1")

@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_views.base.stopped import STOPPED
-from cdc_views.serve.state_metrics import TASK_STATES, WAL_STATUSES
+from cdc_views.serve.prometheus.state import TASK_STATES, WAL_STATUSES
 from tests.unit.watched import full_metrics
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ import pytest
 import cdc_views
 from cdc_views.errors import BadKey, KeyNotRecorded, NothingPublished, UnknownView, ViewFailed, WarehouseUnusable
 from cdc_views.metrics import Work, counting
-from cdc_views.serve import published
+from cdc_views.serve.epochs import published
 from cdc_views.store.delta_log import features
 from cdc_views.store.files.data_files import ROW_GROUP
 from cdc_views.store.warehouse import TableSpec

@@ -17,8 +17,8 @@ import cdc_views
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import BadToken, UnknownView, ViewFailed
 from cdc_views.metrics import Work, counting
-from cdc_views.serve import changes as feed
-from cdc_views.serve.changes import NOW, EpochChanges, TableSnapshot
+from cdc_views.serve.changes import feed
+from cdc_views.serve.changes.feed import NOW, EpochChanges, TableSnapshot
 from cdc_views.store.control import FOLDER, KnownLog, control_log, known_log
 from cdc_views.store.delta_log import entry_file, newest_version
 from cdc_views.store.reading import stored_tables

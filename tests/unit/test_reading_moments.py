@@ -13,7 +13,7 @@ import pytest
 import cdc_views
 from cdc_views.config import UpkeepSettings
 from cdc_views.errors import BadLsn, BadMoment, CdcViewsError, EpochNotRetained, EpochTooOld, NotPublishedYet
-from cdc_views.serve.moment import Moment, choose
+from cdc_views.serve.epochs.moment import Moment, choose
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from tests.unit.published import BEGIN, ORDERS, Published
 

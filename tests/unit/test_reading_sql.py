@@ -9,7 +9,7 @@ import pytest
 
 import cdc_views
 from cdc_views.errors import BadQuery, QueryTooLong, ResultTooLarge
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql import QueryLimits, query
 from cdc_views.serve.sql.statement import Statement
 from cdc_views.store.warehouse import TableSpec

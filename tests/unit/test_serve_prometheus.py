@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_views.errors import PortInUse
-from cdc_views.serve.prometheus import Metrics
+from cdc_views.serve.prometheus.engine import Metrics
 from cdc_views.stack.services.ports import free_port
 from tests.unit.watched import EPOCH, NOON, Watched, backlog, full_metrics
 

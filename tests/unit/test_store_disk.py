@@ -16,7 +16,7 @@ from cdc_views.cli.main import main
 from cdc_views.engine.service.holder import holder
 from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.errors import DiskFull, WarehouseUnusable
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql import query
 from cdc_views.store.control.control_log import ControlLog, read_control
 from cdc_views.store.delta_log.entries import LOG_FOLDER, newest_version, put_entry, read_entry

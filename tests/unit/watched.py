@@ -10,7 +10,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import NotRunning
 from cdc_views.log.debezium.connect import TaskState
-from cdc_views.serve.prometheus import Metrics
+from cdc_views.serve.prometheus.engine import Metrics
 from cdc_views.serve.watch.connector_alarm import ConnectorAlarm
 from cdc_views.serve.watch.looks import Looks
 from cdc_views.serve.watch.watch import Watch

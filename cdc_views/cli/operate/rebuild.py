@@ -15,7 +15,7 @@ from cdc_views.replay.diff_report import TableDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
 from cdc_views.replay.rebuild import rebuild as rebuild_tables
-from cdc_views.serve.json_value import json_value
+from cdc_views.serve.values.json_value import json_value
 from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 

@@ -23,7 +23,7 @@ from cdc_views.errors import CdcViewsError
 from cdc_views.errors.unexpected import described
 from cdc_views.host.signals import interrupting
 from cdc_views.replay.reset import continue_reset
-from cdc_views.serve.prometheus import Metrics
+from cdc_views.serve.prometheus.engine import Metrics
 from cdc_views.serve.watch.connector_alarm import ConnectorAlarm
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.stack.fetch import delta_jars

@@ -11,9 +11,9 @@ import click
 from cdc_views.base.python_values import python_rows
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import print_rows
-from cdc_views.serve.change_lines import change_lines
-from cdc_views.serve.changes import NOW, ChangeItem, EpochChanges, TableSnapshot
-from cdc_views.serve.changes import changes as changes_of
+from cdc_views.serve.changes.feed import NOW, ChangeItem, EpochChanges, TableSnapshot
+from cdc_views.serve.changes.feed import changes as changes_of
+from cdc_views.serve.changes.lines import change_lines
 from cdc_views.store.reading import StoredTables
 
 

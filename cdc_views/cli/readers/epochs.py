@@ -10,7 +10,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.metrics import Work
-from cdc_views.serve.history import epoch_row
+from cdc_views.serve.epochs.history import epoch_row
 from cdc_views.store.control import PublishedDetail, read_control
 
 COLUMNS = ("epoch", "kind", "attempt", "position", "committed_at", "published_at", "changes", "parked")

@@ -9,7 +9,7 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
-from cdc_views.serve.moment import Moment, choose
+from cdc_views.serve.epochs.moment import Moment, choose
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.reading import StoredTables
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import click
 
-from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.moment import DEFAULT_TIMEOUT_S, Moment
+from cdc_views.serve.epochs.published import PublishedEpoch
 
 WAIT_S: Final = 600.0
 

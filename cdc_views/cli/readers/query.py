@@ -7,9 +7,9 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
-from cdc_views.serve.json_value import json_rows
-from cdc_views.serve.moment import Moment, choose
+from cdc_views.serve.epochs.moment import Moment, choose
 from cdc_views.serve.sql import query as answer
+from cdc_views.serve.values.json_value import json_rows
 
 
 @click.command(cls=ReadCommand)

@@ -11,9 +11,9 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
 from cdc_views.search.columns import Condition
+from cdc_views.serve.epochs.moment import Moment, choose
 from cdc_views.serve.kinds.search import Hit, SearchRequest
 from cdc_views.serve.kinds.search import search as answered
-from cdc_views.serve.moment import Moment, choose
 from cdc_views.store.reading import StoredTables
 
 

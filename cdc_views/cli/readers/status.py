@@ -16,7 +16,7 @@ from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows, table_of
 from cdc_views.engine.capture.captures import capture_of
 from cdc_views.errors import CdcViewsError, NothingPublished
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.status import COLUMNS, SHOWN, Status, lines_before_the_first_epoch, read_status
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.store.control import read_control

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cdc_views.serve.history import table_row
+from cdc_views.serve.epochs.history import table_row
 from cdc_views.store.control import ControlRecord
 
 MOST_EPOCHS: Final = 5

@@ -10,7 +10,7 @@ import orjson
 from fastapi import Query, Request
 
 from cdc_views.errors import BadParameter, RowNotFound
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
 
 MOST_KEYS: Final = 1000

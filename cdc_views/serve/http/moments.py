@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query
 
-from cdc_views.serve.moment import Moment
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.moment import Moment
+from cdc_views.serve.epochs.published import PublishedEpoch
 
 REVALIDATE: Final = "private, no-cache"
 """Cache-Control of answers with an ETag: a cache may keep them, and asks each time."""

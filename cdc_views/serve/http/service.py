@@ -17,6 +17,8 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.python_values import arrow_rows
 from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadMoment, NothingPublished, ResultTooLarge, ServerBusy
+from cdc_views.serve.epochs.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import described, encoded
 from cdc_views.serve.http.counters import Counters
 from cdc_views.serve.http.limits import SLOT, Slots, Unsent
@@ -24,10 +26,9 @@ from cdc_views.serve.http.moments import NO_STORE, headers_of
 from cdc_views.serve.http.shared import Shared
 from cdc_views.serve.http.watch import EpochWatch
 from cdc_views.serve.kinds.cache import CacheReader
-from cdc_views.serve.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
-from cdc_views.serve.published import PublishedEpoch
-from cdc_views.serve.sql import QueryLimits, within
+from cdc_views.serve.sql import QueryLimits
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.values.answer_size import within
 from cdc_views.serve.watch.project_watch import ProjectWatch
 from cdc_views.serve.watch.status import Status
 from cdc_views.store.control import ControlRecord, KnownRecords

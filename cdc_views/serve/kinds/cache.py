@@ -19,11 +19,11 @@ import orjson
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.python_values import python_rows
-from cdc_views.serve.keys import Key
+from cdc_views.serve.epochs.moment import Moment, MomentArguments, choose
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.hot_rows import HotRows, Row
-from cdc_views.serve.moment import Moment, MomentArguments, choose
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.values.keys import Key
 from cdc_views.store.control import KnownRecords
 from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds.cache import CacheKind

@@ -20,10 +20,10 @@ import pyarrow as pa
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.python_values import plain_values, python_rows, python_values, scalar_of_text
 from cdc_views.errors import BadPage
-from cdc_views.serve.keys import Key
-from cdc_views.serve.opaque import facts_of, opaque
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.values.keys import Key
+from cdc_views.serve.values.opaque import facts_of, opaque
 from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds.options import Ordered
 from cdc_views.views.kinds.timeline import TimelineKind, TimelineRecord

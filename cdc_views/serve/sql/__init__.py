@@ -1,15 +1,13 @@
 """SQL over a published epoch, by DuckDB.
 
-query.py        answers a query
-statement.py    which queries are answered: SELECT statements over published tables, and nothing else
-limits.py       how much a query may take
-answer_size.py  the size of an answer, and its limit
+query.py      answers a query
+statement.py  which queries are answered: SELECT statements over published tables, and nothing else
+limits.py     how much a query may take
 """
 
 from __future__ import annotations
 
-from cdc_views.serve.sql.answer_size import answer_bytes, within
 from cdc_views.serve.sql.limits import NO_LIMITS, QueryLimits
 from cdc_views.serve.sql.query import query
 
-__all__ = ["NO_LIMITS", "QueryLimits", "answer_bytes", "query", "within"]
+__all__ = ["NO_LIMITS", "QueryLimits", "query"]

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.errors import QueryTooLong, ResultTooLarge
-from cdc_views.serve.sql.answer_size import within
+from cdc_views.serve.values.answer_size import within
 
 _SMALLER: Final = "select fewer columns or rows, or aggregate them"
 _AGAIN_S: Final = 0.1
@@ -20,7 +20,7 @@ _AGAIN_S: Final = 0.1
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """The limits of one query; None is no limit. `most_bytes` is the size of the answer (answer_size.py)."""
+    """The limits of one query; None is no limit. `most_bytes` is the size of the answer (values/answer_size.py)."""
 
     seconds: float | None = None
     memory_mb: int | None = None

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadQuery, CdcViewsError, ResultTooLarge, TableUnavailable
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql.limits import NO_LIMITS, QueryLimits
 from cdc_views.serve.sql.statement import Statement
 from cdc_views.store.reading import refused, scan

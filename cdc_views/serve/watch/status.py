@@ -12,8 +12,8 @@ from cdc_views.engine.capture.captures import reset_of
 from cdc_views.engine.service.holder import holder
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.kafka.topics import topic_names
-from cdc_views.serve.history import is_of
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.history import is_of
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.health import Project, activity, trouble
 from cdc_views.serve.watch.stages import Stage, stages_of

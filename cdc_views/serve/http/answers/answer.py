@@ -10,12 +10,12 @@ import orjson
 import pyarrow as pa
 from fastapi import Header, Response
 
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers.etags import WEAK, is_unchanged, tag_of, tag_of_rows
 from cdc_views.serve.http.answers.formats import Encoded, Format
 from cdc_views.serve.http.limits import Unsent
 from cdc_views.serve.http.moments import REVALIDATE, headers_of
-from cdc_views.serve.json_value import json_rows
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.values.json_value import json_rows
 
 Accept = Annotated[str | None, Header()]
 IfNoneMatch = Annotated[str | None, Header()]

@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from cdc_views.errors import NotAcceptable
 from cdc_views.serve.http.limits import Unsent
-from cdc_views.serve.json_value import json_rows
-from cdc_views.serve.sql import answer_bytes
+from cdc_views.serve.values.answer_size import answer_bytes
+from cdc_views.serve.values.json_value import json_rows
 
 _CHUNK_ROWS: Final = 1000
 # What is sent at once: a client must read this much in `http.stalled_s`.

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from cdc_views.errors import CdcViewsError
-from cdc_views.serve.change_lines import change_lines
-from cdc_views.serve.changes import PROGRESS_S, ChangeFeed, ChangeItem, EpochChanges
+from cdc_views.serve.changes.feed import PROGRESS_S, ChangeFeed, ChangeItem, EpochChanges
+from cdc_views.serve.changes.lines import change_lines
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import Format, chosen, in_chunks
 from cdc_views.serve.http.limits import SLOT, Slot
 from cdc_views.serve.http.moments import NO_STORE
 from cdc_views.serve.http.problems import problem_of
 from cdc_views.serve.http.service import Service, TheService
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control import ControlRecord
 
 ROUTER: Final = APIRouter(tags=["changes"])

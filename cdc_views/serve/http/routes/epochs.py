@@ -8,9 +8,9 @@ from typing import Final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.moments import TheMoment
 from cdc_views.serve.http.service import TheService
-from cdc_views.serve.published import PublishedEpoch
 
 ROUTER: Final = APIRouter(tags=["epochs"])
 

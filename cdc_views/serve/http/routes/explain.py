@@ -7,8 +7,8 @@ from typing import Final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.service import Service, TheService
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control import KeptView, TakeoverDetail, read_control
 
 ROUTER: Final = APIRouter(tags=["views"])

@@ -8,10 +8,10 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from cdc_views.errors import BadParameter
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, Encoded, IfNoneMatch, chosen
 from cdc_views.serve.http.moments import NO_STORE, TheMoment, around_of, headers_of
 from cdc_views.serve.http.service import TheService
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.sql import query
 
 ROUTER: Final = APIRouter(tags=["query"])

@@ -9,6 +9,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
 from cdc_views.errors import BadParameter
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import (
     ROWS,
     WEAK,
@@ -25,7 +26,6 @@ from cdc_views.serve.http.answers import (
 from cdc_views.serve.http.keys import KeysOrNone, key_in_path, keys_of, not_found
 from cdc_views.serve.http.moments import TheMoment, around_of
 from cdc_views.serve.http.service import Service, TheService
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
 
 ROUTER: Final = APIRouter(tags=["rows"])

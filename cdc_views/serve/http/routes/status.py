@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from cdc_views.serve.history import Minutes, by_minute, epoch_row, is_of, table_row
+from cdc_views.serve.epochs.history import Minutes, by_minute, epoch_row, is_of, table_row
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.service import TheService
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.watch.stages import Stage
 from cdc_views.serve.watch.status import Status
 

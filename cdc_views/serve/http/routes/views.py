@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from cdc_views.base.names import HIDDEN
 from cdc_views.errors import CdcViewsError
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.moments import TheMoment
 from cdc_views.serve.http.problems import Problem, problem_of
 from cdc_views.serve.http.service import Service, TheService
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.control import BUILDING, TableVersion
 from cdc_views.store.reading import row_count
 from cdc_views.views.kinds import DEFAULT_KIND

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from cdc_views.errors import BadPage
-from cdc_views.serve.opaque import facts_of, opaque
+from cdc_views.serve.values.opaque import facts_of, opaque
 
 _MOST: Final = 1 << 31
 

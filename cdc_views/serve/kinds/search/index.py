@@ -11,7 +11,7 @@ from cdc_views.base.names import HIDDEN
 from cdc_views.errors import AnalyzerDiffers, BadSearch, ViewFailed
 from cdc_views.search import IndexOptions, Scoring, Totals
 from cdc_views.search.postings import TOTALS_SCHEMA
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import TableVersion
 from cdc_views.store.reading import StoredTables

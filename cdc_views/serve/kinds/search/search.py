@@ -16,10 +16,10 @@ from cdc_views.errors import BadPage
 from cdc_views.search import Answer, Part, Query, answer
 from cdc_views.search.columns import Condition, FilterValues, SortKey, conditions_of, in_order, require_columns
 from cdc_views.search.snippets import Snippet, snippet
+from cdc_views.serve.epochs.moment import LATEST, Moment
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.search.cursor import Cursor, question_of
 from cdc_views.serve.kinds.search.index import SearchIndex
-from cdc_views.serve.moment import LATEST, Moment
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.store.reading import StoredTables
 
 MOST_HITS: Final = 1000

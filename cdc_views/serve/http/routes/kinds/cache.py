@@ -7,12 +7,12 @@ from typing import Final
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, Format, IfNoneMatch, OneRow, chosen
 from cdc_views.serve.http.keys import Keys, key_in_path, keys_of, not_found
 from cdc_views.serve.http.moments import TheMoment, around_of
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.cache import CachedRow
-from cdc_views.serve.published import PublishedEpoch
 
 ROUTER: Final = APIRouter(tags=["kinds"])
 

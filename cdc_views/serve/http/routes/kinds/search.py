@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query, Response
 
 from cdc_views.search import Part
 from cdc_views.search.columns import Condition
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, IfNoneMatch, chosen
 from cdc_views.serve.http.moments import TheMoment, around_of, next_page
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.search import Hit, SearchIndex, SearchRequest, search
-from cdc_views.serve.published import PublishedEpoch
 
 ROUTER: Final = APIRouter(tags=["kinds"])
 

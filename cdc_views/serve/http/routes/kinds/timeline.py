@@ -6,11 +6,11 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
 
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, WEAK, Accept, Answer, Encoded, IfNoneMatch, chosen, is_unchanged, tag_of
 from cdc_views.serve.http.moments import TheMoment, around_of, next_page
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, owner_of_text, read_page
-from cdc_views.serve.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
 
 ROUTER: Final = APIRouter(tags=["kinds"])

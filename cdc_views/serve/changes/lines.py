@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cdc_views.serve.changes import ChangeItem, EpochChanges
-from cdc_views.serve.json_value import json_rows
+from cdc_views.serve.changes.feed import ChangeItem, EpochChanges
+from cdc_views.serve.values.json_value import json_rows
 
 # Rows of a snapshot in one object.
 _LINE_ROWS: Final = 1000

@@ -13,7 +13,7 @@ from typing import Final, TypedDict
 from cdc_views.base.lsn import Lsn
 from cdc_views.errors import BadMoment, EpochNotRetained, EpochTooOld, NotPublishedYet
 from cdc_views.host.waiting import wait_until
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control import ControlRecord, KnownRecords
 from cdc_views.store.reading import has_version
 

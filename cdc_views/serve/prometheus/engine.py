@@ -1,7 +1,7 @@
 """Metrics of the running engine for Prometheus.
 
 What an epoch did is counted when it is published (`Metrics.observe`). What is true now, such as freshness and lag, is
-computed when Prometheus asks (state_metrics.py). The client library adds metrics of the process.
+computed when Prometheus asks (state.py). The client library adds metrics of the process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from prometheus_client import (
 
 from cdc_views.errors import PortInUse
 from cdc_views.metrics import STAGES, Work
-from cdc_views.serve.state_metrics import StateMetrics
+from cdc_views.serve.prometheus.state import StateMetrics
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.store.control import ControlRecord, PublishedDetail
 

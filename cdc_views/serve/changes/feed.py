@@ -21,9 +21,9 @@ from cdc_views.base.names import HIDDEN
 from cdc_views.base.python_values import python_rows
 from cdc_views.errors import BadToken
 from cdc_views.host.waiting import wait_until
-from cdc_views.serve.opaque import facts_of, opaque
-from cdc_views.serve.published import PublishedEpoch
+from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.values.opaque import facts_of, opaque
 from cdc_views.store.control import KnownLog, KnownRecords, TableVersion
 from cdc_views.store.reading import StoredTables, TableDifference
 
