@@ -14,6 +14,11 @@ from cdc_views.demo import data
 
 LOAD_FILE: Final = Path(__file__).with_name("load.sql")
 
+# The demo's table and view of saved searches, which are not measured. The goals are for its five other views, and each
+# baseline can compute these.
+SEARCHES: Final = "searches"
+ALERTS: Final = "post_alerts"
+
 # The tables that the load changes. Without views, these are the mirrored tables.
 CHANGED: Final = ("posts", "follows", "orders", "accounts", "savings")
 
@@ -66,11 +71,11 @@ def create(dsn: str, rows: int) -> Contents:
 
 
 def create_demo(dsn: str, seed: int = 1) -> Contents:
-    """Create the eight tables of the demo with its rows, for its views."""
+    """Create the tables of the demo with its rows; those to mirror are the eight below the measured views."""
     made = data.create(dsn, seed)
-    tables = tuple(data.SIZES)
+    tables = tuple(table for table in made if table != SEARCHES)
     _prepare(dsn, tables, data.SIZES)
-    return Contents(tables, sum(made.values()))
+    return Contents(tables, sum(made[table] for table in tables))
 
 
 def _prepare(dsn: str, tables: tuple[str, ...], sizes: Mapping[str, int]) -> None:

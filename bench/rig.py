@@ -19,7 +19,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from bench import database
-from bench.database import Contents
+from bench.database import ALERTS, Contents
 from bench.load import DSN_VARIABLE
 from cdc_views.base.service_schema import HEARTBEAT
 from cdc_views.config import FILE_NAME, Settings, load_settings
@@ -66,7 +66,7 @@ class Rig:
         folder = self.folder / label
         folder.mkdir()
         if self.views is not None:
-            shutil.copytree(self.views, folder / "views")
+            shutil.copytree(self.views, folder / "views", ignore=shutil.ignore_patterns(f"{ALERTS}.sql"))
         write_project(folder, self.dsn, self.stack.addresses, self.name, self.contents.tables,
                       engine={"driver_memory": self.driver_memory})  # fmt: skip
         return folder
@@ -164,7 +164,7 @@ def drop_database(stack: LocalStack, name: str) -> None:
 
 @contextmanager
 def rig(state: Path | None, rows: int, driver_memory: str, *, with_views: bool = False) -> Iterator[Rig]:
-    """A rig with the tables that the load changes, or with the demo's tables and views.
+    """A rig with the tables that the load changes, or with the measured ones of the demo and its views.
 
     `rows` is the number of rows of each large table without views. See `rig_over` for the rest.
     """

@@ -39,7 +39,7 @@ LEAST_WARM_UP_CHANGES: Final = 100
     default="all",
     show_default=True,
     type=click.Choice([*FOLDERS]),
-    help="The demo's five views, or all ten.",
+    help="Five views of the demo, or all ten.",
 )
 @click.option("--pictures", type=click.Path(path_type=Path), help="Folder for the SVG file.")
 @command.baseline_option(",".join(NAMES), NAMES)
@@ -49,7 +49,7 @@ def main(sizes: str, changes: str, samples: int, warm_up: int, which: str, pictu
     """Measure the views stage of an epoch: ten views over eight tables, by rows and by changes.
 
     The tables are those of the demo, with generated rows; groups do not grow with the tables: a user has the same
-    number of orders, posts and follows at every size. The views are the five of the demo and five of bench/views/sql.
+    number of orders, posts and follows at every size. The views are five of the demo and five of bench/views/sql.
     The changes (70 % updates, 20 % inserts, 10 % deletes) are spread evenly over the tables, and reach the engine
     through a log in memory. Single changes go to one table after the other.
 

@@ -25,10 +25,11 @@ _CREATE: Final = re.compile(r"^CREATE TABLE .*?^\);", re.MULTILINE | re.DOTALL)
 
 
 def demo_tables() -> dict[str, SourceTable]:
-    """The demo's tables as its source has them, with REPLICA IDENTITY FULL for all."""
+    """The measured tables of the demo as its source has them, with REPLICA IDENTITY FULL for all."""
     created = _CREATE.findall(SCHEMA_FILE.read_text())
     full = [f"ALTER TABLE {name} REPLICA IDENTITY FULL" for name in TABLES]
-    return {table.source.name.table: table.source for table in read_tables([*created, *full])}
+    sources = [table.source for table in read_tables([*created, *full])]
+    return {source.name.table: source for source in sources if source.name.table in TABLES}
 
 
 class Data:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.database import ALERTS
 from bench.flatness import EPOCH_S, PARTITIONS, UPKEEP
 from bench.views.data import Data, demo_tables
 from cdc_views.engine.capture.declared import compile_declared
@@ -32,7 +33,7 @@ from cdc_views.store.delta_log import quoted
 from cdc_views.store.warehouse import Changes, Stamp, Warehouse
 from cdc_views.testing.hand_clock import HandClock
 from cdc_views.testing.memory.memory_log import MemoryLog
-from cdc_views.views.definition import read_views
+from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph
 
 OWN_VIEWS: Final = Path(__file__).with_name("sql")
@@ -53,7 +54,7 @@ class Epoch:
 
 
 class Stage:
-    """A warehouse with the demo's tables and all views. The views are built by the first epoch."""
+    """A warehouse with the measured tables of the demo and all views. The views are built by the first epoch."""
 
     def __init__(self, root: Path, spark: SparkSession, rows: int, folders: Sequence[Path]) -> None:
         """`rows` is the number of rows of all base tables together; the views are those of these folders."""
@@ -185,11 +186,14 @@ class Stage:
         )  # fmt: skip
 
 
+def measured_views(folders: Sequence[Path]) -> list[ViewDefinition]:
+    """The views of these folders, but for the saved searches."""
+    return [view for folder in folders for view in read_views(folder) if view.name != ALERTS]
+
+
 def _levels(tables: Tables, folders: Sequence[Path]) -> list[list[CompiledView]]:
-    """The views of these folders, parents before children."""
-    graph = ViewGraph(
-        [view for folder in folders for view in read_views(folder)], [source.name for source in tables.sources.values()]
-    )
+    """The measured views of these folders, parents before children."""
+    graph = ViewGraph(measured_views(folders), [source.name for source in tables.sources.values()])
     compiled: dict[str, CompiledView] = {}
     levels: list[list[CompiledView]] = []
     for level in graph.levels:

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from cdc_views.demo.programs import dsn_option
-from cdc_views.demo.traffic.vocabulary import ODDITIES, WORDS
+from cdc_views.demo.traffic.vocabulary import ODDITIES, SEARCHES, WORDS
 
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.sql")
 
@@ -23,6 +23,7 @@ SIZES: Final = {
     "users": 5_000,
     "follows": 25_000,
     "posts": 12_000,
+    "searches": 24,
     "products": 2_000,
     "orders": 20_000,
     "order_items": 33_000,
@@ -95,6 +96,10 @@ _ROWS: Final = {
                 'place', jsonb_build_array(pg_temp.pick(i, 65, 180), -pg_temp.pick(i, 66, 90) / 7.0)) END,
             CASE WHEN i % 3 = 0 THEN date_trunc('hour', pg_temp.moment(i, 67), 'UTC') ELSE pg_temp.moment(i, 67) END,
             CASE WHEN pg_temp.chance(i, 68, 10) THEN pg_temp.moment(i, 67) + interval '1 hour' END
+        FROM generate_series(1, {size}) i""",
+    "searches": """
+        INSERT INTO searches SELECT i, 1 + pg_temp.pick(i, 30, {users}),
+            ({queries}::text[])[1 + (i - 1) % {query_count}]
         FROM generate_series(1, {size}) i""",
     "products": """
         INSERT INTO products SELECT i, 'SKU-' || lpad(i::text, 6, '0'), pg_temp.phrase(i, 70, 2),
@@ -176,7 +181,9 @@ def _functions(seed: int) -> sql.Composed:
 
 def _insert(table: str) -> sql.Composed:
     sizes = {name: sql.Literal(size) for name, size in SIZES.items()}
-    return sql.SQL(_ROWS[table]).format(size=sizes[table], **sizes)
+    return sql.SQL(_ROWS[table]).format(
+        size=sizes[table], queries=sql.Literal(list(SEARCHES)), query_count=sql.Literal(len(SEARCHES)), **sizes
+    )
 
 
 def is_there(dsn: str) -> bool:

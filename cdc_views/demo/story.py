@@ -67,7 +67,7 @@ class Demo:
             oracle = self._start_oracle(project)
         with show.step("connector and initial snapshot"):
             self._start_capture(project)
-        with show.step("engine: mirrors of eight tables, five views"):
+        with show.step("engine: mirrors of nine tables, six views"):
             runner = self._start_engine(project)
         with show.step(f"workload: real transactions for about {self._options.seconds:.0f} s"):
             result, began = self._run_workload(project, runner)
@@ -227,9 +227,11 @@ class Demo:
         query = "SELECT * FROM order_totals ORDER BY amount DESC LIMIT 5"
         self._show.result("\ntry next (in .venv/bin):")
         self._show.result(f'  {command} query "{query}"')
+        self._show.result(f"  {command} search post_search 'honey -lemon' --limit 3")
         self._show.result(f"  {command} timeline home_timeline 1\n  {command} get product_cache 2")
         self._show.result(f"  {command} epochs\n  {command} status")
         if self._options.keep:
+            self._show.result(f"  {command} changes post_alerts --since now --follow")
             self._show.result(f"  {command} explain home_timeline\n  {command} down")
         self._show.result("")
 

@@ -100,7 +100,7 @@ def test_every_table_can_be_rebuilt_from_the_log(system: System) -> None:
     assert status == 0, errors.decode()
     report = json.loads(shown)
     assert report["equal"] is True
-    assert len(report["tables"]) == 13
+    assert len(report["tables"]) == 15
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from cdc_views.config import EngineSettings
 from cdc_views.engine.capture.declared import Declared, compile_declared
 from cdc_views.engine.views.project_analysis import analyse_views
 from cdc_views.errors import BadView, UnsupportedView
+from cdc_views.plan.compiled import CompiledView
 from cdc_views.source.catalog import Column, SourceIdentity, SourceTable
 from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.views.definition import parse_view, read_views
@@ -241,6 +243,9 @@ def test_views_of_the_demo_are_accepted(spark: SparkSession) -> None:
     tables = [table.source for table in read_tables(statements)]
     views = read_views(folder / "views")
     graph = ViewGraph(views, [table.name for table in tables])
-    compiled = [compile_declared(view, graph, tables, {}) for view in views]
-    analysed = [found for _, found in analyse_views(spark, tables, compiled)]
-    assert [found for found in analysed if isinstance(found, BadView)] == []
+    compiled: dict[str, CompiledView] = {}
+    for view in chain.from_iterable(graph.levels):
+        compiled[view.name] = compile_declared(view, graph, tables, compiled)
+    analysed = {view.definition.name: found for view, found in analyse_views(spark, tables, compiled.values())}
+    assert analysed.keys() == {view.name for view in views}
+    assert [found for found in analysed.values() if isinstance(found, BadView)] == []

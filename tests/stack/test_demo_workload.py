@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import uuid4
 
@@ -26,14 +27,18 @@ from cdc_views.base.names import TableName
 from cdc_views.demo.check import POSTGRES_SQL, require_equal
 from cdc_views.demo.data import SIZES, create
 from cdc_views.demo.traffic.transactions import KINDS, LEAST
+from cdc_views.demo.traffic.values import search
 from cdc_views.engine.capture.self_contained import why_not_self_contained
+from cdc_views.engine.views.saved import SavedSearches
 from cdc_views.errors import CheckFailed
 from cdc_views.log.kafka.topics import Topic
+from cdc_views.search import IndexOptions, QueryColumns
 from cdc_views.source.catalog import read_tables
 from cdc_views.stack.services.postgres import Postgres
 from cdc_views.store.reading import read_table
 from cdc_views.testing.postgres.question import read_questions
 from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.saved_searches import saved_from_scratch
 from tests.waiting import wait_for
 
 LIMIT_S = 60
@@ -217,6 +222,37 @@ def test_create_makes_rows_and_long_texts(idle: Database) -> None:
         assert idle.value(f"SELECT count(*) FROM {table} WHERE {in_line}") == 0
 
 
+ALERTS = SavedSearches(
+    queries="public.searches",
+    columns={"search_id": "id", "user_id": "user_id", "query": "query"},
+    read=QueryColumns(key=("search_id",), query="query", conditions=None, returned=("search_id", "user_id")),
+    documents="post_search",
+    schema=pa.schema([("post_id", pa.int64()), ("body", pa.string()), ("author", pa.string())]),
+    options=IndexOptions("post_id", {"body": 2.0, "author": 1.0}, "english"),
+    postings="",
+)
+
+
+def test_sql_for_saved_searches_finds_what_an_index_from_scratch_finds(idle: Database) -> None:
+    random, saved = Random(1), b"INSERT INTO searches (user_id, query) VALUES (1, %s)"
+    with connect(idle.dsn) as connection, connection.transaction(force_rollback=True):
+        connection.cursor().executemany(saved, [(search(random),) for _ in range(100)])
+
+        def answer(name: str) -> list[tuple[Any, ...]]:
+            return connection.execute(read_questions(POSTGRES_SQL)[name].query.encode()).fetchall()
+
+        def table(name: str, *columns: str) -> pa.Table:
+            return pa.table(dict(zip(columns, map(list, zip(*answer(name), strict=True)), strict=True)))
+
+        searches = table("public.searches", "id", "user_id", "query")
+        posts = table("post_search", "post_id", "body", "author", "author_id", "likes", "created_at")
+        found = answer("post_alerts")
+    wanted = saved_from_scratch(ALERTS, searches, posts.select(ALERTS.schema.names).cast(ALERTS.schema))
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+    assert len({row[0] for row in found if row[3] is None}) > 80
+    assert len([row for row in found if row[3] is not None]) > 5
+
+
 @dataclass(frozen=True)
 class Version:
     path: str
@@ -253,7 +289,7 @@ def test_check_of_all_tables_and_views_finds_them_equal(
     idle: Database, warehouse: Path, tables: dict[str, Version]
 ) -> None:
     require_equal(idle.dsn, warehouse, tables)
-    assert len(tables) == 13
+    assert len(tables) == 15
 
 
 @pytest.mark.parametrize(
@@ -265,6 +301,8 @@ def test_check_of_all_tables_and_views_finds_them_equal(
         ("home_timeline", "user_id = 1", r"\(1, \d+\)"),
         ("product_cache", "product_id = 17", r"\(17\)"),
         ("post_search", "post_id = 17", r"\(17\)"),
+        ("post_alerts", "search_id = 1", r"\(1, \d+\)"),
+        ("post_alerts", "search_id = 12", r"\(12, None\)"),
     ],
 )
 def test_check_with_rows_gone_names_table_and_key(

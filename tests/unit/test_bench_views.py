@@ -16,11 +16,11 @@ from sqlglot import exp, parse_one
 from bench.views.baselines import Recomputed, select_for
 from bench.views.data import Data, demo_tables
 from bench.views.figures import Measured, draw, figures
-from bench.views.stage import OWN_VIEWS, Epoch
+from bench.views.stage import OWN_VIEWS, Epoch, measured_views
 from bench.views.tables import TABLES
 from cdc_views.capture.types import arrow_schema
 from cdc_views.demo.project import VIEWS
-from cdc_views.views.definition import ViewDefinition, read_views
+from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 
 SOURCES = demo_tables()
@@ -90,7 +90,12 @@ def test_changes_have_updates_inserts_and_deletes(data: Data) -> None:
 
 
 def bench_views() -> dict[str, ViewDefinition]:
-    return {view.name: view for folder in (VIEWS, OWN_VIEWS) for view in read_views(folder)}
+    return {view.name: view for view in measured_views((VIEWS, OWN_VIEWS))}
+
+
+def test_measured_views_of_the_demo_are_those_of_the_goals() -> None:
+    names = ["bank_total", "home_timeline", "order_totals", "post_search", "product_cache"]
+    assert [view.name for view in measured_views([VIEWS])] == names
 
 
 @pytest.mark.parametrize("baseline", ["duckdb", "postgres"])

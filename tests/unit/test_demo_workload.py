@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from random import Random
 
 import pytest
 
 from cdc_views.demo.traffic.ledger import Ledger
 from cdc_views.demo.traffic.transactions import BANK, KEYS, KINDS, LEAST, LONG_TEXTS
-from cdc_views.demo.traffic.values import ASSIGNMENTS, BESIDE_THE_TEXT
+from cdc_views.demo.traffic.values import ASSIGNMENTS, BESIDE_THE_TEXT, search
+from cdc_views.demo.traffic.vocabulary import ODDITIES, SEARCHES, WORDS
 from cdc_views.demo.workload import missing_kinds, schedule
+from cdc_views.errors import BadSearch
+from cdc_views.search import IndexOptions
+from cdc_views.search.analyzer import Analyzer
+from cdc_views.search.query import Query
 
 WANTED = [name for name, kind in KINDS.items() if kind.wanted]
 
@@ -47,6 +54,46 @@ def test_every_table_has_a_key_and_assignments() -> None:
 
 def test_assignments_beside_a_long_text_leave_it_alone() -> None:
     assert not [text for table, column in LONG_TEXTS.items() for text, _ in BESIDE_THE_TEXT[table] if column in text]
+
+
+def terms_of(text: str) -> list[str]:
+    return [token.term for token in Analyzer("english").tokens(text)]
+
+
+def test_words_of_the_demo_have_stems_of_their_own() -> None:
+    # Otherwise the patterns of demo/postgres/post_alerts.sql would find other posts than the index.
+    texts = {word for text in (*WORDS, *ODDITIES) for word in re.split(r"\W+", text.lower()) if word}
+    stems = {word: terms_of(word) for word in texts}
+    assert len({term for terms in stems.values() for term in terms}) == sum(map(len, stems.values()))
+    prefixes = {word[:3] for word in WORDS}
+    odd = [
+        (word, prefix)
+        for word, terms in stems.items()
+        for prefix in prefixes
+        if word.startswith(prefix) != any(term.startswith(prefix) for term in terms)
+    ]
+    assert odd == []
+
+
+@pytest.mark.parametrize("text", SEARCHES)
+def test_first_saved_searches_are_of_words_of_the_demo(text: str) -> None:
+    known = {*WORDS, "author:", *(f"{word[:3]}*" for word in WORDS)}
+    assert set(re.findall(r"\w+[:*]?", text)) <= known
+
+
+def test_saved_searches_are_understood_but_for_one_in_ten() -> None:
+    options, random = IndexOptions("post_id", {"body": 2.0, "author": 1.0}, "english"), Random(1)
+    refused = Counter(error_of(search(random), options) for _ in range(1000))
+    assert refused.pop("") == pytest.approx(900, abs=40)
+    assert all("no closing quotation mark" in error for error in refused)
+
+
+def error_of(text: str, options: IndexOptions) -> str:
+    try:
+        Query.parse(text, options)
+    except BadSearch as error:
+        return error.message
+    return ""
 
 
 def test_ledger_counts_changes_by_table_and_operation() -> None:

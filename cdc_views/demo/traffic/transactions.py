@@ -20,6 +20,7 @@ from cdc_views.demo.traffic.values import (
     maybe,
     moment,
     phrase,
+    search,
     tags,
     word,
 )
@@ -29,6 +30,7 @@ KEYS: Final = {
     "users": ("id",),
     "follows": ("follower_id", "followee_id"),
     "posts": ("id",),
+    "searches": ("id",),
     "products": ("id",),
     "orders": ("id",),
     "order_items": ("order_id", "line"),
@@ -43,6 +45,7 @@ _HIGHEST: Final = {
     "users": 5_100,
     "follows": 5_100,
     "posts": 12_500,
+    "searches": 26,
     "products": 2_050,
     "orders": 20_500,
     "order_items": 20_500,
@@ -254,6 +257,8 @@ def _insert(tx: Transaction, random: Random, table: str) -> None:
         author = random.randint(1, _HIGHEST["users"])
         post = (author, body, maybe(random, tags), 0, maybe(random, document), moment(random))
         tx.insert(table, "author_id, body, tags, likes, meta, created_at", post)
+    elif table == "searches":
+        tx.insert(table, "user_id, query", (random.randint(1, _HIGHEST["users"]), search(random)))
     else:
         text = long_text(random) if random.random() < 0.1 else maybe(random, lambda r: phrase(r, 12))
         product = (word(random), phrase(random, 4), text, decimal(random, 500, 2), random.randrange(100), False)
@@ -265,8 +270,8 @@ def _order(random: Random, number: int) -> tuple[Any, ...]:
 
 
 def update(tx: Transaction, random: Random, _number: int) -> None:
-    """Update a few rows of one table, one by one. All tables get their turn."""
-    table = random.choice(list(KEYS))
+    """Update a few rows of one table, one by one. All tables but the saved searches get their turn."""
+    table = random.choice([table for table in KEYS if table != "searches"])
     for _ in range(random.randint(1, 5)):
         _update_any(tx, random, table)
 
@@ -286,6 +291,16 @@ def delete(tx: Transaction, random: Random, _number: int) -> None:
     table = random.choice(("users", "follows", "follows", "posts", "posts", "products", "order_items"))
     for _ in range(random.randint(1, 2)):
         _require_one(tx.change("DELETE FROM", table, f"WHERE {_matches(table)}", _draw(tx, random, table)))
+
+
+def saved_search(tx: Transaction, random: Random, number: int) -> None:
+    """Save a search, change one, or delete one. As many are deleted as are saved."""
+    if number % 4 == 0:
+        return _insert(tx, random, "searches")
+    key = _draw(tx, random, "searches")
+    if number % 4 == 2:
+        return _require_one(tx.change("DELETE FROM", "searches", f"WHERE {_matches('searches')}", key))
+    return _update(tx, random, "searches", key, ASSIGNMENTS["searches"])
 
 
 def savepoint(tx: Transaction, random: Random, _number: int) -> None:
@@ -312,6 +327,7 @@ KINDS: Final = {
     "update": TransactionKind(update, 3, 30),
     "update_many": TransactionKind(update_many, 10, 2),
     "delete": TransactionKind(delete, 1.5, 12),
+    "saved_search": TransactionKind(saved_search, 1, 1),
     "savepoint": TransactionKind(savepoint, 1, 2),
 }
 LEAST: Final = 20

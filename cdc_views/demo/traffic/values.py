@@ -12,6 +12,9 @@ from typing import Any, Final
 from cdc_views.demo.traffic.vocabulary import LONG_TEXT_BYTES, ODDITIES, WORDS
 
 _TODAY = date(2026, 1, 1)
+# Of two words. The stem of each word begins with its first three letters.
+_SEARCHES: Final = ("{} {}", "+{} +{}", "+{} -{}", '"{} {}"', "{:.3}*", 'author:{} "{}"')
+_MALFORMED: Final = '+{} "{}'
 
 
 def word(random: Random) -> str:
@@ -29,6 +32,12 @@ def long_text(random: Random) -> str:
     """A text that Postgres stores out of line."""
     paragraph = " ".join(word(random) for _ in range(60))
     return paragraph + f". {paragraph}" * (LONG_TEXT_BYTES // len(paragraph) + random.randint(1, 20))
+
+
+def search(random: Random) -> str:
+    """A search to save. One in ten is malformed."""
+    form = _MALFORMED if random.random() < 0.1 else random.choice(_SEARCHES)
+    return form.format(*random.sample(WORDS, 2))
 
 
 def maybe(random: Random, value: Callable[[Random], Any]) -> Any:
@@ -95,6 +104,7 @@ ASSIGNMENTS: Final[dict[str, tuple[Assignment, ...]]] = {
         ("meta = %s::jsonb, likes = likes", _nullable(document)),
         ("reply_to = NULL", _no_values),
     ),
+    "searches": (("query = %s", _one(search)), ("user_id = %s", _one(lambda random: random.randint(1, 5_000)))),
     "products": (
         ("stock = stock + %s", _one(lambda random: random.randint(-3, 50))),
         ("price = %s, updated_at = now()", _one(lambda random: decimal(random, 500, 2))),

@@ -36,4 +36,20 @@ ODDITIES: Final = (
     "null NULL Null",
 )
 
+# The first saved searches. The phrase of the last one is left open, so it is malformed.
+SEARCHES: Final = (
+    "honey -lemon",
+    "+coffee +garden",
+    '"winter light"',
+    "+river -city -wood",
+    "lantern kayak",
+    "sad*",
+    '+bread "summer morning"',
+    "+orange +lemon",
+    "thyme saffron rosemary",
+    "+engine -train",
+    "author:velvet",
+    '"green river',
+)
+
 LONG_TEXT_BYTES: Final = 8192

@@ -1,0 +1,3 @@
+-- key: id
+SELECT id, user_id, query
+FROM public.searches;
