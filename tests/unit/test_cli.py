@@ -29,6 +29,7 @@ from cdc_views.cli.main import COMMANDS, main
 from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
+from cdc_views.demo.programs import Program
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
@@ -676,6 +677,16 @@ def test_native_stack_that_is_down_is_not_running(project: Path) -> None:
         f'NotRunning: the native stack is not running: there is no "{file}"\nhint: '
         'start it with "cdc-views up"; one that runs was started with another CDC_VIEWS_STATE\n'
     )
+
+
+def test_down_stops_the_engine_that_the_demo_has_left_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(tmp_path))
+    locations.demo_folder().mkdir()
+    runner = Program("engine", locations.demo_folder(), ["-c", "import time; time.sleep(600)"])
+    runner.start()
+    assert cdc_views("down").stdout == "stopped: engine of the demo\n"
+    assert runner.pid is None
+    assert cdc_views("down").stdout == "nothing was running\n"
 
 
 def test_debug_shows_the_traceback_and_the_error(project: Path) -> None:
