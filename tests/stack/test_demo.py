@@ -1,13 +1,15 @@
-"""The demo as a user runs it, in the hardest of its forms."""
+"""The demo as a user runs it, in the hardest of its forms, and what its reader does with it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -15,10 +17,21 @@ import pytest
 
 from tests.waiting import wait_for
 
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "docs" / "notebook.md"
 KILLS = 1  # more of them, and of other things, in test_soak.py
 LAST_LINE = re.compile(
-    r"demo: (\d+) changes in (\d+) epochs, 13 tables and views equal to Postgres at [0-9A-F]+/[0-9A-F]+"
+    r"demo: (\d+) changes in (\d+) epochs, 15 tables and views equal to Postgres at [0-9A-F]+/[0-9A-F]+"
 )
+# Runs the blocks of a notebook in one namespace, and prints what each has printed as a line of JSON.
+KERNEL = """
+import contextlib, io, json, sys
+names = {"__name__": "__main__"}
+for number, code in enumerate(json.load(sys.stdin), 1):
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        exec(compile(code, f"block {number}", "exec"), names)
+    print(json.dumps(shown.getvalue()), flush=True)
+"""
 
 
 def processes_of(state: Path) -> list[str]:
@@ -28,44 +41,39 @@ def processes_of(state: Path) -> list[str]:
     return [command for command, where in commands if str(state) in command or where.startswith(str(state))]
 
 
-@pytest.fixture
-def demo(state_folder: Path) -> Callable[..., subprocess.Popen[str]]:
-    environment = {**os.environ, "CDC_VIEWS_STATE": str(state_folder)}
-
-    def start(*options: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "cdc_views.demo", *options],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    return start
+def start_demo(state: Path, *options: str) -> subprocess.Popen[str]:
+    """Start the demo, with all that belongs to it in this folder."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cdc_views.demo", *options],
+        env={**os.environ, "CDC_VIEWS_STATE": str(state)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("seconds", "least"), [(20, 4_000), pytest.param(60, 20_000, marks=pytest.mark.nightly)], ids=["short", "whole"]
-)
-def test_demo_with_killed_engine_equals_postgres(
-    demo: Callable[..., subprocess.Popen[str]], state_folder: Path, seconds: int, least: int
-) -> None:
-    process = demo("--kill-engine", str(KILLS), "--seconds", str(seconds))
-    out, err = process.communicate(timeout=840)
-    assert process.returncode == 0, out + err
-    found = LAST_LINE.fullmatch(out.splitlines()[-1])
-    assert found, out
+def run_demo(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo, which kills its engine, to its end."""
+    with start_demo(state, "--kill-engine", str(KILLS), *options) as process:
+        try:
+            out, err = process.communicate(timeout=840)
+        finally:
+            process.terminate()  # it stops what it has started
+    return subprocess.CompletedProcess(options, process.returncode, out, err)
+
+
+def assert_killed_and_equal(done: subprocess.CompletedProcess[str], least: int) -> None:
+    """The demo has killed the engine, found everything equal, and said so; `least` changes were committed."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = LAST_LINE.fullmatch(done.stdout.splitlines()[-1])
+    assert found, done.stdout
     assert int(found[1]) >= least
     assert int(found[2]) > KILLS
-    assert err.count("engine killed during attempt") == KILLS
-    assert processes_of(state_folder) == []
+    assert done.stderr.count("engine killed during attempt") == KILLS
 
 
 @pytest.mark.parametrize(
     "step", ["1. stack", *(pytest.param(step, marks=pytest.mark.nightly) for step in ("4. connector", "5. engine"))]
 )
-def test_interrupted_demo_leaves_no_process(
-    demo: Callable[..., subprocess.Popen[str]], state_folder: Path, step: str
-) -> None:
-    process = demo()
+def test_interrupted_demo_leaves_no_process(state_folder: Path, step: str) -> None:
+    process = start_demo(state_folder)
     assert process.stderr is not None
     for line in process.stderr:
         if step in line:
@@ -74,3 +82,96 @@ def test_interrupted_demo_leaves_no_process(
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     wait_for(lambda: processes_of(state_folder) == [], 10)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_whole_demo_with_killed_engine_equals_postgres_and_leaves_no_process(state_folder: Path) -> None:
+    assert_killed_and_equal(run_demo(state_folder, "--seconds", "60"), 20_000)
+    assert processes_of(state_folder) == []
+
+
+@dataclass(frozen=True)
+class KeptDemo:
+    """A demo that was run with `--keep`: what it printed, and the environment in which commands find it."""
+
+    done: subprocess.CompletedProcess[str]
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def kept(enterable_folder: Path) -> Iterator[KeptDemo]:
+    """A short demo whose stack and engine go on until the end of this file."""
+    state = enterable_folder / "kept-demo"
+    state.mkdir()
+    environment = {**os.environ, "CDC_VIEWS_STATE": str(state)}
+    yield KeptDemo(run_demo(state, "--keep", "--seconds", "20"), environment)
+    subprocess.run([sys.executable, "-m", "cdc_views.cli.main", "down"], env=environment, check=True, timeout=120)
+    wait_for(lambda: processes_of(state) == [], 10)
+
+
+@pytest.mark.timeout(900)
+def test_kept_demo_with_killed_engine_equals_postgres(kept: KeptDemo) -> None:
+    assert_killed_and_equal(kept.done, 4_000)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of the notebook, and what the page says that it prints. Its numbers may vary."""
+
+    code: str
+    output: str
+    varies: bool
+
+    def same(self, output: str) -> str:
+        """The output without what may differ between two runs."""
+        return re.sub(r"[0-9A-F]+/[0-9A-F]+|[0-9.]+", "#", output) if self.varies else output
+
+
+def blocks_of_the_notebook() -> list[Block]:
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    found = re.findall(r"(<!-- varies -->\n)?```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
+    assert len(found) == text.count("```python\n")
+    return [Block(code, output, bool(mark)) for mark, code, output in found]
+
+
+def test_blocks_of_the_notebook_print_what_the_page_says(kept: KeptDemo) -> None:
+    blocks = blocks_of_the_notebook()
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL], input=json.dumps([block.code for block in blocks]),
+        env={**kept.environment, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},  # the second compiler pays later
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"{shown}\n{done.stderr}"
+    assert [block.same(output) for block, output in zip(blocks, shown, strict=True)] == [
+        block.same(block.output) for block in blocks
+    ]
+
+
+def lines_of_the_readme() -> list[str]:
+    """What the README does with a demo that was kept."""
+    found = re.search(r"<!-- kept:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found
+    return found[1].replace(".venv/bin/", f"{Path(sys.executable).parent}/").splitlines()
+
+
+def test_lines_of_the_readme_follow_a_view_and_read_a_commit(kept: KeptDemo, tmp_path: Path) -> None:
+    second_terminal, *lines = lines_of_the_readme()
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {second_terminal}"], env=kept.environment, cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as follower:  # fmt: skip
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        assert ": 0 inserted, " in follower.stderr.readline()
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", "\n".join(lines)], env=kept.environment, cwd=tmp_path,
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert '"sku":"P-0"' in done.stdout
+        [followed] = [line for line in (follower.stdout.readline() for _ in range(2)) if "P-0" in line]
+        follower.send_signal(signal.SIGINT)
+        follower.communicate(timeout=60)
+    assert followed.split()[:2] == ["insert", "0"]

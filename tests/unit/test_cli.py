@@ -295,7 +295,8 @@ def test_lines_of_the_readme_find_the_project_of_the_demo(
     for entry in (FILE_NAME, "warehouse"):
         (published / entry).rename(demo / entry)
     monkeypatch.chdir(published)
-    query, timeline, get, rebuild = lines_of_the_demo()
+    query, search, timeline, get, rebuild = lines_of_the_demo()
+    assert 'UnknownView: epoch 1 has no table "post_search"' in cdc_views(*search).stderr
     assert 'UnknownView: epoch 1 has no table "home_timeline"' in cdc_views(*timeline).stderr
     assert 'UnknownView: epoch 1 has no table "product_cache"' in cdc_views(*get).stderr
     shown = cdc_views(*query)
