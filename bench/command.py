@@ -28,6 +28,14 @@ def stack_options(command: Command) -> Command:
     return click.option("--memory", default="2g", show_default=True, help="Heap of each Spark driver.")(command)
 
 
+def views_option(command: Command) -> Command:
+    """Add `--views`; the command receives `views`, "none" or "demo"."""
+    return click.option(
+        "--views", type=click.Choice(["none", "demo"]), default="none", show_default=True,
+        help="With five views of the demo, the data are the demo's, too.",
+    )(command)  # fmt: skip
+
+
 def baseline_option(default: str, known: Collection[str] = tuple(BASELINES)) -> Callable[[Command], Command]:
     """Add `--baselines`; the command receives a list of names, all of them in `known`."""
 

@@ -24,8 +24,7 @@ from cdc_views.store.control import ControlRecord, PublishedDetail
 @click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(min=1), help="Measured window.")
 @click.option("--warm-up", default=30.0, show_default=True, help="Seconds of the same load before the window.")
 @click.option("--rows", default=200_000, show_default=True, help="Rows of each large table, without views.")
-@click.option("--views", type=click.Choice(["none", "demo"]), default="none", show_default=True,
-              help="With five views of the demo, the data are the demo's, too.")  # fmt: skip
+@command.views_option
 @click.option("--profile", type=click.Path(path_type=Path), help="Run the engine under cProfile, into this file.")
 @command.baseline_option("textbook,deltars")
 @command.stack_options

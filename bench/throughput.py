@@ -1,4 +1,4 @@
-"""The highest rate of row changes that mirrors keep up with."""
+"""The highest rate of row changes that mirrors and views keep up with."""
 
 from __future__ import annotations
 
@@ -60,12 +60,13 @@ class Trial:
 @click.option("--to", "last", default=32_000.0, show_default=True, help="Highest rate to try.")
 @click.option("--seconds", default=30.0, show_default=True, help="Length of each trial's window.")
 @click.option("--warm-up", default=10.0, show_default=True, help="Seconds of the same load before each window.")
-@click.option("--rows", default=200_000, show_default=True, help="Rows of each of the three large tables.")
+@click.option("--rows", default=200_000, show_default=True, help="Rows of each large table, without views.")
+@command.views_option
 @command.baseline_option("")
 @command.stack_options
-def main(first: float, last: float, seconds: float, warm_up: float, rows: int, baselines: list[str],
+def main(first: float, last: float, seconds: float, warm_up: float, rows: int, views: str, baselines: list[str],
          state: Path | None, memory: str) -> None:  # fmt: skip
-    """Measure throughput: the highest rate of row changes without a growing backlog, for mirrors only.
+    """Measure throughput: the highest rate of row changes without a growing backlog.
 
     The load is that of `freshness`: open, with times drawn in advance. Above 2,000 changes per second its transactions
     are larger. The rate is doubled until the latency of the probes grows by more than 0.05 s per second of load, or the
@@ -75,17 +76,18 @@ def main(first: float, last: float, seconds: float, warm_up: float, rows: int, b
     \b
     throughput_changes_per_s   really committed changes per second of the best trial; 0 if the first trial failed
     trials                     all tried rates
-    equal                      every row of every mirror equals Postgres, after the last trial
+    equal                      every row of every mirror equals Postgres, and every view Postgres's answer, after the
+                               last trial
 
     With --baselines the same for these, one after the other: baseline_* (textbook job), deltars_*.
 
     Example: python -m bench.throughput --seconds 30
     """
-    options = {"from": first, "to": last, "seconds": seconds, "warm_up": warm_up, "rows": rows}
+    options = {"from": first, "to": last, "seconds": seconds, "warm_up": warm_up, "rows": rows, "views": views}
 
     def measure() -> dict[str, Any]:
         figures: dict[str, Any] = {}
-        with rig(state, rows, memory) as ready:
+        with rig(state, rows, memory, with_views=views == "demo") as ready:
             command.tell(f"snapshot of {ready.contents.rows} rows")
             ready.capture()
             number = 1
