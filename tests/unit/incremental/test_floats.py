@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from cdc_views.engine.views import search
+from cdc_views.engine.views import lookups
 from tests.unit.incremental.memory import Memory, Table
 from tests.unit.incremental.played import check_fails, declared, played, random_states
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
@@ -74,7 +74,7 @@ def test_join_of_floats_with_values_of_other_types_is_computed_in_full(sql: str)
 def test_floats_are_the_same_as_compared_where_spark_takes_them_for_equal() -> None:
     values = [0.0, -0.0, NAN, -NAN, None, 1.5]
     for kind in (pa.float32(), pa.float64()):
-        one, other, nan, minus_nan, null, rest = search.as_compared(pa.chunked_array([values], kind)).to_pylist()
+        one, other, nan, minus_nan, null, rest = lookups.as_compared(pa.chunked_array([values], kind)).to_pylist()
         assert (one, nan, null) == (other, minus_nan, None)
         assert len({one, nan, rest}) == 3
 
