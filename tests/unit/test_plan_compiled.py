@@ -175,22 +175,26 @@ def test_fragment_is_the_text_as_written_where_inputs_are_replaced() -> None:
 def test_compile_view_of_each_demo_view_finds_its_key() -> None:
     tables = {
         "users": ("id",), "follows": ("follower_id", "followee_id"), "posts": ("id",), "products": ("id",),
-        "orders": ("id",), "order_items": ("order_id", "line"), "accounts": ("id",), "savings": ("id",),
+        "orders": ("id",), "order_items": ("order_id", "line"), "accounts": ("id",), "savings": ("id",), "searches": ("id",),
     }  # fmt: skip
     columns = {
         "users": "id name", "follows": "follower_id followee_id muted", "posts": "id author_id body likes created_at",
         "products": "id sku", "orders": "id user_id status", "order_items": "order_id line product_id quantity",
-        "accounts": "id balance", "savings": "id balance",
+        "accounts": "id balance", "savings": "id balance", "searches": "id user_id query",
     }  # fmt: skip
     views = read_views(DEMO)
     graph = ViewGraph(views, [TableName("public", name) for name in tables])
     schemas = {f"public.{name}": dict.fromkeys(names.split(), "int8") for name, names in columns.items()}
     keys = {f"public.{name}": key for name, key in tables.items()}
-    found = {view.name: compile_view(view, graph, schemas, keys).key for view in views}
+    found: dict[str, tuple[str, ...] | None] = {}
+    for level in graph.levels:
+        found |= {view.name: compile_view(view, graph, schemas, keys).key for view in level}
+        keys |= {name: key for name, key in found.items() if key is not None}
     assert found == {
         "bank_total": (),
         "home_timeline": ("user_id", "author_id", "post_id"),
         "order_totals": ("user_id",),
+        "post_alerts": ("search_id", "post_id"),
         "post_search": ("post_id",),
         "product_cache": ("product_id",),
     }
