@@ -175,7 +175,8 @@ def test_fragment_is_the_text_as_written_where_inputs_are_replaced() -> None:
 def test_compile_view_of_each_demo_view_finds_its_key() -> None:
     tables = {
         "users": ("id",), "follows": ("follower_id", "followee_id"), "posts": ("id",), "products": ("id",),
-        "orders": ("id",), "order_items": ("order_id", "line"), "accounts": ("id",), "savings": ("id",), "searches": ("id",),
+        "orders": ("id",), "order_items": ("order_id", "line"), "accounts": ("id",), "savings": ("id",),
+        "searches": ("id",),
     }  # fmt: skip
     columns = {
         "users": "id name", "follows": "follower_id followee_id muted", "posts": "id author_id body likes created_at",
