@@ -35,6 +35,7 @@ _FIXED: Final = {
     "spark.default.parallelism": "2",
     # Over TCP, each table of a small query waits 40 ms for the acknowledgement of a packet.
     "spark.python.unix.domain.socket.enabled": "true",
+    # Its workers do not collect garbage among all imports after each task.
     "spark.python.daemon.module": "cdc_views.engine.spark.worker_daemon",
     # The rows of a LocalRelation are part of the plan, so every rule of the optimizer copies them.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
