@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
+from cdc_views.metrics import Work, counting
 from cdc_views.store.delta_log import versions
 from cdc_views.store.delta_log.entries import put_entry, read_entry
 from cdc_views.store.delta_log.features import check_features, table_properties
@@ -214,6 +215,22 @@ def test_direct_commit_to_a_large_file_reads_it_back(tmp_path: Path, warehouse: 
     assert read_table(tmp_path, "many", version)["id"].to_pylist() == list(range(1, 150_000, 2))
     by_spark = Warehouse(tmp_path, spark, allow_direct=False).frame("many", version)
     assert by_spark.where("id % 2 = 0 OR id > 149990").count() == 5
+
+
+def test_rows_in_files_of_spark_are_found_by_page(tmp_path: Path, spark: SparkSession, warehouse: Warehouse) -> None:
+    by_spark = Warehouse(tmp_path, spark, allow_direct=False)
+    spec = TableSpec("pages", "pages", pa.schema([*SCHEMA][:4]), ("a",))
+    rows = table_of([(n, f"text {n}", Decimal(n % 100), n, None, None) for n in range(50_000)]).select(
+        spec.schema.names
+    )
+    version = by_spark.commit(spec, by_spark.create(spec), Changes(None, rows, True), Stamp(1, 1, "0/1"))
+    assert by_spark.ways.taken() == {"commit": {"pages": "spark"}}
+    wanted = rows.take(pa.array(range(7, 50_000, 10_000)))
+    with counting(Work()) as work:
+        found = warehouse.lookup(spec, version, wanted.select(["a"]))
+    assert found.sort_by("a").equals(wanted)
+    # The index reads the key of every row, and each wanted row is in another page.
+    assert work.rows_read <= 50_000 + 5 * 2_000
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())], ids=str)

@@ -230,15 +230,15 @@ def test_changed_rows_have_no_row_whose_other_columns_changed(tmp_path: Path) ->
     assert (bag(found.old), bag(found.new)) == (Counter(), Counter([("b",)]))
 
 
-def test_changed_rows_read_only_the_files_and_row_groups_with_a_change(tmp_path: Path) -> None:
+def test_changed_rows_read_only_the_files_and_pages_with_a_change(tmp_path: Path) -> None:
     history = History(tmp_path)
     for start in (0, 50_000):
         base = history.insert([(n, "b", "x", n) for n in range(start, start + 50_000)])
     version = history.insert([(5, "b", "y", 0), (49_999, "b", "z", 0)])
     with counting(Work()) as work:
         history.check_changed_rows(base, version, ["owner"])
-    # Two of three row groups of the first file, and the new file.
-    assert (work.files_read, work.rows_read) == (2, 20_000 + 10_000 + 2)
+    # A page in two of three row groups of the first file, and the new file.
+    assert (work.files_read, work.rows_read) == (2, 2_000 + 2_000 + 2)
 
 
 def test_changed_rows_across_compactions_and_fences_are_read_without_what_these_moved(tmp_path: Path) -> None:

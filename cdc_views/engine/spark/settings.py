@@ -14,7 +14,7 @@ import pyspark
 
 from cdc_views.config import EngineSettings
 from cdc_views.host.locations import cache_folder
-from cdc_views.store.files import ROW_GROUP, ROW_GROUP_BYTES
+from cdc_views.store.files import PAGES_IN_ROW_GROUP, ROW_GROUP, ROW_GROUP_BYTES
 from cdc_views.store.upkeep import FULL_ROWS
 
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
@@ -40,7 +40,8 @@ _FIXED: Final = {
     # The rows of a LocalRelation are part of the plan, so every rule of the optimizer copies them.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A lookup by key decodes one row group of each file that has one of the keys.
+    # A lookup by key decodes one page of each row group that has one of the keys, and later whole row groups.
+    "spark.hadoop.parquet.page.row.count.limit": str(ROW_GROUP // PAGES_IN_ROW_GROUP),
     "spark.hadoop.parquet.block.row.count.limit": str(ROW_GROUP),
     "spark.hadoop.parquet.block.size": str(ROW_GROUP_BYTES),
     # Upkeep rewrites a file at once when many of its rows are deleted.

@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,10 @@ ROW_GROUP: Final = 20_000
 # A row group of wide rows has fewer: ten documents of a search come from ten row groups.
 ROW_GROUP_BYTES: Final = 2 << 20
 _LEAST_IN_ROW_GROUP: Final = 100
+# A lookup decodes pages. Smaller ones would slow down scans, most of all those by pyarrow.
+PAGES_IN_ROW_GROUP: Final = 10
+# Else a page would also end where it has a million bytes, which is at another row in each column.
+_MOST_PAGE_BYTES: Final = 1 << 30
 # In a file of few rows zstd and dictionaries take most of the time, and upkeep soon rewrites its rows anyway.
 _SMALL_FILE: Final = 2_000
 # The first rows of a row group, which show which columns repeat their values.
@@ -34,7 +38,8 @@ def write_rows(table: Path, rows: pa.Table, bounded: Sequence[str]) -> Add:
     name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     stream = pa.BufferOutputStream()
     size = rows_in_group(rows)
-    pq.write_table(rows, stream, compression=codec, use_dictionary=dictionaries, row_group_size=size)
+    with pq.ParquetWriter(stream, rows.schema, compression=codec, use_dictionary=dictionaries, **pages(size)) as writer:
+        writer.write_table(rows, row_group_size=size)
     content = memoryview(stream.getvalue())
     STORAGE.put(table / name, content)
     statistics = Statistics(bounded)
@@ -49,6 +54,12 @@ def rows_in_group(rows: pa.Table) -> int:
     most_bytes = ROW_GROUP * rows.nbytes / rows.num_rows
     parts: int = min(ROW_GROUP // _LEAST_IN_ROW_GROUP or 1, math.ceil(most_bytes / ROW_GROUP_BYTES))
     return ROW_GROUP // parts
+
+
+def pages(rows_in_group: int) -> dict[str, Any]:
+    """Options of a writer: all columns of such row groups have pages of the same rows, and the file says where."""
+    rows = max(1, rows_in_group // PAGES_IN_ROW_GROUP)
+    return {"max_rows_per_page": rows, "data_page_size": _MOST_PAGE_BYTES, "write_page_index": True}
 
 
 def repetitive(rows: pa.Table) -> list[str]:

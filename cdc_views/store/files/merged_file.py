@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
 from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.files.data_files import ROW_GROUP, repetitive, rows_in_group
+from cdc_views.store.files.data_files import ROW_GROUP, pages, repetitive, rows_in_group
 from cdc_views.store.files.statistics import Statistics, add_action, bounded_columns
 from cdc_views.store.storage import durable
 
@@ -86,7 +86,8 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
     statistics = Statistics(bounded_columns(spec))
     file = table / name
     try:
-        with pq.ParquetWriter(file, spec.schema, compression="zstd", use_dictionary=repetitive(first)) as writer:
+        options = {"use_dictionary": repetitive(first), **pages(rows_in_group(first))}
+        with pq.ParquetWriter(file, spec.schema, compression="zstd", **options) as writer:
             for rows in chain([first], groups):
                 writer.write_table(rows, row_group_size=rows_in_group(rows))
                 statistics.add(rows)

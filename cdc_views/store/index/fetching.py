@@ -1,20 +1,24 @@
-"""Fetching rows of a table by file and row number: only the row groups that hold one of them are decoded.
+"""Fetching rows of a table by file and row number.
 
-Decoded row groups are cached for later lookups as Arrow in memory-mapped files, within a disk budget; the least
-recently used goes first. The cache takes only memory that nobody else needs, and reading a row touches a few pages.
-The files have no name, so they vanish with the process however it ends. Data files never change, so the cache is never
-stale.
+Of a row group that is rarely asked for, only the pages with the wanted rows are decoded. Once they have cost as much as
+the whole row group, it is decoded and cached, so no order of lookups costs more than twice the best choice (ski rental;
+Karlin et al., "Competitive snoopy caching", 1988).
+
+The cache keeps Arrow in memory-mapped files within a disk budget; the least recently used row group goes first. It
+takes only memory that nobody else needs, and reading a row touches a few pages of it. The mapped files have no name, so
+they vanish with the process however it ends. Data files never change, so the cache is never stale.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +28,13 @@ from cdc_views import metrics
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.files.mapped import mapped
+from cdc_views.store.files.pages import WantedRows, read_rows
+from cdc_views.store.index.known_file import Counts, KnownFile
 from cdc_views.store.index.stored_keys import conformed
-
-Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 # Above this Spark is faster, since it decodes on all cores.
 _MOST_DECODED_ROWS: Final = 2_000_000
-_MOST_FOOTERS: Final = 1000
+_MOST_FILES: Final = 1000
 # Each may be a memory mapping. A process has at most 65,530 (vm.max_map_count); beyond that it gets no memory at all.
 _MOST_GROUPS: Final = 10_000
 # A mapping takes whole pages, so smaller groups stay in memory: at most 40 MiB for the most groups there may be.
@@ -38,20 +42,17 @@ _PAGE_BYTES: Final = 4096
 
 
 @dataclass(frozen=True)
-class _Groups:
-    """The row groups of a file: its footer, and the row number before which each group ends."""
-
-    footer: pq.FileMetaData
-    ends: Counts
-
-
-@dataclass(frozen=True)
 class _Wanted:
-    """Rows of one row group, numbered within it, and the columns of the group that are cached."""
+    """Rows of one row group, numbered within it, and the columns of the group that are cached.
 
+    `by_page` has the same rows if they are to be read by page.
+    """
+
+    path: Path
     group: int
     rows: Counts
     kept: pa.RecordBatch
+    by_page: WantedRows | None
 
 
 class RowGroups:
@@ -61,7 +62,7 @@ class RowGroups:
         self._folder = folder
         self._disk_bytes = disk_bytes
         self._most_decoded_rows = most_decoded_rows
-        self._footers: OrderedDict[Path, _Groups] = OrderedDict()
+        self._files: OrderedDict[Path, KnownFile] = OrderedDict()
         self._decoded: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
         self._used_bytes = 0
         self._lock = threading.Lock()
@@ -71,22 +72,24 @@ class RowGroups:
 
         None if so many rows would have to be decoded that Spark is faster.
         """
-        by_file = {data_file(table, path): rows for path, rows in stored.items()}
-        wanted = {file: list(self._by_group(file, rows)) for file, rows in by_file.items()}
-        if sum(self._rows_to_decode(file, groups, schema) for file, groups in wanted.items()) > self._most_decoded_rows:
+        wanted = [
+            each for path, rows in stored.items() for each in self._by_group(data_file(table, path), rows, schema)
+        ]
+        if sum(self._rows_to_decode(each, schema) for each in wanted) > self._most_decoded_rows:
             return None
-        parts = [rows for file, groups in wanted.items() for rows in self._rows_of(file, groups, schema)]
+        by_group = groupby((each for each in wanted if each.by_page is None), key=lambda each: each.path)
+        parts = [rows for path, of_file in by_group for rows in self._rows_of(path, of_file, schema)]
+        parts += _rows_by_page([each.by_page for each in wanted if each.by_page is not None], schema)
         # Each row group gives a few rows: callers would pay for every batch.
         return pa.Table.from_batches(parts, schema=schema).combine_chunks()
 
     def footer(self, file: Path) -> pq.FileMetaData:
         """The footer of a data file, which never changes."""
-        return self._groups(file).footer
+        return self._file(file).footer
 
     def rows_in_groups(self, file: Path) -> list[int]:
         """The number of rows in each row group of a data file."""
-        footer = self.footer(file)
-        return [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        return self._file(file).sizes
 
     def group(self, file: Path, number: int, schema: pa.Schema) -> pa.RecordBatch:
         """All rows of a row group, with the columns and types of `schema`. The caller bounds how many it asks for."""
@@ -99,35 +102,34 @@ class RowGroups:
         found = kept.select(schema.names)
         return found if found.schema == schema else found.cast(schema)
 
-    def _by_group(self, file: Path, rows: RowNumbers) -> Iterator[_Wanted]:
-        ends = self._groups(file).ends
+    def _by_group(self, path: Path, rows: RowNumbers, schema: pa.Schema) -> Iterator[_Wanted]:
+        file = self._file(path)
         numbers = np.fromiter(rows, np.int64, len(rows))
-        groups = np.searchsorted(ends, numbers, "right")
+        groups = np.searchsorted(file.ends, numbers, "right")
         for of_group in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(groups)) + 1):
-            group = int(groups[of_group[0]])
-            begin = 0 if group == 0 else ends[group - 1]
-            yield _Wanted(group, numbers[of_group] - begin, self._kept(file, group))
+            group, found = int(groups[of_group[0]]), numbers[of_group]
+            kept = self._kept(path, group)
+            by_page = file.rows_by_page(group, found, schema.names) if _missing(kept, schema) else None
+            yield _Wanted(path, group, found - (file.ends[group] - file.sizes[group]), kept, by_page)
 
-    def _groups(self, file: Path) -> _Groups:
+    def _file(self, path: Path) -> KnownFile:
         with self._lock:
-            if (known := self._footers.get(file)) is not None:
-                self._footers.move_to_end(file)
+            if (known := self._files.get(path)) is not None:
+                self._files.move_to_end(path)
                 return known
-        footer = pq.read_metadata(file)
-        sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
-        known = _Groups(footer, np.cumsum(sizes, dtype=np.int64))
+        known = KnownFile(path)
         with self._lock:
-            self._footers[file] = known
-            while len(self._footers) > _MOST_FOOTERS:
-                self._footers.popitem(last=False)
+            self._files[path] = known
+            while len(self._files) > _MOST_FILES:
+                self._files.popitem(last=False)
         return known
 
-    def _rows_to_decode(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> int:
-        footer = self.footer(file)
-        missing = [each for each in wanted if _missing(each.kept, schema)]
-        return sum(footer.row_group(each.group).num_rows for each in missing)
+    def _rows_to_decode(self, wanted: _Wanted, schema: pa.Schema) -> int:
+        if wanted.by_page is not None:
+            return wanted.by_page.pages.rows_count
+        return self.rows_in_groups(wanted.path)[wanted.group] if _missing(wanted.kept, schema) else 0
 
-    def _rows_of(self, file: Path, wanted: Sequence[_Wanted], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, path: Path, wanted: Iterable[_Wanted], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The wanted rows of a file, which is opened only if a row group must be decoded."""
         with ExitStack() as opened:
             reader: pq.ParquetFile | None = None
@@ -136,11 +138,11 @@ class RowGroups:
                 if missing := _missing(rows, schema):
                     if reader is None:
                         # Threads and read-ahead cost more than they save for one row group.
-                        footer = self.footer(file)
-                        reader = opened.enter_context(pq.ParquetFile(file, metadata=footer, pre_buffer=False))
+                        footer = self.footer(path)
+                        reader = opened.enter_context(pq.ParquetFile(path, metadata=footer, pre_buffer=False))
                         metrics.count(files_read=1)
                     rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)
-                    self._keep(file, each.group, rows)
+                    self._keep(path, each.group, rows)
                 found = rows.select(schema.names).take(pa.array(each.rows))
                 # The type differs only if a column was altered since it was decoded.
                 yield found if found.schema == schema else found.cast(schema)
@@ -185,3 +187,13 @@ def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept:
     rows = conformed(read, pa.schema(fields), count).combine_chunks()
     columns = [column.chunk(0) for column in rows.columns]
     return pa.record_batch([*columns, *kept.columns], schema=pa.schema([*fields, *kept.schema]))
+
+
+def _rows_by_page(wanted: Sequence[WantedRows], schema: pa.Schema) -> list[pa.RecordBatch]:
+    if not wanted:
+        return []
+    by_file = [list(of_file) for _, of_file in groupby(wanted, key=lambda each: each.file)]
+    files = [each[0]._replace(rows=np.concatenate([of_group.rows for of_group in each])) for each in by_file]
+    read = read_rows(files, schema.names)
+    batches: list[pa.RecordBatch] = conformed(read, schema, read.num_rows).to_batches()
+    return batches
