@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -335,6 +336,17 @@ def test_connections_without_requests_have_a_limit(shop: Published, monkeypatch:
             each.close()
         wait_for(lambda: not http.server._server.server_state.connections, LIMIT_S, 0.01)
         assert http.get("/epoch").status_code == 200
+
+
+def test_answers_on_one_connection_do_not_wait_for_acknowledgements(http: Client) -> None:
+    """TCP would hold the body of each answer but the first back, until the client acknowledges the headers: 40 ms."""
+
+    def took_s() -> float:
+        began = time.perf_counter()
+        assert http.get("/epoch").status_code == 200
+        return time.perf_counter() - began
+
+    assert min([took_s() for _ in range(20)][1:]) < 0.03
 
 
 # What is shown

@@ -87,12 +87,16 @@ class _Server(uvicorn.Server):
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host.strip("[]"), port), family=family, backlog=128)
+        listener = socket.create_server((host.strip("[]"), port), family=family, backlog=128)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise PortInUse(
             f'cannot listen at "{host}" port {port}: {reason}', hint="--port and --host, or http.port and http.host"
         ) from None
+    # Connections inherit it. asyncio sets it only where the protocol of a socket is named, and here it is 0; the body
+    # of each later answer on a connection would wait 40 ms until the client acknowledges the headers.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
