@@ -167,7 +167,7 @@ class History:
         self.upkeep.sweep(self.oldest)
         self.read("the end", self.version, [*READERS])
         self.assert_no_orphans()
-        check_features(self.table, "t", self.spec.layout)
+        check_features(DeltaTable(self.table), "t", self.spec.layout)
 
     def step(self, name: str) -> None:
         self.done.append(name)

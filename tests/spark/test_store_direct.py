@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from cdc_views.errors import Fenced
@@ -123,7 +124,7 @@ def test_random_commits_by_either_way_are_read_alike_by_every_reader(
         database.register("found", scan(tmp_path, "t", version))
         assert as_rows(database.sql("SELECT * FROM found").to_arrow_table()) == wanted
     assert taken == {"commit": {"direct", "spark"}, "lookup": {"index", "spark"}}
-    check_features(tmp_path / "t", "t")
+    check_features(DeltaTable(tmp_path / "t"), "t")
 
 
 def test_direct_commit_makes_exactly_the_next_version_and_carries_the_attempt(warehouse: Warehouse) -> None:

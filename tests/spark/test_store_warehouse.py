@@ -183,7 +183,7 @@ def test_features_after_append_merge_fence_and_restore_are_the_wanted_ones(accou
     accounts.commit(ACCOUNTS, 1, Changes(keys((1, "a")), rows((2, None, 21))), stamp(2))
     accounts.fence(ACCOUNTS.path, stamp(3))
     accounts.restore(ACCOUNTS.path, 1, stamp(4))
-    check_features(tmp_path / ACCOUNTS.path, ACCOUNTS.name)
+    check_features(DeltaTable(tmp_path / ACCOUNTS.path), ACCOUNTS.name)
 
 
 def test_unknown_commits_are_those_that_no_attempt_of_ours_wrote(accounts: Warehouse, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_random_history_has_the_same_rows_and_never_a_deletion_vector(tmp_path: 
         found = DeltaTable(str(tmp_path / "t"), version=version).to_pyarrow_table()
         assert dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True)) == model
         assert found.num_rows == read_table(tmp_path, "t", version).num_rows == len(model)
-    check_features(tmp_path / "t", "t", "plain")
+    check_features(DeltaTable(tmp_path / "t"), "t", "plain")
     log = "".join(file.read_text() for file in (tmp_path / "t" / "_delta_log").glob("*.json"))
     assert 'deletionVector"' not in log
     protocol = next(json.loads(line) for line in log.splitlines() if line.startswith('{"protocol"'))
@@ -86,7 +86,7 @@ def test_file_without_a_row_left_is_only_removed(tmp_path: Path) -> None:
 def test_table_of_the_other_layout_is_refused(tmp_path: Path) -> None:
     Warehouse(tmp_path, cast(SparkSession, None)).create(SPEC)
     with pytest.raises(WrongFeatures, match=r"found protocol reader 1 writer 2 .* wanted reader 3 writer 7"):
-        check_features(tmp_path / "t", "t")
+        check_features(DeltaTable(tmp_path / "t"), "t")
 
 
 def test_layout_of_a_view_is_read_from_its_options() -> None:

@@ -87,4 +87,4 @@ def test_creation_is_read_back_by_delta_rs_with_the_same_schema(tmp_path: Path) 
 def test_check_features_of_a_table_made_by_others_names_what_is_too_much(tmp_path: Path) -> None:
     DeltaTable.create(str(tmp_path), EVERY_TYPE, configuration={"delta.enableChangeDataFeed": "true"})
     with pytest.raises(WrongFeatures, match='table "t": found protocol reader 1 writer 4'):
-        check_features(tmp_path, "t")
+        check_features(DeltaTable(tmp_path), "t")

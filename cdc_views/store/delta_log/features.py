@@ -7,7 +7,6 @@ delta-rs. A table of layout `plain` has no feature at all.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -63,9 +62,9 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     return properties
 
 
-def check_features(table: Path, name: str, layout: Layout = "vectors", version: int | None = None) -> None:
-    """Raise WrongFeatures if a version, by default the newest one, has a feature that our tables must not have."""
-    found = DeltaTable(str(table), version=version).protocol()
+def check_features(table: DeltaTable, name: str, layout: Layout = "vectors") -> None:
+    """Raise WrongFeatures if the version that is open has a feature that our tables must not have."""
+    found = table.protocol()
     readers, writers, versions = (READER_FEATURES, WRITER_FEATURES, (3, 7)) if layout == "vectors" else ((), (), _PLAIN)
     extra = (set(found.reader_features or ()) - set(readers)) | (set(found.writer_features or ()) - set(writers))
     if extra or (found.min_reader_version, found.min_writer_version) != versions:

@@ -28,8 +28,9 @@ def create_table(root: Path, spec: TableSpec, history: History) -> int:
             put_entry(table, 0, creation(spec))
     # Entries above it were torn by a loss of power; they are removed once this is the writer.
     whole = newest_whole_version(table)
-    check_features(table, spec.name, spec.layout, whole)
-    if _fields(DeltaTable(str(table), version=whole).schema().to_json()) != _fields(schema):
+    opened = DeltaTable(str(table), version=whole)
+    check_features(opened, spec.name, spec.layout)
+    if _fields(opened.schema().to_json()) != _fields(schema):
         raise foreign(spec.name, "found other columns than the wanted ones")
     unknown = history.unknown_commits(spec.path, 0, to=whole)
     if unknown:
