@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
+from functools import cache
 from importlib.metadata import version
 from typing import Final
 
@@ -70,6 +71,7 @@ class _Identity:
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:16]
 
 
+@cache  # it is read from a file, for each view
 def engine_version() -> str:
     """Return the version of Spark that runs the views."""
     return version("pyspark")
