@@ -272,14 +272,21 @@ def test_requests_that_wait_for_a_position_leave_room_for_others(tmp_path: Path)
         wait_for(lambda: (service.waiting.taken, service.requests.taken) == (0, 0), LIMIT_S, 0.01)
 
 
-def test_requests_that_wait_have_a_limit_of_their_own(shop: Published) -> None:
+def test_requests_that_wait_have_a_limit_of_their_own(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.publish()
     with serving(shop.root, waiting=2) as http:
-        asked = http.waiting("/epoch?at_least=0/FFFF&wait=2", 2)
-        refused = http.get("/epoch?at_least=0/FFFF&wait=2")
+        asked = http.waiting("/epoch?at_least=0/200&wait=20", 2)
+        refused = http.get("/epoch?at_least=0/200&wait=20")
         assert problem(refused) == (503, "ServerBusy")
         assert refused.json()["detail"] == "the server has 2 requests that wait, which is the limit"
-        assert http.get("/epoch?at_least=0/100&wait=2").status_code == 200  # it need not wait
-        assert [problem(each()) for each in asked] == [(503, "NotPublishedYet")] * 2
+        assert http.get("/epoch?at_least=0/100&wait=20").status_code == 200  # it need not wait
+        shop.publish()
+        assert [each().json()["epoch"] for each in asked] == [2] * 2
+
+
+def test_request_that_has_waited_long_enough_is_refused(http: Client) -> None:
+    assert problem(http.get("/epoch?at_least=0/FFFF&wait=0.1")) == (503, "NotPublishedYet")
 
 
 @pytest.mark.parametrize("moment", ["wait=20", "at_least=0/100&wait=20"])
