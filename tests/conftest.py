@@ -1,4 +1,4 @@
-"""Fixtures for all tests, and the rule that a test that did not run is a failure in CI."""
+"""What all tests share, and the rule that a test that did not run is a failure in CI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from hypothesis import settings as hypothesis_settings
 
 from cdc_views.store.storage import durable
 
-pytest_plugins = [
+pytest_plugins = ["tests.sharing"]
+
+# A loaded machine is no failure of what is tested.
+hypothesis_settings.register_profile("without deadline", deadline=None)
+hypothesis_settings.load_profile("without deadline")
+
+SKIPS = Path(__file__).parent / "SKIPS.md"
+# Not for unit tests, which do not need them: their import takes a second.
+FIXTURES: Final = [
     "tests.fix_services",
     "tests.fix_postgres",
     "tests.fix_kafka",
@@ -24,14 +32,7 @@ pytest_plugins = [
     "tests.fix_conformance",
     "tests.fix_disk",
     "tests.fix_wheel",
-    "tests.sharing",
 ]
-
-# A loaded machine is no failure of what is tested.
-hypothesis_settings.register_profile("without deadline", deadline=None)
-hypothesis_settings.load_profile("without deadline")
-
-SKIPS = Path(__file__).parent / "SKIPS.md"
 UNIT: Final = Path(__file__).parent / "unit"
 MEMORY: Final = Path("/dev/shm")
 # For unit tests, and for all; tests/fix_disk.py fills a disk in memory that is smaller.
@@ -43,12 +44,20 @@ gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Import the fixtures that the chosen tests need, and choose where temporary folders are."""
+    chosen = [Path(config.invocation_params.dir, arg.split("::")[0]) for arg in config.args]
+    is_unit = all(path.resolve().is_relative_to(UNIT) for path in chosen)
+    if not is_unit:
+        for name in FIXTURES:
+            config.pluginmanager.import_plugin(name)
+    keep_files_in_memory(is_unit)
+
+
+def keep_files_in_memory(is_unit: bool) -> None:
     """Keep the temporary folders of a run in memory: the tests, the services and Spark write thousands of small files.
 
     A file and its fsync cost seven times as much processor on ext4.
     """
-    chosen = [Path(config.invocation_params.dir, arg.split("::")[0]) for arg in config.args]
-    is_unit = all(path.resolve().is_relative_to(UNIT) for path in chosen)
     enough_bytes = ENOUGH_OF_UNIT_BYTES if is_unit else ENOUGH_BYTES
     if "TMPDIR" in os.environ or not MEMORY.is_mount() or shutil.disk_usage(MEMORY).free < enough_bytes:
         return
@@ -59,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Leave what was imported out of all later searches for garbage, and search less often."""
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)
     gc.enable()
 
 

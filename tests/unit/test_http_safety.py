@@ -248,7 +248,7 @@ def test_query_over_its_limits_is_refused(http: Client, shop: Published) -> None
     do="Try again later. `http.requests`, `http.waiting`, `http.followers` and `http.unsent_mb` are the limits.",
 )
 def test_too_many_requests_at_once_are_refused(shop: Published) -> None:
-    with serving(shop.root, requests=2, query_s=1) as http:
+    with serving(shop.root, requests=2, query_s=0.5) as http:
         taken = http.server._service.requests
         running = [http.get_in_thread(f"/query?sql={SLOW}") for _ in range(2)]
         wait_for(lambda: taken.taken == 2, LIMIT_S, 0.01)
