@@ -31,8 +31,21 @@ def made(rows: int) -> Data:
     return Data(rows, SOURCES, {name: arrow_schema(table) for name, table in SOURCES.items()})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def data() -> Iterator[Data]:
+    """For tests that read what is there at the beginning."""
+    with closing(made(ROWS)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def larger() -> Iterator[Data]:
+    with closing(made(4 * ROWS)) as found:
+        yield found
+
+
+@pytest.fixture
+def changing() -> Iterator[Data]:
     with closing(made(ROWS)) as found:
         yield found
 
@@ -60,15 +73,14 @@ def test_rows_of_a_table_have_different_keys(data: Data, table: str) -> None:
     ("table", "column"),
     [("orders", "user_id"), ("posts", "author_id"), ("follows", "follower_id"), ("order_items", "order_id")],
 )
-def test_groups_keep_their_size_when_tables_grow(data: Data, table: str, column: str) -> None:
-    with closing(made(4 * ROWS)) as larger:
-        sizes = [Counter(Counter(row[column] for row in rows_of(each, table)).values()) for each in (data, larger)]
+def test_groups_keep_their_size_when_tables_grow(data: Data, larger: Data, table: str, column: str) -> None:
+    sizes = [Counter(Counter(row[column] for row in rows_of(each, table)).values()) for each in (data, larger)]
     assert {size: 4 * groups for size, groups in sizes[0].items()} == sizes[1]
 
 
-def test_changes_start_from_the_present_rows_and_keep_keys_unique(data: Data) -> None:
-    present = {table: {key_of(table, row): row for row in rows_of(data, table)} for table in TABLES}
-    for change in [change for _ in range(2) for change in data.changes(600)]:
+def test_changes_start_from_the_present_rows_and_keep_keys_unique(changing: Data) -> None:
+    present = {table: {key_of(table, row): row for row in rows_of(changing, table)} for table in TABLES}
+    for change in [change for _ in range(2) for change in changing.changes(600)]:
         table = change.table.name.table
         if change.old is not None:
             assert present[table].pop(key_of(table, change.old)) == change.old
@@ -78,14 +90,14 @@ def test_changes_start_from_the_present_rows_and_keep_keys_unique(data: Data) ->
     assert all(present.values())
 
 
-def test_changes_are_spread_over_the_tables_in_turns(data: Data) -> None:
-    singles = [data.changes(1)[0].table.name.table for _ in TABLES]
+def test_changes_are_spread_over_the_tables_in_turns(changing: Data) -> None:
+    singles = [changing.changes(1)[0].table.name.table for _ in TABLES]
     assert singles == list(TABLES)
-    assert Counter(change.table.name.table for change in data.changes(160)) == dict.fromkeys(TABLES, 20)
+    assert Counter(change.table.name.table for change in changing.changes(160)) == dict.fromkeys(TABLES, 20)
 
 
-def test_changes_have_updates_inserts_and_deletes(data: Data) -> None:
-    kinds = Counter((change.old is None, change.new is None) for change in data.changes(1600))
+def test_changes_have_updates_inserts_and_deletes(changing: Data) -> None:
+    kinds = Counter((change.old is None, change.new is None) for change in changing.changes(1600))
     assert kinds[False, False] > kinds[True, False] > kinds[False, True] > 0
 
 

@@ -65,7 +65,7 @@ class History:
 
     def fill(self, rows: int, gone: int) -> None:
         """Make one file, and delete its first rows."""
-        everything = rows_of({key: (key, "x", None) for key in range(rows)})
+        everything = pa.table([range(rows), pa.repeat("x", rows), pa.nulls(rows)], schema=SCHEMA)
         self.version = self.warehouse.commit(SPEC, 0, Changes(None, everything, True), Stamp(1, 2, "0/1"))
         deleted = everything.select(["id"]).slice(0, gone)
         self.version = self.warehouse.commit(
