@@ -21,6 +21,14 @@ _SECONDS_OF_DAY: Final = 86400
 _INFINITIES: Final = {"infinity": 1, "-infinity": -1}
 _ISO: Final = re.compile(r"(-?\d{4,12})(-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d(?::\d\d)?)?))?")
 _SOME_DAY: Final = "2000-01-01"
+_FORMS: Final = (
+    (pa.types.is_timestamp, "a time needs a zone, as in 2026-11-26T08:00:00Z"),
+    (pa.types.is_date, "write a date as 2026-11-26"),
+    (pa.types.is_integer, "give a whole number, as in 42"),
+    (pa.types.is_decimal, "give a number, as in 1.50"),
+    (pa.types.is_floating, "give a number, as in 1.5"),
+    (pa.types.is_boolean, "give true or false"),
+)
 
 
 def python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
@@ -79,6 +87,14 @@ def scalar_of_text(text: str | None, kind: pa.DataType) -> pa.Scalar:
         return pc.cast(pa.scalar(text, pa.string()), kind)
     except (pa.ArrowException, OverflowError) as error:
         raise ValueError(str(error)) from None
+
+
+def form_of(kind: pa.DataType) -> str:
+    """How a value of a type is given, as a hint for one that is not of the type."""
+    for is_of, form in _FORMS:
+        if is_of(kind):
+            return form
+    return f"give a value of type {kind}"
 
 
 def far_scalar(text: str, kind: pa.DataType) -> pa.Scalar | None:

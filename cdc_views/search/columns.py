@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.base.exact_value import exact_scalar
-from cdc_views.base.python_values import scalar_of_text
+from cdc_views.base.python_values import form_of, scalar_of_text
 from cdc_views.errors import BadSearch
 
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -59,8 +59,9 @@ class Condition:
                 return scalar_of_text(self.value, kind)
             return exact_scalar(self.value, kind)
         except ValueError:
-            hint = "a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(kind) else None
-            raise BadSearch(f'the value for column "{self.column}" cannot be read as {kind}', hint=hint) from None
+            raise BadSearch(
+                f'the value for column "{self.column}" cannot be read as {kind}', hint=form_of(kind)
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,10 @@ def require_columns(schema: pa.Schema, names: Iterable[str]) -> None:
         if name not in schema.names:
             raise BadSearch(f'unknown column "{name}"', hint=f"the documents have {', '.join(schema.names)}")
         if pa.types.is_nested(schema.field(name).type):
-            raise BadSearch(f'column "{name}" is of type {schema.field(name).type}, which cannot be compared')
+            raise BadSearch(
+                f'column "{name}" is of type {schema.field(name).type}, which cannot be compared',
+                hint="select what it is compared by as a column of its own in the view",
+            )
 
 
 def in_order(rows: pa.Table, keys: Sequence[SortKey], last: Sequence[tuple[str, str]]) -> pa.Array:

@@ -62,7 +62,9 @@ class Query:
         if parser.has_only_negative:
             raise BadSearch('the query has only words with "-"', hint="add a word that documents are to have")
         if len(clauses) > MOST_CLAUSES:
-            raise BadSearch(f"the query has {len(clauses)} words, wanted at most {MOST_CLAUSES}")
+            raise BadSearch(
+                f"the query has {len(clauses)} words, wanted at most {MOST_CLAUSES}", hint="leave out the common ones"
+            )
         return cls(clauses)
 
     def of(self, occurs: Occurs) -> list[Clause]:
@@ -96,7 +98,7 @@ class _Parser:
         if alone:
             raise BadSearch(f'"{alone}" at {at} has no word', hint=f'write it directly before a word: "{alone}rust"')
         if phrase is not None and not closing:
-            raise BadSearch(f"the phrase at {at} has no closing quotation mark")
+            raise BadSearch(f"the phrase at {at} has no closing quotation mark", hint='write "exactly once"')
         if word in ("+", "-"):
             raise BadSearch(f'"{sign}{word}" at {at} has no word', hint=_FORM)
         text = phrase if phrase is not None else word

@@ -90,4 +90,7 @@ def _require_comparable(condition: Condition, documents: pa.Schema) -> None:
         condition.mask(documents.empty_table())
     except pa.ArrowException:
         kind = documents.field(condition.column).type
-        raise BadSearch(f'column "{condition.column}" is of type {kind}, which has no "{condition.operator}"') from None
+        raise BadSearch(
+            f'column "{condition.column}" is of type {kind}, which has no "{condition.operator}"',
+            hint="compare it by a column of another type",
+        ) from None

@@ -82,4 +82,5 @@ def problem(response: requests.Response) -> tuple[int, str]:
     assert found["type"] == f"urn:cdc-views:{found['error']}"
     assert found["title"]
     assert found["detail"]
+    assert found["hint"]
     return response.status_code, found["error"]

@@ -22,6 +22,7 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 
 _POLL_S: Final = 0.05
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_FORMS_OF_AT: Final = 'write them as "17", "0/16B3748" or "2026-11-26T08:00:00Z"'
 _ENGINE: Final = '"cdc-views status" shows whether the engine runs'
 _RETENTION: Final = "upkeep.keep_hours and upkeep.keep_epochs say for how long epochs can be read"
 
@@ -56,16 +57,21 @@ class Moment:
             if isinstance(position := getattr(self, name), Lsn):
                 object.__setattr__(self, name, str(position))
         if not isinstance(self.at_least, str | None):
-            raise BadMoment(f"at_least is of type {type(self.at_least).__name__}, wanted a position")
+            raise BadMoment(
+                f"at_least is of type {type(self.at_least).__name__}, wanted a position",
+                hint='write it as Postgres prints it, as in "0/16B3748"',
+            )
         if self.at is not None and (self.at_least, self.timeout_s, self.max_age_s) != (None, None, None):
             raise BadMoment("a read has both at and another moment", hint="an epoch of the past needs no further limit")
         if isinstance(self.at, bool) or not isinstance(self.at, int | datetime | str | None):
-            raise BadMoment(f"at is of type {type(self.at).__name__}, wanted an epoch, a time or a position")
+            raise BadMoment(
+                f"at is of type {type(self.at).__name__}, wanted an epoch, a time or a position", hint=_FORMS_OF_AT
+            )
         if isinstance(self.at, datetime) and self.at.tzinfo is None:
             raise BadMoment("the time to read at has no time zone", hint='add one, as in "2026-11-26T08:00:00+00:00"')
         for name, limit_s in (("timeout_s", self.timeout_s), ("max_age_s", self.max_age_s)):
             if limit_s is not None and not limit_s >= 0:
-                raise BadMoment(f"{name} is {limit_s:g}, wanted at least 0")
+                raise BadMoment(f"{name} is {limit_s:g}, wanted at least 0", hint="leave it out, or give some seconds")
         for position in (self.at, self.at_least):
             if isinstance(position, str):
                 Lsn.parse(position)
@@ -82,7 +88,7 @@ class Moment:
         except ValueError:
             raise BadMoment(
                 f'"{text}" is no epoch, position or time',
-                hint='write them as "17", "0/16B3748" or "2026-11-26T08:00:00Z"',
+                hint=_FORMS_OF_AT,
             ) from None
 
 

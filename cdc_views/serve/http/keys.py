@@ -27,13 +27,13 @@ def key_in_path(request: Request) -> list[str]:
     try:
         return [unquote_to_bytes(part).decode() for part in request.scope["raw_path"].split(b"/")[_BEFORE_KEY:]]
     except UnicodeDecodeError:
-        raise BadParameter("the key in the path is not UTF-8") from None
+        raise BadParameter("the key in the path is not UTF-8", hint="encode the key in UTF-8, then in percent") from None
 
 
 def keys_of(table: TableReader, texts: Sequence[str]) -> list[list[object]]:
     """The keys that texts stand for. Raises BadParameter, BadKey."""
     if len(texts) > MOST_KEYS:
-        raise BadParameter(f"found {len(texts)} keys, wanted at most {MOST_KEYS}")
+        raise BadParameter(f"found {len(texts)} keys, wanted at most {MOST_KEYS}", hint="send several requests")
     is_single = len(table.key) == 1
     return [table.key_of_text([text] if is_single else _values(text)) for text in texts]
 

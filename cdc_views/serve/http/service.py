@@ -78,7 +78,10 @@ class Service:
     def require_rows(self, limit: int) -> None:
         """Raise ResultTooLarge if a client asks for more rows than an answer may have."""
         if limit > self.settings.result_rows:
-            raise ResultTooLarge(f"limit is {limit}, wanted at most {self.settings.result_rows}")
+            raise ResultTooLarge(
+                f"limit is {limit}, wanted at most {self.settings.result_rows}",
+                hint="ask for fewer, or follow the changes, which begin with all rows",
+            )
 
     def within(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of an answer. Raises ResultTooLarge as soon as they are larger than an answer may be."""
@@ -146,7 +149,9 @@ class Service:
         if moment.at_least is not None and moment.timeout_s is None:
             limit_s = min(DEFAULT_TIMEOUT_S, self.settings.wait_s)
         if limit_s > self.settings.wait_s:
-            raise BadMoment(f"wait is {limit_s:g} s, wanted at most {self.settings.wait_s:g}")
+            raise BadMoment(
+                f"wait is {limit_s:g} s, wanted at most {self.settings.wait_s:g}", hint="wait for less, and ask again"
+            )
         position = None if moment.at_least is None else Lsn.parse(str(moment.at_least))
         if (position is None and not limit_s) or await self.run(lambda: self._has_published(position)):
             return

@@ -113,7 +113,7 @@ def read_page(
     table = TableReader(epoch, name, stored)
     timeline = _Timeline.of(table)
     if isinstance(limit, bool) or limit < 1:
-        raise BadPage(f"the page has {limit} entries, wanted at least 1")
+        raise BadPage(f"the page has {limit} entries, wanted at least 1", hint=f"{PAGE_ENTRIES} is the default")
     owners = timeline.owner.rows([[owner]])
     found = stored.with_values(table.relative_path, table.version, owners)
     [of] = python_values(owners.column(0))

@@ -48,7 +48,10 @@ def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> p
         except (duckdb.Error, OSError) as error:  # OSError: of a batch after the first one
             raise _described(error, epoch, opened) from error
         except pa.ArrowInvalid as error:  # a type that Arrow does not have, or that nests too deeply
-            raise BadQuery(f"the answer cannot be given as Arrow: {' '.join(str(error).split())}") from None
+            raise BadQuery(
+                f"the answer cannot be given as Arrow: {' '.join(str(error).split())}",
+                hint="cast the column to a text, or to another type",
+            ) from None
         return _with_unique_names(answer)
 
 

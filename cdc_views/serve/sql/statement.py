@@ -100,7 +100,9 @@ def _require_allowed(node: dict[str, Any]) -> None:
             hint="allowed are " + ", ".join(sorted(_TABLE_FUNCTIONS)),
         )
     if kind == "FUNCTION" and (name := _function(node)) in _REFUSED_FUNCTIONS:
-        raise BadQuery(f'function "{name}" is not allowed: queries read published tables only')
+        raise BadQuery(
+            f'function "{name}" is not allowed: queries read published tables only', hint="write the value instead"
+        )
     if kind == "SHOW_REF" and node.get("query") is None:
         raise BadQuery("SHOW is not allowed: queries read published tables only", hint=_SELECT_ONLY)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cdc_views.base.exact_value import exact_scalar
 from cdc_views.base.names import HIDDEN
-from cdc_views.base.python_values import python_value, scalar_of_text
+from cdc_views.base.python_values import form_of, python_value, scalar_of_text
 from cdc_views.errors import BadKey, KeyNotRecorded
 from cdc_views.store.reading import StoredTable
 
@@ -70,7 +70,10 @@ class Key:
     def _value(self, field: pa.Field, value: object) -> pa.Scalar:
         kind = field.type
         if pa.types.is_nested(kind):
-            raise BadKey(f'key column "{field.name}" of "{self.table}" is of type {kind}, which cannot be looked up')
+            raise BadKey(
+                f'key column "{field.name}" of "{self.table}" is of type {kind}, which cannot be looked up',
+                hint="read it by a query",
+            )
         try:
             return exact_scalar(value, kind)
         except ValueError:
@@ -82,7 +85,7 @@ class Key:
         except ValueError:
             raise BadKey(
                 f'a value for key column "{field.name}" of "{self.table}" cannot be read as {field.type}',
-                hint="a time needs a zone, as in 2026-11-26T08:00:00Z" if pa.types.is_timestamp(field.type) else None,
+                hint=form_of(field.type),
             ) from None
         return value
 
@@ -90,7 +93,7 @@ class Key:
         what = "datetime" if isinstance(value, datetime) else type(value).__name__
         return BadKey(
             f'key column "{field.name}" of "{self.table}": found a value of type {what}, wanted {field.type}',
-            hint="a time needs a time zone" if pa.types.is_timestamp(field.type) else None,
+            hint=form_of(field.type),
         )
 
 

@@ -69,7 +69,7 @@ async def _sql_of(request: Request) -> str:
     async for part in request.stream():
         body += part
         if len(body) > _MOST_BYTES:
-            raise BadParameter(f"the body has more than {_MOST_BYTES} bytes")
+            raise BadParameter(f"the body has more than {_MOST_BYTES} bytes", hint="send the SELECT alone")
     is_json = request.headers.get("content-type", "").startswith("application/json")
     try:
         sql = orjson.loads(body)["sql"] if is_json else body.decode()

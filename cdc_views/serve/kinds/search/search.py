@@ -87,7 +87,10 @@ class SearchRequest:
     ) -> SearchRequest:
         """Check what a caller gives. `filter` and `sort` are as of WarehouseReader.search."""
         if type(limit) is not int or not 1 <= limit <= MOST_HITS:
-            raise BadPage(f"the limit is {limit!r}, wanted a whole number from 1 to {MOST_HITS}")
+            raise BadPage(
+                f"the limit is {limit!r}, wanted a whole number from 1 to {MOST_HITS}",
+                hint="the cursor of a page leads to the next one",
+            )
         conditions = conditions_of(filter)
         keys = tuple(SortKey.parse(each) for each in ([sort] if isinstance(sort, str) else sort or ()))
         question = question_of(index, text, conditions, keys)
