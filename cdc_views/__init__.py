@@ -73,7 +73,9 @@ __all__ = [
 def open(  # noqa: A001
     warehouse: str | PathLike[str], *, index_mb: int | None = None, rows_mb: int | None = None
 ) -> WarehouseReader:
-    """Open a warehouse, a folder, for reading. No engine needs to run. Raises WarehouseUnusable.
+    """Open a warehouse for reading: a folder, or its file: URL. No engine needs to run.
+
+    Raises BadWarehouse for another URL, WarehouseUnusable.
 
     Indexes for reads by key take at most `index_mb` of memory (256 by default), and rows that were read at most
     `rows_mb` of the folder for temporary files (256 by default); see WarehouseReader.

@@ -14,6 +14,7 @@ CdcViewsError
 │   ├── BadMoment             the moment at which to read
 │   ├── BadKey                the key of a row to read
 │   ├── BadToken              the place from which to read changes
+│   ├── BadWarehouse          where a reader is to find the warehouse
 │   ├── BadPage               the place or the size of a page to read
 │   ├── WrongKind             a view of another kind than the read is for
 │   ├── BadParameter          a parameter, header or body of an HTTP request
@@ -144,6 +145,7 @@ from cdc_views.errors.given import (
     BadSearch,
     BadToken,
     BadView,
+    BadWarehouse,
     JavaMissing,
     NotConfirmed,
     NotSelfContained,
@@ -229,6 +231,7 @@ __all__ = [
     "BadToken",
     "BadValue",
     "BadView",
+    "BadWarehouse",
     "CdcViewsError",
     "CheckFailed",
     "ColumnsDiffer",

@@ -13,6 +13,10 @@ class BadLsn(BadInput):
     """A text that is not an LSN."""
 
 
+class BadWarehouse(BadInput):
+    """A URL that readers cannot open as a warehouse."""
+
+
 class BadView(BadInput):
     """A view file that cannot be used; the message begins with `file:line:column`."""
 

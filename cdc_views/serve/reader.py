@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from pathlib import Path
 from typing import Final, Unpack
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from cdc_views.serve.sql import query
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.control import KnownRecords, TableVersion
 from cdc_views.store.reading import CACHED_BYTES, StoredTables
-from cdc_views.store.storage import require_folder
+from cdc_views.store.storage import folder_at, require_folder
 
 INDEX_MB: Final = 256
 ROWS_MB: Final = CACHED_BYTES >> 20
@@ -38,13 +37,13 @@ class WarehouseReader:
     """
 
     def __init__(self, warehouse: str | PathLike[str], index_mb: int = INDEX_MB, rows_mb: int = ROWS_MB) -> None:
-        """`warehouse` is its folder. Raises WarehouseUnusable if that is not a folder.
+        """`warehouse` is its folder, or the file: URL of it. Raises BadWarehouse, WarehouseUnusable if it is no folder.
 
         Indexes, by which rows are found, take at most `index_mb` of memory: up to 24 bytes for each row of a table from
         which a second row is read. Decoded rows, for which later reads need no file, take at most `rows_mb` of the
         folder for temporary files: searches of a large index need more than the default (docs/search.md).
         """
-        self.warehouse = Path(warehouse).absolute()
+        self.warehouse = folder_at(warehouse)
         require_folder(self.warehouse)
         self._stored = StoredTables(self.warehouse, index_mb << 20, rows_mb << 20)
         self._known = KnownRecords(self.warehouse)

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pytest
 
 import cdc_views
-from cdc_views.errors import BadKey, KeyNotRecorded, NothingPublished, UnknownView, ViewFailed, WarehouseUnusable
+from cdc_views.errors import (
+    BadKey,
+    BadWarehouse,
+    KeyNotRecorded,
+    NothingPublished,
+    UnknownView,
+    ViewFailed,
+    WarehouseUnusable,
+)
 from cdc_views.metrics import Work, counting
 from cdc_views.serve.epochs import published
 from cdc_views.store.delta_log import features
@@ -115,6 +123,35 @@ def test_warehouse_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         cdc_views.open(tmp_path / "file")
     with pytest.raises(NothingPublished):
         cdc_views.open(tmp_path / "nosuch").epoch()
+
+
+def test_warehouse_at_a_file_url_is_its_folder(shop: Published, tmp_path: Path) -> None:
+    assert cdc_views.open(shop.root.as_uri()).epoch().number == shop.epoch
+    spaced = tmp_path / "a b"
+    spaced.mkdir()
+    for url in (spaced.as_uri(), f"file:{tmp_path}/a%20b", f"FILE://localhost{tmp_path}/a%20b"):
+        assert cdc_views.open(url).warehouse == spaced
+
+
+@pytest.mark.proves(
+    wrong="A reader is given a URL other than that of a local folder.",
+    seen="`BadWarehouse` with the scheme; nothing of the URL is shown, since it may have a password",
+    do="Give the folder, or its `file:` URL. Over HTTP, send requests ([http.md](http.md)).",
+)
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [("s3://ada:secret@bucket/lake", "object stores"), ("http://127.0.0.1:8080", "GET /query"),
+     ("https://shop/", "GET /query"), ("file://server/share", "no host")],
+)  # fmt: skip
+def test_warehouse_at_another_url_is_refused(url: str, hint: str) -> None:
+    with pytest.raises(BadWarehouse, match='found a URL of scheme "') as caught:
+        cdc_views.open(url)
+    assert hint in str(caught.value.hint)
+    assert "secret" not in str(caught.value)
+
+
+def test_path_that_looks_like_a_url_is_a_path() -> None:
+    assert cdc_views.open(Path("s3:/lake")).warehouse == Path("s3:/lake").absolute()
 
 
 # Rows by key

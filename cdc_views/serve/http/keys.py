@@ -27,7 +27,7 @@ def key_in_path(request: Request) -> list[str]:
     try:
         return [unquote_to_bytes(part).decode() for part in request.scope["raw_path"].split(b"/")[_BEFORE_KEY:]]
     except UnicodeDecodeError:
-        raise BadParameter("the key in the path is not UTF-8", hint="encode the key in UTF-8, then in percent") from None
+        raise BadParameter("the key in the path is not UTF-8", hint="encode it in UTF-8") from None
 
 
 def keys_of(table: TableReader, texts: Sequence[str]) -> list[list[object]]:
