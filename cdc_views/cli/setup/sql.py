@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Final
+
 import click
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
+from cdc_views.cli.sql_shell import shell
 from cdc_views.errors import BadQuery
-from cdc_views.source.connection import connect
+from cdc_views.source.connection import Connection, connect
+
+# As in psql: in a transaction, and in one that has failed.
+_MARKS: Final = {TransactionStatus.INTRANS: "*", TransactionStatus.INERROR: "!"}
 
 
 @click.command()
-@click.argument("statements", metavar="SQL")
+@click.argument("statements", metavar="[SQL]", required=False)
 @output_options
 @click.pass_obj
-def sql(project: Project, statements: str, form: str | None) -> None:
+def sql(project: Project, statements: str | None, form: str | None) -> None:
     """Run SQL in the source database and commit; shows the rows of the last statement.
 
-    Several statements, separated by semicolons, are one transaction. It replaces psql, which the native stack lacks.
+    Several statements, separated by semicolons, are one transaction. Without SQL it is a shell at a terminal, until
+    Ctrl-D, and reads the statements from stdin elsewhere. It replaces psql, which the native stack lacks.
 
     Example: cdc-views sql "SELECT count(*) FROM orders"
     """
     with connect(project.settings().source.dsn.get_secret_value()) as connection:
-        try:
-            cursor = connection.execute(statements.encode())
-        except psycopg.Error as error:
-            raise BadQuery(error.diag.message_primary or type(error).__name__, hint=error.diag.message_hint) from None
-        while cursor.nextset():
-            pass
-        if cursor.description is None:
-            click.echo(cursor.statusmessage or "", err=True)
-            return
-        columns = _distinct([column.name for column in cursor.description])
-        print_rows([dict(zip(columns, row, strict=True)) for row in cursor], columns, form)
+        if statements is None and sys.stdin.isatty() and sys.stdout.isatty():
+            _converse(connection, form)
+        else:
+            _execute(connection, sys.stdin.read() if statements is None else statements, form)
+
+
+def _converse(connection: Connection, form: str | None) -> None:
+    import readline  # noqa: F401 (lets `input` edit lines, and keeps those of this session)
+
+    def prompt(is_begun: bool) -> str:
+        mark = _MARKS.get(connection.info.transaction_status, "")
+        return f"{connection.info.dbname}{'-' if is_begun else '='}{mark}> "
+
+    shell(prompt, lambda statements: _execute(connection, statements, form), input)
+    if connection.info.transaction_status in _MARKS:
+        connection.rollback()  # else it would be committed when the connection is closed
+        click.echo("rolled back: the transaction was left open", err=True)
+
+
+def _execute(connection: Connection, statements: str, form: str | None) -> None:
+    """Run statements, and print the rows of the last one. Raises BadQuery."""
+    try:
+        cursor = connection.execute(statements.encode())
+    except psycopg.Error as error:
+        raise BadQuery(error.diag.message_primary or type(error).__name__, hint=error.diag.message_hint) from None
+    while cursor.nextset():
+        pass
+    if cursor.description is None:
+        click.echo(cursor.statusmessage or "", err=True)
+        return
+    columns = _distinct([column.name for column in cursor.description])
+    print_rows([dict(zip(columns, row, strict=True)) for row in cursor], columns, form)
 
 
 def _distinct(names: list[str]) -> list[str]:
