@@ -184,6 +184,10 @@ def test_values_of_rows_are_never_markup(page: Page, shop: Shop) -> None:
 def test_definition_has_the_select_its_lineage_and_why_it_is_kept_so(page: Page) -> None:
     go(page, "view/order_totals/definition")
     expect(page.locator("pre.code").first).to_have_text(SELECT)
+    completed = page.locator("pre.code").nth(1)
+    expect(completed).to_be_hidden()
+    page.get_by_text("The SQL that runs").click()
+    expect(completed).to_have_text(SELECT.replace("FROM orders", "FROM public.orders"))
     expect(page.locator(".reasons")).to_contain_text("ADD the totals over changed rows are added")
     expect(page.locator(".reasons")).to_contain_text("(user_id) the columns of GROUP BY")
     expect(page.get_by_label("It is read by")).to_have_text("daily_sales")

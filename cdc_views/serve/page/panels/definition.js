@@ -28,6 +28,12 @@ function kept(view) {
       ),
     h("pre", { class: "code" }, view.definition),
     h(
+      "details",
+      {},
+      h("summary", {}, "The SQL that runs, with what its kind adds, and with orders that are completed by the key"),
+      h("pre", { class: "code" }, view.sql),
+    ),
+    h(
       "dl",
       { class: "reasons" },
       fact("strategy", view.strategy, view.reason),
