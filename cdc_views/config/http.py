@@ -31,7 +31,7 @@ class HttpSettings(Section):
     )
     followers: int = Field(100, ge=0, description="clients that follow changes at the same time; more are refused")
     query_s: float = Field(30, gt=0, description="how long a query may take")
-    query_memory_mb: int = Field(1024, ge=16, description="memory in MiB that a query may need")
+    query_memory_mb: int = Field(1024, ge=16, description="memory in MiB for a query, or for what a search reads")
     result_rows: int = Field(1_000_000, ge=1, description="rows that an answer may have")
     result_mb: int = Field(
         64,

@@ -207,6 +207,14 @@ def test_bad_input_is_a_named_error(http: Client, path: str, status: int, error:
     assert problem(http.get(path)) == (status, error)
 
 
+def test_search_that_reads_too_much_is_refused(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert http.get("/views/posts/search?q=cat").status_code == 200
+    monkeypatch.setattr(http.server._service, "search_bytes", 10)
+    refused = http.get("/views/posts/search?q=cat")
+    assert problem(refused) == (422, "ResultTooLarge")
+    assert "the search needs more memory than 0 MiB" in refused.json()["detail"]
+
+
 def test_cursor_of_another_view_is_refused(http: Client) -> None:
     search = http.get("/views/posts/search", q="cat", limit=1).json()["cursor"]
     timeline = http.get("/views/home/timeline", owner=1, limit=1).json()["cursor"]

@@ -59,6 +59,7 @@ class Service:
         self.query_limits = QueryLimits(
             settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
         )
+        self.search_bytes = settings.query_memory_mb << 20
         self.large_changes = asyncio.Semaphore(1)
         """Held while changes of an epoch that are large are encoded, which takes many times their size."""
         self._looking: Shared[bytes] = Shared("status")

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
-from cdc_views.errors import AnalyzerDiffers, BadSearch, ViewFailed
+from cdc_views.errors import AnalyzerDiffers, BadSearch, ResultTooLarge, ViewFailed
 from cdc_views.search import IndexOptions, Scoring, Totals
 from cdc_views.search.postings import TOTALS_SCHEMA
 from cdc_views.serve.epochs.published import PublishedEpoch
@@ -24,9 +24,13 @@ MOST_OF_PREFIX: Final = 2_000_000
 class SearchIndex:
     """A search index as it is in an epoch."""
 
-    def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables) -> None:
-        """Raises UnknownView, ViewFailed, WrongKind, AnalyzerDiffers."""
+    def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables, most_bytes: int | None = None) -> None:
+        """`most_bytes` is the most that may be read from it; once it is more, reading raises ResultTooLarge.
+
+        Raises UnknownView, ViewFailed, WrongKind, AnalyzerDiffers.
+        """
         self._stored = stored
+        self._most_bytes, self._read_bytes = most_bytes, 0
         self._documents = TableReader(epoch, name, stored)
         hint = "declare the view WITH (kind = 'search_index', ...), or read it by a query"
         self.options = IndexOptions.of_record(self._documents.require_kind(SearchIndexKind.name, hint))
@@ -38,7 +42,7 @@ class SearchIndex:
 
     def of_term(self, term: str, columns: Collection[str]) -> pa.Table:
         """The postings of a term in all text columns, in no order."""
-        return self._stored.with_text(self._postings.path, self._postings.version, "term", term, columns)
+        return self._counted(self._stored.with_text(self._postings.path, self._postings.version, "term", term, columns))
 
     def of_prefix(self, prefix: str, columns: Collection[str]) -> pa.Table:
         """The postings of all terms that begin so. Raises BadSearch if they are too many."""
@@ -46,7 +50,7 @@ class SearchIndex:
         rows = self._stored.with_prefix(postings.path, postings.version, "term", prefix, columns, MOST_OF_PREFIX)
         if rows is None:
             raise BadSearch(f"a prefix is met by more than {MOST_OF_PREFIX} words", hint="write more of the word")
-        return rows
+        return self._counted(rows)
 
     def scoring(self) -> Scoring:
         """The formula with the totals of the epoch."""
@@ -58,7 +62,16 @@ class SearchIndex:
         """Some columns of the documents with these keys, in no order."""
         documents, key = self._documents, self.options.key
         wanted = list(dict.fromkeys([key, *columns]))
-        return self._stored.columns_of(documents.relative_path, documents.version, key, keys, wanted)
+        return self._counted(self._stored.columns_of(documents.relative_path, documents.version, key, keys, wanted))
+
+    def _counted(self, rows: pa.Table) -> pa.Table:
+        self._read_bytes += rows.nbytes
+        if self._most_bytes is not None and self._read_bytes > self._most_bytes:
+            raise ResultTooLarge(
+                f"the search needs more memory than {self._most_bytes >> 20} MiB, which is the limit",
+                hint="search for rarer words, and filter and sort by smaller columns",
+            )
+        return rows
 
     def _require_analyzer(self) -> None:
         wanted, found = self.options.analyzer.identity, self._stored.describe(self._postings.path).kind["analyzer"]

@@ -108,17 +108,20 @@ class SearchRequest:
         return Cursor(question_of(self.index, self.text, self.conditions, self.sort), 0, skipped + self.limit)
 
 
-def search(epoch: PublishedEpoch, stored: StoredTables, request: SearchRequest) -> SearchResult:
-    """Answer a request at an epoch.
+def search(
+    epoch: PublishedEpoch, stored: StoredTables, request: SearchRequest, most_bytes: int | None = None
+) -> SearchResult:
+    """Answer a request at an epoch; `most_bytes` is the most that it may read.
 
-    Raises BadSearch, BadPage, WrongKind, AnalyzerDiffers, UnknownView, ViewFailed, TableUnavailable, WarehouseUnusable.
+    Raises BadSearch, BadPage, WrongKind, AnalyzerDiffers, UnknownView, ViewFailed, TableUnavailable, WarehouseUnusable,
+    ResultTooLarge.
     """
     if request.cursor is not None and request.cursor.epoch != epoch.number:
         raise BadPage(
             f"the cursor is of epoch {request.cursor.epoch}, and epoch {epoch.number} is read",
             hint="read at the epoch of the cursor, or begin with the first page",
         )
-    index = SearchIndex(epoch, request.index, stored)
+    index = SearchIndex(epoch, request.index, stored, most_bytes)
     require_columns(
         index.schema, [*(each.column for each in request.conditions), *(key.column for key in request.sort)]
     )
