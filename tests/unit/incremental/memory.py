@@ -136,12 +136,14 @@ class Memory:
             definitions.append(parse_view(f"CREATE MATERIALIZED VIEW {name} AS {sql}", Path(f"{name}.sql")))
             self._add(definitions[-1], ViewGraph(definitions, names))
 
-    def declare_as_written(self, statement: str) -> View:
-        """Add one view over tables, given by its whole statement."""
-        name = statement.split()[3]
-        definition = parse_view(statement, Path(f"{name}.sql"))
-        self._add(definition, ViewGraph([definition], [TableName("public", table.name) for table in self.tables]))
-        return self.views[name]
+    def declare_as_written(self, *statements: str) -> View:
+        """Add views, parents first, given by their whole statements; returns the last one."""
+        definitions: list[ViewDefinition] = []
+        names = [TableName("public", table.name) for table in self.tables]
+        for statement in statements:
+            definitions.append(parse_view(statement, Path(f"{statement.split()[3]}.sql")))
+            self._add(definitions[-1], ViewGraph(definitions, names))
+        return self.views[definitions[-1].name]
 
     def _add(self, definition: ViewDefinition, graph: ViewGraph) -> None:
         schemas = {f"public.{each.name}": {n: TYPES[t][0] for n, t in each.columns.items()} for each in self.tables}
