@@ -53,13 +53,15 @@ def test_overview_has_position_lag_and_rate_of_each_stage(shop: Shop, opened: Op
     watched = Watched(read_control(shop.root))
     watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=1000)
     watched.answers.behind = {"shop.public.orders": 3}
-    watched.look()
+    for watched.answers.ends in (100, 180):
+        watched.look(after_s=10)
     with serving(shop.root) as http:
         http.server._service.project._watching = lambda: (watched.watch, None)  # type: ignore[method-assign]
         with opened(http.url) as page:
             for stage, told in (
                 ("postgres", "position 0/6E00000"), ("postgres", "keeps 10.5 MB of WAL"), ("connect", "10.5 MB"),
-                ("connect", "RUNNING"), ("kafka", "3 records"), ("engine", "changes/s"), ("readers", "age"),
+                ("connect", "RUNNING"), ("connect", "rate 0 bytes/s"), ("kafka", "3 records"),
+                ("kafka", "rate 8 records/s"), ("engine", "changes/s"), ("readers", "age"), ("readers", "epochs/min"),
             ):  # fmt: skip
                 expect(page.locator(f"[data-stage={stage}]")).to_contain_text(re.compile(told.replace(" ", r"\s*")))
 

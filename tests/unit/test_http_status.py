@@ -72,13 +72,18 @@ def test_status_looks_at_the_services_of_the_project(http: Client) -> None:
 def test_stages_have_position_lag_and_rate() -> None:
     watched = Watched([EPOCH])
     watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=1000)
-    watched.answers.behind = {"app.public.t": 3}
+    watched.answers.behind, watched.answers.ends = {"app.public.t": 3}, 100
     watched.look(after_s=10)
-    postgres, connect, kafka, engine, readers = stages_of(project(ago_s=10), watched.watch, [EPOCH])
-    assert (postgres.position, postgres.bytes_per_second) == ("0/6E00000", MB)
-    assert (connect.position, connect.lag_bytes, connect.lag_seconds) == ("0/6400000", 10 * MB, 10)
+    _, connect, kafka, _, _ = stages_of(project(ago_s=10), watched.watch, [EPOCH])
+    assert (connect.bytes_per_second, kafka.records_per_second) == (None, None)
+    watched.answers.ends = 180
+    watched.look(after_s=20)
+    postgres, connect, kafka, engine, readers = stages_of(project(ago_s=30), watched.watch, [EPOCH])
+    assert (postgres.position, postgres.bytes_per_second) == ("0/6E00000", MB / 3)
+    assert (connect.position, connect.lag_bytes, connect.lag_seconds) == ("0/6400000", 10 * MB, 30)
+    assert (connect.bytes_per_second, kafka.records_per_second) == (0, 4)
     assert (kafka.lag_offsets, engine.changes_per_second) == (3, 5 / 60)
-    assert (readers.position, readers.lag_seconds) == ("0/6400000", 10)
+    assert (readers.position, readers.lag_seconds, readers.epochs_per_minute) == ("0/6400000", 30, 1)
     assert {stage.state for stage in (postgres, connect, kafka, engine, readers)} == {"good"}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.serve.watch.freshness import Freshness
+from cdc_views.serve.watch.rate import Rate
 from cdc_views.serve.watch.sampled import OVERDUE, Sampled
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.serve.watch.words import in_words, kept_wal, size_in_words
@@ -91,6 +92,18 @@ def test_error_after_a_look_does_not_end_the_looking(caplog: pytest.LogCaptureFi
     sampled.look()
     sampled.look()
     assert (sampled.value, sampled.failure, len(caplog.records)) == (1, None, 2)
+
+
+def test_rate_is_over_the_last_minute() -> None:
+    rate = Rate(timedelta(minutes=1))
+    assert rate.per_second() is None
+    for second, value in ((0, 1000), (30, 1000), (60, 1300), (90, 1600)):
+        rate.add(value, NOON + timedelta(seconds=second))
+    assert rate.per_second() == 10
+    rate.add(5, NOON + timedelta(seconds=100))  # of a topic that was created again
+    assert rate.per_second() is None
+    rate.add(25, NOON + timedelta(seconds=110))
+    assert rate.per_second() == 2
 
 
 def test_slot_without_a_limit_is_named_as_one() -> None:

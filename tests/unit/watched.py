@@ -61,6 +61,7 @@ class Answers(Looks):
     backlog: SlotBacklog | None = None
     state: str | None = "RUNNING"
     behind: dict[str, int] | None = field(default_factory=dict)
+    ends: int | None = None
 
     def slot(self) -> SlotBacklog | None:
         return self.backlog
@@ -74,6 +75,10 @@ class Answers(Looks):
         if self.behind is None:
             raise NotRunning("nobody answers")
         return self.behind
+
+    @property
+    def ended(self) -> int | None:
+        return self.ends
 
     def close(self) -> None:
         pass

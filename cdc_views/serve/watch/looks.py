@@ -62,6 +62,11 @@ class Looks:
         """How many offsets of each topic are not in the published epoch. Raises NotRunning, TopicChanged."""
         return {} if published is None else self._lag.behind(offsets_by_partition(published.offsets))
 
+    @property
+    def ended(self) -> int | None:
+        """The sum of the ends of all topics, as the last look at them has found it; None if it failed."""
+        return self._lag.ended
+
     def close(self) -> None:
         """Close the connection to Postgres."""
         self._slot.close()

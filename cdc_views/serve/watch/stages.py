@@ -21,7 +21,8 @@ class Stage:
     """A stage. What is not known, or what a stage does not have, is None.
 
     `position` is an LSN. The lag is what a stage has not done yet: in bytes of WAL, in seconds, in offsets of topics.
-    The rate is over the last ten minutes for bytes of WAL, and over the last minute for row changes.
+    The rate is over the last ten minutes for bytes of WAL, written or confirmed, and over the last minute for offsets,
+    row changes and epochs.
     """
 
     name: Literal["postgres", "connect", "kafka", "engine", "readers"]
@@ -32,12 +33,14 @@ class Stage:
     lag_seconds: float | None = None
     lag_offsets: int | None = None
     bytes_per_second: float | None = None
+    records_per_second: float | None = None
     changes_per_second: float | None = None
+    epochs_per_minute: float | None = None
 
 
 def stages_of(project: Project, watch: Watch | None, records: Sequence[ControlRecord]) -> list[Stage]:
     """The stages from the source to its readers. Without a watch, those of services are unknown."""
-    return [_postgres(watch), _connect(watch), _kafka(watch), _engine(project, records), _readers(project)]
+    return [_postgres(watch), _connect(watch), _kafka(watch), _engine(project, records), _readers(project, records)]
 
 
 def _postgres(watch: Watch | None) -> Stage:
@@ -68,6 +71,7 @@ def _connect(watch: Watch | None) -> Stage:
         position=None if slot is None else str(slot.backlog.confirmed),
         lag_bytes=None if slot is None else slot.backlog.lag_bytes,
         lag_seconds=None if slot is None else slot.lag_seconds,
+        bytes_per_second=None if slot is None else slot.confirmed_per_second,
     )
 
 
@@ -78,14 +82,19 @@ def _kafka(watch: Watch | None) -> Stage:
         return Stage("kafka", *silent)
     behind = watch.kafka.value or {}
     topics = "1 topic" if len(behind) == 1 else f"{len(behind)} topics"
-    return Stage("kafka", "good", f"one log for each table: {topics}", lag_offsets=sum(behind.values()))
+    return Stage(
+        "kafka",
+        "good",
+        f"one log for each table: {topics}",
+        lag_offsets=sum(behind.values()),
+        records_per_second=watch.records_per_second,
+    )
 
 
 def _engine(project: Project, records: Sequence[ControlRecord]) -> Stage:
     is_good = project.pid is not None and not project.is_stuck
-    known = [each for each in records if each.published_at is not None]
-    recent = [each for each in known if project.now - (each.published_at or project.now) <= _RATE_OVER]
-    changes = sum(sum(PublishedDetail.read(each).changes.values()) for each in recent if not each.is_idle)
+    recent = [each for each in _recent(project, records) if not each.is_idle]
+    changes = sum(sum(PublishedDetail.read(each).changes.values()) for each in recent)
     return Stage(
         "engine",
         "good" if is_good else "bad",
@@ -95,11 +104,24 @@ def _engine(project: Project, records: Sequence[ControlRecord]) -> Stage:
     )
 
 
-def _readers(project: Project) -> Stage:
+def _readers(project: Project, records: Sequence[ControlRecord]) -> Stage:
     last = project.last
     assert last.committed_at is not None
     age_s = max(0.0, (project.now - last.committed_at).total_seconds())
-    return Stage("readers", "good", f"read epoch {last.epoch}", position=str(last.position), lag_seconds=age_s)
+    return Stage(
+        "readers",
+        "good",
+        f"read epoch {last.epoch}",
+        position=str(last.position),
+        lag_seconds=age_s,
+        epochs_per_minute=len(_recent(project, records)) / (_RATE_OVER / timedelta(minutes=1)),
+    )
+
+
+def _recent(project: Project, records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """What was published in the time over which rates are taken."""
+    known = [(each, each.published_at) for each in records if each.published_at is not None]
+    return [each for each, at in known if project.now - at <= _RATE_OVER]
 
 
 _SILENT: Final = "does not answer"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Self
 
 from cdc_views.config import Settings
@@ -16,6 +17,7 @@ from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.log.debezium.connect import TaskState
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.looks import LIMIT_S, Looks
+from cdc_views.serve.watch.rate import Rate
 from cdc_views.serve.watch.sampled import Sampled
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.source.slot_backlog import SlotBacklog
@@ -25,20 +27,23 @@ UNREACHABLE: Final = "UNREACHABLE"
 """The state of a task whose Connect does not answer."""
 SERVICE_INTERVAL_S: Final = 2.0
 TOPICS_INTERVAL_S: Final = 5.0
+CONFIRMED_OVER: Final = timedelta(minutes=10)
+TOPICS_OVER: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class SlotState:
     """The slot now.
 
-    `lag_seconds`: nothing that the connector has not confirmed is older. `bytes_per_second`: how fast the WAL grows.
-    `seconds_to_limit`: when the server may begin to remove WAL that the slot needs, at that rate. Each is None if it is
-    not known, or if there is no such limit.
+    `lag_seconds`: nothing that the connector has not confirmed is older. `bytes_per_second`: how fast the WAL grows;
+    `confirmed_per_second`: how many bytes of it the connector confirms. `seconds_to_limit`: when the server may begin
+    to remove WAL that the slot needs, at that rate. Each is None if it is not known, or if there is no such limit.
     """
 
     backlog: SlotBacklog
     lag_seconds: float | None
     bytes_per_second: float | None
+    confirmed_per_second: float | None
     seconds_to_limit: float | None
 
 
@@ -63,13 +68,12 @@ class Watch:
         self.freshness = Freshness(records)
         self._lock = threading.Lock()
         self._times = WalTimes(records)
+        self._confirmed, self._ended = Rate(CONFIRMED_OVER), Rate(TOPICS_OVER)
         self._looks = looks or Looks(settings)
         limit_s = 2 * LIMIT_S  # a look may connect, and then ask
         self.postgres: Sampled[SlotBacklog | None] = Sampled(self._slot, SERVICE_INTERVAL_S, limit_s)
         self.connect: Sampled[TaskState] = Sampled(self._looks.task, SERVICE_INTERVAL_S, limit_s, lambda: on_task(self))
-        self.kafka: Sampled[dict[str, int]] = Sampled(
-            lambda: self._looks.topics(self.freshness.last), TOPICS_INTERVAL_S, limit_s
-        )
+        self.kafka: Sampled[dict[str, int]] = Sampled(self._topics, TOPICS_INTERVAL_S, limit_s)
 
     def __enter__(self) -> Self:
         for each in self.services.values():
@@ -110,12 +114,27 @@ class Watch:
             return None
         with self._lock:
             since, rate = self._times.since(backlog.confirmed), self._times.bytes_per_second()
+            confirmed = self._confirmed.per_second()
         return SlotState(
             backlog,
             None if since is None else max(0.0, (self.clock.now() - since).total_seconds()),
             rate,
+            confirmed,
             backlog.safe_bytes / rate if backlog.safe_bytes is not None and rate else None,
         )
+
+    @property
+    def records_per_second(self) -> float | None:
+        """How many offsets the topics gain, over the last minute; None if it is not known."""
+        with self._lock:
+            return None if self.kafka.value is None else self._ended.per_second()
+
+    def _topics(self) -> dict[str, int]:
+        behind = self._looks.topics(self.freshness.last)
+        if (ended := self._looks.ended) is not None:
+            with self._lock:
+                self._ended.add(ended, self.clock.now())
+        return behind
 
     def _slot(self) -> SlotBacklog | None:
         backlog = self._looks.slot()
@@ -123,4 +142,5 @@ class Watch:
             with self._lock:
                 self._times.add(backlog.wal_end, self.clock.now())
                 self._times.forget_before(backlog.confirmed)
+                self._confirmed.add(backlog.confirmed, self.clock.now())
         return backlog

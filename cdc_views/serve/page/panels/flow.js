@@ -39,6 +39,8 @@ function facts(stage) {
     stage.position !== null && ["position", stage.position],
     behind.length > 0 && [stage.name === "readers" ? "age" : "behind", behind.join(", ")],
     stage.bytes_per_second !== null && ["rate", `${bytes(stage.bytes_per_second)}/s`],
+    stage.records_per_second !== null && ["rate", rate(stage.records_per_second, "records")],
     stage.changes_per_second !== null && ["rate", rate(stage.changes_per_second, "changes")],
+    stage.epochs_per_minute !== null && ["rate", `${number(stage.epochs_per_minute)} epochs/min`],
   ].filter(Boolean);
 }
