@@ -385,6 +385,17 @@ def test_log_has_neither_keys_nor_tokens_nor_queries(shop: Published, caplog: py
     assert TOKEN not in text
 
 
+def test_request_that_the_stop_of_the_server_does_not_wait_for_is_answered(
+    shop: Published, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_STOP_S", 1)
+    with serving(shop.root, query_s=3) as http:
+        running = http.get_in_thread(f"/query?sql={SLOW}")
+        wait_for(lambda: http.server._service.requests.taken == 1, LIMIT_S, 0.01)
+    assert problem(running()) == (503, "ServerBusy")
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
 def test_metrics_count_requests_by_route(shop: Published) -> None:
     with serving(shop.root) as http:
         http.get("/views/public.orders/rows/1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -17,7 +18,7 @@ from cdc_views.config import is_loopback
 from cdc_views.errors import CdcViewsError, ForeignHost, Unauthorized
 from cdc_views.errors.unexpected import described
 from cdc_views.serve.http.counters import Counters
-from cdc_views.serve.http.limits import SLOT, Slots
+from cdc_views.serve.http.limits import SLOT, Slots, stopping
 from cdc_views.serve.http.problems import respond
 
 _PAGE: Final = "/page/"
@@ -59,6 +60,10 @@ class Gate:
         except CdcViewsError as error:
             if status == 0:
                 await respond(error)(scope, receive, send_and_note)
+        except asyncio.CancelledError:
+            # Uvicorn cancels what still runs some time after it was stopped, and would log where it was.
+            if status == 0:
+                await respond(stopping())(scope, receive, send_and_note)
         except Exception as error:
             _LOGGER.error("unexpected error: %s", described(error), extra={"fields": {"error": type(error).__name__}})
         finally:

@@ -12,6 +12,11 @@ from typing import Final
 from cdc_views.errors import ServerBusy
 
 
+def stopping() -> ServerBusy:
+    """The error of a request that the server does not answer any more, because it stops."""
+    return ServerBusy("the server stops", hint="try again later")
+
+
 class Slots:
     """At most a given number of things at a time. For one thread, that of the event loop."""
 

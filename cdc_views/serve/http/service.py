@@ -16,12 +16,12 @@ from fastapi import Depends, Request, Response
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.python_values import arrow_rows
 from cdc_views.config import HttpSettings, Settings
-from cdc_views.errors import BadMoment, NothingPublished, ResultTooLarge, ServerBusy
+from cdc_views.errors import BadMoment, NothingPublished, ResultTooLarge
 from cdc_views.serve.epochs.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import described, encoded
 from cdc_views.serve.http.counters import Counters
-from cdc_views.serve.http.limits import SLOT, Slots, Unsent
+from cdc_views.serve.http.limits import SLOT, Slots, Unsent, stopping
 from cdc_views.serve.http.moments import NO_STORE, headers_of
 from cdc_views.serve.http.shared import Shared
 from cdc_views.serve.http.watch import EpochWatch
@@ -136,13 +136,13 @@ class Service:
     def _until_it_stops(self) -> Iterator[None]:
         """Raise ServerBusy if the server stops before what the block waits for has begun."""
         if self.watch.is_closed:
-            raise _stopping()
+            raise stopping()
         try:
             yield
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self.watch.is_closed and task is not None and not task.cancelling():  # by `close`
-                raise _stopping() from None
+                raise stopping() from None
             raise
 
     async def _wait_for(self, moment: Moment) -> None:
@@ -182,10 +182,6 @@ class Service:
 
 def _holds(record: ControlRecord, position: Lsn | None) -> bool:
     return position is None or record.holds(position)
-
-
-def _stopping() -> ServerBusy:
-    return ServerBusy("the server stops", hint="try again later")
 
 
 async def service_of(request: Request) -> Service:
