@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.keys import Visit, derive_key
+from cdc_views.plan.facts.keys import Selected, Visit, derive_key
 from cdc_views.plan.facts.names import column_names
 from cdc_views.plan.facts.order import Completion, OrderCompletion
 from cdc_views.plan.facts.relation import RelationFacts
@@ -85,8 +85,9 @@ class CompiledView:
     at most one row, and None if no key is proven: then rows are told apart by their content; `key_reason` explains it.
     `fingerprint` changes whenever the view's table must be rebuilt. `columns` are names
     for all columns of the SELECT: those that the view declares, or Postgres's names for columns without one; None if
-    the SELECT names them all. `sources` maps the offset of each name of an input to that input. A view that is refused
-    must not be run: it has no `parsed` query, and only its name and its inputs are known.
+    the SELECT names them all. `sources` maps the offset of each name of an input to that input. `selected` has what is
+    known of each query in `parsed`, by the id of its node. A view that is refused must not be run: it has no `parsed`
+    query, and only its name and its inputs are known.
     """
 
     definition: ViewDefinition
@@ -98,6 +99,7 @@ class CompiledView:
     columns: tuple[str, ...] | None
     sources: Mapping[int, str] = field(repr=False)
     parsed: ParsedQuery | None = field(repr=False, compare=False)
+    selected: Mapping[int, Selected] = field(repr=False, compare=False)
 
     @property
     def is_refused(self) -> bool:
@@ -153,7 +155,7 @@ class CompiledView:
 
 def refused_view(definition: ViewDefinition, inputs: tuple[str, ...]) -> CompiledView:
     """Return a view of which only the name and the inputs are known."""
-    return CompiledView(definition, inputs, None, "", "it is refused", (), None, {}, None)
+    return CompiledView(definition, inputs, None, "", "it is refused", (), None, {}, None, {})
 
 
 def compile_view(
@@ -185,7 +187,13 @@ def _compiled(
     if definition.before:
         # The text that a kind adds may need a key to be ordered by. Its own error says so better.
         _kind_key(definition, _view_rows(query, graph, schemas, keys))
-    rows = _view_rows(query, graph, schemas, keys, orders.visit)
+    selected: dict[int, Selected] = {}
+
+    def visit(node: exp.Expr, found: Selected) -> None:
+        selected[id(node)] = found
+        orders.visit(node, found)
+
+    rows = _view_rows(query, graph, schemas, keys, visit)
     completions = orders.completions()
     columns = definition.columns or column_names(query, rows)
     rows = rows if columns is None else rows.renamed(columns)
@@ -216,6 +224,7 @@ def _compiled(
         columns=columns,
         sources={reference.start: graph.source(definition.name, reference) for reference in query.references},
         parsed=query,
+        selected=selected,
     )
 
 

@@ -73,6 +73,7 @@ def takeover() -> TakeoverDetail:
         definition=SELECT, sql=SELECT.replace("orders  --", "public.orders  --"), strategy="ADD",
         reason="the totals over changed rows are added to the stored ones", key=("user_id",),
         key_reason="the columns of GROUP BY", inputs=("public.orders",),
+        steps=("group the rows by user_id; one row for each (user_id)", "  read public.orders; one row for each (id)"),
         lookups=("a change of public.orders changes the totals of its (user_id)",),
     )  # fmt: skip
     daily = KeptView(

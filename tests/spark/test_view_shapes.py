@@ -1,5 +1,7 @@
 """Every named shape of views: its strategy as `explain` shows it, and random histories of its tables.
 
+What `explain` shows of them is in tests/golden/shapes; `CDC_VIEWS_GOLDEN=write` writes it.
+
 After every epoch, each view equals its SQL, run from scratch by Spark. Each run takes other histories; a failure names
 the seed that gives the same ones again, the views that differ, and the changes that they saw. More: `just nightly`.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from random import Random, randrange
 from typing import Final
 
@@ -17,13 +20,14 @@ from pyspark.sql import SparkSession
 
 from cdc_views.errors import BadView
 from cdc_views.testing import Explanation, ViewHarness
-from tests.view_shapes import DDL, VIEWS
+from tests.view_shapes import DDL, SHAPES, VIEWS, Shape
 from tests.view_shapes.changes import history
 from tests.view_shapes.check import check_history, declare, without_readers
 
 HISTORIES: Final = int(os.environ.get("CDC_VIEWS_SHAPE_HISTORIES", "1"))
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 EPOCHS: Final = 4 if HISTORIES == 1 else 5  # with the first, which fills the tables, and the last, which empties them
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "shapes"
 LATE: Final = 6  # views that are declared over tables with rows
 
 # SQL of the list of shapes that is refused, and the message. The shapes are written in another way.
@@ -76,6 +80,19 @@ def declared(spark: SparkSession) -> Iterator[Declared]:
 def test_strategy_is_what_the_list_wants(declared: Declared, name: str) -> None:
     found = declared.explained[name]
     assert VIEWS[name].is_satisfied_by(found), "\n".join(found.lines())
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.views], ids=lambda shape: shape.name)
+def test_explanation_is_the_golden_one(declared: Declared, shape: Shape) -> None:
+    found = "\n\n".join("\n".join(declared.explained[view.name].lines()) for view in shape.views) + "\n"
+    file = GOLDEN / f"{shape.name}.txt"
+    if os.environ.get("CDC_VIEWS_GOLDEN") == "write":
+        file.write_text(found, encoding="utf-8")
+    assert found == file.read_text(encoding="utf-8")
+
+
+def test_every_golden_explanation_is_that_of_a_shape() -> None:
+    assert {file.stem for file in GOLDEN.iterdir()} == {shape.name for shape in SHAPES if shape.views}
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from cdc_views.config import Settings
 from cdc_views.engine.views.kept import kept_view
 from cdc_views.errors import NotRunning
+from cdc_views.plan.explain import explain
 from cdc_views.serve.http.routes import status as status_routes
 from cdc_views.serve.watch import project_watch
 from cdc_views.serve.watch.stages import stages_of
@@ -127,6 +128,11 @@ def test_explain_has_what_the_engine_recorded(http: Client, shop: Published) -> 
     found = http.get("/views/totals/explain").json()
     assert (found["inputs"], found["kept"]["strategy"], found["kept"]["key"]) == (["public.orders"], "ADD", ["note"])
     assert found["kept"]["definition"] == "SELECT note, count(*) AS n FROM orders GROUP BY note"
+    explanation = explain(view.compiled, view.plan)
+    assert explanation.steps
+    assert explanation.lookups
+    assert found["kept"]["steps"] == list(explanation.steps)
+    assert found["kept"]["lookups"] == list(explanation.lookups)
     mirror = http.get("/views/public.orders/explain").json()
     assert (mirror["kept"], mirror["readers"]) == (None, ["totals"])
 

@@ -21,6 +21,7 @@ def kept_view(view: CompiledView, plan: Maintenance) -> KeptView:
         key_reason=found.key_reason,
         inputs=found.inputs,
         options=dict(definition.options),
+        steps=found.steps,
         internal=dict(found.internal),
         lookups=found.lookups,
     )

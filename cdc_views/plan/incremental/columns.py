@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
+
+from cdc_views.base.names import is_table
 
 Path = tuple[int, ...]
 """Offsets in the view's text: those of the CTE references through which a place is reached, then its own."""
@@ -36,12 +39,20 @@ class Leaf:
         return self.source
 
 
-def leaf_at(source_of: Callable[[int], str], types: Mapping[str, Mapping[str, str]]) -> Callable[[object, Path], Leaf]:
-    """Makes the leaf of a table at a path, of the manifest's name at an offset of the text, and the types of each."""
+def leaf_at(
+    source_of: Callable[[int], str],
+    types: Mapping[str, Mapping[str, str]],
+    row_keys: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> Callable[[object, Path], Leaf]:
+    """Makes the leaf of a table at a path, of the manifest's name at an offset of the text, and the types of each.
+
+    The columns of the key of a table are never NULL. That of a view may hold NULL.
+    """
 
     def leaf(table: object, path: Path) -> Leaf:
         source = source_of(path[-1])
-        return Leaf(path, source, types[source])
+        never_null = frozenset(row_keys.get(source, ()) if is_table(source) else ())
+        return Leaf(path, source, types[source], never_null=never_null)
 
     return leaf
 

@@ -23,9 +23,6 @@ class Values:
     columns: tuple[tuple[LeafColumn, ...], ...]
     is_join: bool = True
 
-    def __str__(self) -> str:
-        return " or ".join(f"({', '.join(map(str, each))})" for each in self.columns)
-
 
 @dataclass(frozen=True)
 class Restriction:
@@ -65,9 +62,6 @@ class Lookup:
     leaf: Leaf
     columns: tuple[str, ...]
     values: Values
-
-    def __str__(self) -> str:
-        return f"{self.leaf} by ({', '.join(self.columns)}) from {self.values}"
 
 
 def within(restrictions: Iterable[Restriction], leaves: Collection[Leaf]) -> list[Restriction]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from cdc_views.base.names import HIDDEN, is_table
+from cdc_views.base.names import HIDDEN
 from cdc_views.plan.incremental.build import Built, build
-from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path, leaf_at
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.views.references import ParsedQuery
 
-KEYS_OF: Callable[[int], str] = "affected keys {}".format
+_AFFECTED: Final = "affected keys"
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,10 @@ def keys_plan(
     row; `row_keys` has those of its inputs; `expressions` knows the stored values.
     """
     leaves: dict[Path, Leaf] = {}
+    new_leaf = leaf_at(source_of, types, row_keys)
 
     def leaf_of(table: object, path: Path) -> Leaf:
-        source = source_of(path[-1])
-        never_null = frozenset(row_keys[source] if is_table(source) else ())  # the key of a view may hold NULL
-        return leaves.setdefault(path, Leaf(path, source, types[source], never_null=never_null))
+        return leaves.setdefault(path, new_leaf(table, path))
 
     def planned(*, by_rows: bool) -> KeysPlan:
         built = build(query.tree, leaf_of, expressions, by_rows=by_rows)
@@ -288,5 +288,5 @@ def _parts(columns: Sequence[Column]) -> tuple[Part, ...]:
             for leaf in sorted(leaves, key=lambda each: each.path)
         )
         types = {name: origin.type for name, origin in zip(names, origins[0], strict=True)}
-        parts.append(Part(names, origins, Leaf((-1 - number,), KEYS_OF(number + 1), types)))
+        parts.append(Part(names, origins, Leaf((-1 - number,), _AFFECTED, types)))
     return tuple(parts)

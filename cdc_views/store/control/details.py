@@ -119,8 +119,8 @@ class KeptView:
     """How an engine keeps a view, for readers, who have neither view files nor Spark.
 
     `definition` is the SELECT as it is written, `sql` with what its kind adds, `options` are those of WITH. The rest is
-    what `cdc-views explain` shows: `key` is None if rows are told apart by their content, `internal` has the SELECT of
-    each internal view, `lookups` says what is looked up when an input changes.
+    what `cdc-views explain` shows: `key` is None if rows are told apart by their content, `steps` says what the query
+    does, `internal` has the SELECT of each internal view, `lookups` says what is looked up when an input changes.
     """
 
     definition: str
@@ -131,6 +131,7 @@ class KeptView:
     key_reason: str
     inputs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[str, ...] = ()
     internal: Mapping[str, str] = field(default_factory=dict)
     lookups: tuple[str, ...] = ()
 

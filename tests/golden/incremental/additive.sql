@@ -65,15 +65,15 @@ CREATE MATERIALIZED VIEW v AS
 SELECT count(DISTINCT user_id) AS users, max(ordered_at) AS latest FROM orders;
 -- strategy: ADD: extremes are compared with those over the rows that are added and removed; different values are counted again if a changed row has them
 --   (users) is counted again for the values of changed rows, before and after
---     look up public.orders by (user_id) from (public.orders.user_id)
+--     look up public.orders by (user_id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(DISTINCT author) AS authors FROM (SELECT user_id AS author FROM orders UNION ALL SELECT author_id FROM posts) q;
 -- strategy: ADD: different values are counted again if a changed row has them
 --   (authors) is counted again for the values of changed rows, before and after
---     look up public.orders by (user_id) from (public.orders.user_id) or (public.posts.author_id)
---     look up public.posts by (author_id) from (public.orders.user_id) or (public.posts.author_id)
+--     look up public.orders by (user_id) from (user_id) of public.orders or (author_id) of public.posts
+--     look up public.posts by (author_id) from (user_id) of public.orders or (author_id) of public.posts
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -6,12 +6,12 @@ JOIN order_items i ON i.order_id = m.latest;
 -- strategy: KEYS: the rows of affected (product_id, order_id, line) are looked up, computed again, and compared
 --   _cv_v_1: SELECT product_id, max(order_id) AS latest FROM order_items GROUP BY product_id
 --   a change of _cv_v_1 affects (product_id, order_id, line)
---     look up public.order_items by (order_id) from (_cv_v_1.latest)
+--     look up public.order_items by (order_id) from (latest) of _cv_v_1
 --   a change of public.order_items affects (product_id, order_id, line)
---     look up _cv_v_1 by (latest) from (public.order_items.order_id)
+--     look up _cv_v_1 by (latest) from (order_id) of public.order_items
 --   the rows of affected (product_id, order_id, line) are computed again from
---     _cv_v_1 by (product_id) from (affected keys 1.product_id)
---     public.order_items by (order_id, line) from (affected keys 2.order_id, affected keys 2.line)
+--     _cv_v_1 by (product_id) from (product_id) of the affected keys, NULL matches NULL
+--     public.order_items by (order_id, line) from (order_id, line) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -21,10 +21,10 @@ SELECT i.order_id, i.line, f.customer FROM order_items i LEFT JOIN first_orders 
 --   _cv_v_1: SELECT user_id, min(id) AS least FROM orders WHERE status = 'paid' GROUP BY user_id
 --   a change of public.order_items affects (order_id, line)
 --   a change of _cv_v_1 affects (order_id, line)
---     look up public.order_items by (order_id) from (_cv_v_1.least)
+--     look up public.order_items by (order_id) from (least) of _cv_v_1
 --   the rows of affected (order_id, line) are computed again from
---     public.order_items by (order_id, line) from (affected keys 1.order_id, affected keys 1.line)
---     _cv_v_1 by (least) from (public.order_items.order_id)
+--     public.order_items by (order_id, line) from (order_id, line) of the affected keys
+--     _cv_v_1 by (least) from (order_id) of public.order_items
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -32,15 +32,15 @@ SELECT u.id, o.id AS order_id FROM users u JOIN orders o ON o.user_id = u.id
 JOIN (SELECT user_id, min(id) AS first FROM orders GROUP BY user_id) f ON f.user_id = u.id AND f.first = o.id;
 -- strategy: KEYS: the rows of affected (order_id) are looked up, computed again, and compared
 --   a change of public.users affects (order_id)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.orders AS o by (user_id) from (id) of public.users
+--   a change of public.orders AS o affects (order_id)
 --   a change of public.orders affects (order_id)
---   a change of public.orders affects (order_id)
---     look up public.users by (id) from (public.orders.user_id)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.users by (id) from (user_id) of public.orders
+--     look up public.orders AS o by (user_id) from (id) of public.users
 --   the rows of affected (order_id) are computed again from
---     public.orders by (id) from (affected keys 1.order_id)
---     public.users by (id) from (public.orders.user_id)
---     public.orders by (user_id) from (public.users.id)
+--     public.orders AS o by (id) from (order_id) of the affected keys
+--     public.users by (id) from (user_id) of public.orders AS o
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -20,7 +20,7 @@ SELECT DISTINCT user_id, status FROM orders;
 -- strategy: KEYS: the rows of affected (user_id, status) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id, status)
 --   the rows of affected (user_id, status) are computed again from
---     public.orders by (user_id, status) from (affected keys 1.user_id, affected keys 1.status)
+--     public.orders by (user_id, status) from (user_id, status) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -32,7 +32,7 @@ CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders ORDER BY id LIMIT 3;
 -- strategy: PATCH: the stored rows are merged with the rows that are added
 --   the stored rows are merged from
---     public.orders by (id) from (stored rows.id)
+--     public.orders by (id) from (id) of the stored rows
 --   with the rows that are added to public.orders
 --   where they no longer give the first 3, the whole query is run
 
@@ -42,16 +42,16 @@ SELECT user_id, max(ordered_at) AS latest FROM orders GROUP BY user_id;
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT o.user_id, count(*) AS items, sum(i.quantity) AS pieces FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id;
 -- strategy: ADD: for each (user_id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
 --   a change of public.orders changes the totals of its (user_id)
---     look up public.order_items by (order_id) from (public.orders.id)
+--     look up public.order_items by (order_id) from (id) of public.orders
 --   a change of public.order_items changes the totals of its (user_id)
---     look up public.orders by (id) from (public.order_items.order_id)
+--     look up public.orders by (id) from (order_id) of public.order_items
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -59,7 +59,7 @@ SELECT user_id, sum(id) AS pieces FROM orders GROUP BY user_id;
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -67,4 +67,4 @@ SELECT weight, count(*) AS n FROM products GROUP BY weight;
 -- strategy: KEYS: the rows of affected (weight) are looked up, computed again, and compared
 --   a change of public.products affects (weight)
 --   the rows of affected (weight) are computed again from
---     public.products by (weight) from (affected keys 1.weight)
+--     public.products by (weight) from (weight) of the affected keys, NULL matches NULL

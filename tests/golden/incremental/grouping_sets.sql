@@ -4,9 +4,9 @@ SELECT u.country, o.status, grouping_id() AS level, count(*) AS n, sum(length(o.
 FROM users u JOIN orders o ON o.user_id = u.id GROUP BY ROLLUP (u.country, o.status);
 -- strategy: ADD: for each (country, status, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted
 --   a change of public.users changes the totals of its (country, status, level)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.orders by (user_id) from (id) of public.users
 --   a change of public.orders changes the totals of its (country, status, level)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -27,7 +27,7 @@ SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP 
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -4,24 +4,24 @@ SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
 --   a change of public.users affects (id)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.orders by (user_id) from (id) of public.users
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
---     public.users by (id) from (public.orders.user_id)
+--     public.orders by (id) from (id) of the affected keys
+--     public.users by (id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT o.id, i.line, p.sku FROM orders o, order_items i, products p WHERE i.order_id = o.id AND p.id = i.product_id;
 -- strategy: KEYS: the rows of affected (id, line) are looked up, computed again, and compared
 --   a change of public.orders affects (id, line)
---     look up public.order_items by (order_id) from (public.orders.id)
+--     look up public.order_items by (order_id) from (id) of public.orders
 --   a change of public.order_items affects (id, line)
 --   a change of public.products affects (id, line)
---     look up public.order_items by (product_id) from (public.products.id)
+--     look up public.order_items by (product_id) from (id) of public.products
 --   the rows of affected (id, line) are computed again from
---     public.order_items by (order_id, line) from (affected keys 1.id, affected keys 1.line)
---     public.orders by (id) from (public.order_items.order_id)
---     public.products by (id) from (public.order_items.product_id)
+--     public.order_items by (order_id, line) from (id, line) of the affected keys
+--     public.orders by (id) from (order_id) of public.order_items
+--     public.products by (id) from (product_id) of public.order_items
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -37,22 +37,22 @@ SELECT i.order_id, i.line, p.id FROM order_items i JOIN products p ON p.id = i.s
 CREATE MATERIALIZED VIEW v AS
 SELECT f.follower_id, g.followee_id FROM follows f JOIN follows g ON g.follower_id = f.followee_id;
 -- strategy: KEYS: the rows of affected (follower_id, followee_id) are looked up, computed again, and compared
---   a change of public.follows affects (follower_id, followee_id)
---     look up public.follows by (follower_id) from (public.follows.followee_id)
---   a change of public.follows affects (follower_id, followee_id)
---     look up public.follows by (followee_id) from (public.follows.follower_id)
+--   a change of public.follows AS f affects (follower_id, followee_id)
+--     look up public.follows AS g by (follower_id) from (followee_id) of public.follows AS f
+--   a change of public.follows AS g affects (follower_id, followee_id)
+--     look up public.follows AS f by (followee_id) from (follower_id) of public.follows AS g
 --   the rows of affected (follower_id, followee_id) are computed again from
---     public.follows by (follower_id) from (affected keys 1.follower_id)
---     public.follows by (followee_id) from (affected keys 2.followee_id)
+--     public.follows AS f by (follower_id) from (follower_id) of the affected keys
+--     public.follows AS g by (followee_id) from (followee_id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT a.id, b.id AS other FROM products a JOIN products b ON a.weight = b.weight;
 -- strategy: KEYS: the rows of affected (id, other) are looked up, computed again, and compared
---   a change of public.products affects (id, other)
---     look up public.products by (weight) from (public.products.weight)
---   a change of public.products affects (id, other)
---     look up public.products by (weight) from (public.products.weight)
+--   a change of public.products AS a affects (id, other)
+--     look up public.products AS b by (weight) from (weight) of public.products AS a
+--   a change of public.products AS b affects (id, other)
+--     look up public.products AS a by (weight) from (weight) of public.products AS b
 --   the rows of affected (id, other) are computed again from
---     public.products by (id) from (affected keys 1.id)
---     public.products by (id) from (affected keys 2.other)
+--     public.products AS a by (id) from (id) of the affected keys
+--     public.products AS b by (id) from (other) of the affected keys

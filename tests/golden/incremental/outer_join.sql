@@ -4,21 +4,21 @@ SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id = o.user_id;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
 --   a change of public.users affects (id)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.orders by (user_id) from (id) of public.users
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
---     public.users by (id) from (public.orders.user_id)
+--     public.orders by (id) from (id) of the affected keys
+--     public.users by (id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT u.id, o.id AS order_id FROM orders o RIGHT JOIN users u ON u.id = o.user_id;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 --   a change of public.users affects (id)
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -4,7 +4,7 @@ SELECT id, note FROM orders WHERE status <> 'open';
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
+--     public.orders by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -12,7 +12,7 @@ SELECT note FROM orders;
 -- strategy: KEYS: the rows of affected (note) are looked up, computed again, and compared
 --   a change of public.orders affects (note)
 --   the rows of affected (note) are computed again from
---     public.orders by (note) from (affected keys 1.note)
+--     public.orders by (note) from (note) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -5,8 +5,8 @@ SELECT id, note FROM orders UNION ALL SELECT id, body FROM posts;
 --   a change of public.orders affects (id)
 --   a change of public.posts affects (id)
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
---     public.posts by (id) from (affected keys 1.id)
+--     public.orders by (id) from (id) of the affected keys
+--     public.posts by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -15,8 +15,8 @@ SELECT user_id FROM orders INTERSECT SELECT author_id FROM posts;
 --   a change of public.orders affects (user_id)
 --   a change of public.posts affects (user_id)
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
---     public.posts by (author_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
+--     public.posts by (author_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -25,8 +25,8 @@ SELECT id FROM users EXCEPT SELECT user_id FROM orders;
 --   a change of public.users affects (id)
 --   a change of public.orders affects (id)
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (affected keys 1.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -4,10 +4,10 @@ SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id 
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.users affects (id)
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -15,10 +15,10 @@ SELECT id FROM users WHERE id IN (SELECT user_id FROM orders);
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.users affects (id)
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -31,10 +31,10 @@ SELECT id, name FROM users WHERE id NOT IN (SELECT follower_id FROM follows WHER
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.users affects (id)
 --   a change of public.follows affects (id)
---     look up public.users by (id) from (public.follows.follower_id)
+--     look up public.users by (id) from (follower_id) of public.follows
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.follows by (follower_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.follows by (follower_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -42,10 +42,10 @@ SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders WHERE user_id I
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.users affects (id)
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -58,21 +58,21 @@ SELECT id FROM users WHERE CASE WHEN id IN (SELECT follower_id FROM follows) THE
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.users affects (id)
 --   a change of public.follows affects (id)
---     look up public.users by (id) from (public.follows.follower_id)
+--     look up public.users by (id) from (follower_id) of public.follows
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.follows by (follower_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.follows by (follower_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, (SELECT max(o.ordered_at) FROM orders o WHERE o.user_id = u.id) AS latest FROM users u;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 --   a change of public.users affects (id)
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -82,7 +82,7 @@ SELECT id, (SELECT max(ordered_at) FROM orders) AS latest FROM users;
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.users affects (id)
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
+--     public.users by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -90,10 +90,10 @@ SELECT u.id, l.note FROM users u CROSS JOIN LATERAL (SELECT o.note FROM orders o
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.users affects (id)
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
+--     look up public.users by (id) from (user_id) of public.orders
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.users.id)
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -103,7 +103,7 @@ SELECT id, stock FROM products WHERE stock > (SELECT max(stock) AS most FROM pro
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from
---     public.products by (id) from (affected keys 1.id)
+--     public.products by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -116,10 +116,10 @@ FROM orders o JOIN users u ON u.id = o.user_id;
 --   if the value of _cv_v_2 changes, the whole query is run
 --   a change of public.orders affects (id)
 --   a change of public.users affects (id)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.orders by (user_id) from (id) of public.users
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
---     public.users by (id) from (public.orders.user_id)
+--     public.orders by (id) from (id) of the affected keys
+--     public.users by (id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -4,17 +4,17 @@ SELECT user_id, place, post_id, author_id FROM (SELECT f.follower_id AS user_id,
 -- strategy: PATCH: the stored rows of affected (user_id) are merged with the rows that are added
 --   a change of public.follows affects (user_id)
 --   a change of public.posts affects (user_id)
---     look up public.follows by (followee_id) from (public.posts.author_id)
+--     look up public.follows by (followee_id) from (author_id) of public.posts
 --   the stored rows of affected (user_id) are merged from
---     public.follows by (follower_id, followee_id) from (stored rows.user_id, stored rows.author_id)
---     public.posts by (id) from (stored rows.post_id)
+--     public.follows by (follower_id, followee_id) from (user_id, author_id) of the stored rows
+--     public.posts by (id) from (post_id) of the stored rows
 --   with the rows that are added to public.follows
---     and public.posts by (author_id) from (public.follows.followee_id)
+--     and public.posts by (author_id) from (followee_id) of public.follows
 --   with the rows that are added to public.posts
---     and public.follows by (followee_id) from (public.posts.author_id)
+--     and public.follows by (followee_id) from (author_id) of public.posts
 --   where they no longer give the first 100, (user_id) is computed again from
---     public.follows by (follower_id) from (affected keys 1.user_id)
---     public.posts by (author_id) from (public.follows.followee_id)
+--     public.follows by (follower_id) from (user_id) of the affected keys
+--     public.posts by (author_id) from (followee_id) of public.follows
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -22,10 +22,10 @@ SELECT user_id, id FROM orders QUALIFY row_number() OVER (PARTITION BY user_id O
 -- strategy: PATCH: the stored rows of affected (user_id) are merged with the rows that are added
 --   a change of public.orders affects (user_id)
 --   the stored rows of affected (user_id) are merged from
---     public.orders by (id) from (stored rows.id)
+--     public.orders by (id) from (id) of the stored rows
 --   with the rows that are added to public.orders
 --   where they no longer give the first 1, (user_id) is computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -33,7 +33,7 @@ SELECT user_id, id FROM (SELECT user_id, id, row_number() OVER (PARTITION BY use
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -41,17 +41,17 @@ SELECT user_id, id FROM (SELECT o.user_id, o.id, row_number() OVER (PARTITION BY
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   a change of public.users affects (user_id)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.orders by (user_id) from (id) of public.users
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
---     public.users by (id) from (public.orders.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
+--     public.users by (id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, price FROM products ORDER BY price DESC LIMIT 10;
 -- strategy: PATCH: the stored rows are merged with the rows that are added
 --   the stored rows are merged from
---     public.products by (id) from (stored rows.id)
+--     public.products by (id) from (id) of the stored rows
 --   with the rows that are added to public.products
 --   where they no longer give the first 10, the whole query is run
 

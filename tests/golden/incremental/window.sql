@@ -4,7 +4,7 @@ SELECT id, user_id, row_number() OVER (PARTITION BY user_id ORDER BY ordered_at,
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -17,10 +17,10 @@ SELECT q.user_id, q.id, u.name FROM (SELECT id, user_id, status, rank() OVER (PA
 -- strategy: KEYS: the rows of affected (user_id) are looked up, computed again, and compared
 --   a change of public.orders affects (user_id)
 --   a change of public.users affects (user_id)
---     look up public.orders by (status) from (public.users.name)
+--     look up public.orders by (status) from (name) of public.users
 --   the rows of affected (user_id) are computed again from
---     public.orders by (user_id) from (affected keys 1.user_id)
---     public.users by (name) from (public.orders.status)
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
+--     public.users by (name) from (status) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -32,24 +32,24 @@ CREATE MATERIALIZED VIEW v AS
 SELECT id, rank() OVER (PARTITION BY user_id ORDER BY ordered_at) AS place FROM orders;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
---     look up public.orders by (user_id) from (public.orders.user_id)
+--     look up public.orders by (user_id) from (user_id) of public.orders, NULL matches NULL
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
---     public.orders by (user_id) from (public.orders.user_id)
+--     public.orders by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (user_id) of public.orders, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT o.id, count(*) OVER (PARTITION BY u.country) AS n FROM orders o JOIN users u ON u.id = o.user_id;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
 --   a change of public.orders affects (id)
---     look up public.users by (id) from (public.orders.user_id)
---     look up public.users by (country) from (public.users.country)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.users by (id) from (user_id) of public.orders
+--     look up public.users by (country) from (country) of public.users, NULL matches NULL
+--     look up public.orders by (user_id) from (id) of public.users
 --   a change of public.users affects (id)
---     look up public.users by (country) from (public.users.country)
---     look up public.orders by (user_id) from (public.users.id)
+--     look up public.users by (country) from (country) of public.users, NULL matches NULL
+--     look up public.orders by (user_id) from (id) of public.users
 --   the rows of affected (id) are computed again from
---     public.orders by (id) from (affected keys 1.id)
---     public.users by (id) from (public.orders.user_id)
---     public.users by (country) from (public.users.country)
---     public.orders by (user_id) from (public.users.id)
+--     public.orders by (id) from (id) of the affected keys
+--     public.users by (id) from (user_id) of public.orders
+--     public.users by (country) from (country) of public.users, NULL matches NULL
+--     public.orders by (user_id) from (id) of public.users

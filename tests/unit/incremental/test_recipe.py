@@ -43,7 +43,7 @@ def test_operator_of_the_recipe_passes_both_rules_on(passed_on: Any) -> None:
     operator: Operator = passed_on(Scan(LEAF))
     assert operator.leaves == {LEAF}
     assert operator.passable() == Scan(LEAF).passable()
-    assert [str(each) for each in operator.restrict([BY_K])] == ["public.t by (k) from (affected keys 1.k)"]
+    assert operator.restrict([BY_K]) == [Lookup(LEAF, ("k",), BY_K.values)]
     assert operator.find(LEAF, [K]) == []
 
 

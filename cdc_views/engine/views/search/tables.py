@@ -69,6 +69,7 @@ def search_table(view: CompiledView, options: IndexOptions, part: PartName) -> S
         columns=None,
         sources={},
         parsed=None,
+        selected={},
         part=part,
         options=options,
         below=view.inputs,

@@ -45,7 +45,7 @@ def first_rows_plan(
     require_rows(select)
     if any(windows(select)) or not select.args.get("order"):
         raise NotIncremental("a window, or no order")
-    leaf_of = leaf_at(source_of, types)
+    leaf_of = leaf_at(source_of, types, row_keys)
     operator, _ = build_from(select, leaf_of, Expressions(query))
     require_multilinear(operator)
     built = build(select, leaf_of, Expressions(query))

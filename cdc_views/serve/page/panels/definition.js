@@ -39,14 +39,8 @@ function kept(view) {
       fact("strategy", view.strategy, view.reason),
       fact("key", view.key === null ? "none" : `(${view.key.join(", ")})`, view.key_reason),
     ),
-    view.lookups.length > 0 && [
-      h("h2", {}, "When a table changes"),
-      h(
-        "ul",
-        { class: "lookups" },
-        view.lookups.map((line) => h("li", { class: line.startsWith("  ") ? "inner" : null }, line.trim())),
-      ),
-    ],
+    lines("Steps of the query, each over those below it", view.steps),
+    lines("When a table changes", view.lookups),
     Object.keys(view.internal).length > 0 && [
       h("h2", {}, "Internal views"),
       Object.entries(view.internal).map(([name, sql]) => [
@@ -55,6 +49,11 @@ function kept(view) {
       ]),
     ],
   ];
+}
+
+/** Lines of text, indented by spaces as in `cdc-views explain`. */
+function lines(title, found) {
+  return found.length > 0 && [h("h2", {}, title), h("pre", { class: "code" }, found.join("\n"))];
 }
 
 function fact(name, value, reason) {

@@ -1,0 +1,103 @@
+"""What is looked up when an input of a view changes, in words: a line for each lookup, below what causes it.
+
+Where a table occurs several times in the query, each occurrence has its own name (incremental/leaf_names.py). A lookup
+in which NULL matches NULL says so, unless no column of it may be NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cdc_views.plan.incremental import AddPlan, GroupPlan, Handle, KeysPlan, Leaf, Lookup, PatchPlan, Path
+from cdc_views.plan.incremental.leaf_names import leaf_names
+from cdc_views.plan.incremental.maintenance import Maintenance
+from cdc_views.views.references import ParsedQuery
+
+
+def lookup_lines(query: ParsedQuery | None, maintained: Maintenance) -> list[str]:
+    """The lookups of a view; none for FULL."""
+    if query is None:
+        return []
+    keys, patch = maintained.keys, maintained.patch
+    if maintained.group_adds is not None:
+        adds = maintained.group_adds
+        return list(_Words.over(query, adds.leaves, adds.joined.values()).of_groups(adds))
+    if patch is not None:
+        lookups = [patch.kept, *patch.added.values(), keys.lookups if keys is not None else ()]
+        return list(_Words.over(query, patch.leaves, lookups).of_patch(patch))
+    if maintained.adds is not None:
+        return list(_Words.over(query, maintained.adds.leaves, ()).of_distincts(maintained.adds))
+    if keys is not None:
+        return list(_Words.over(query, [*keys.leaves, *keys.constants], [keys.lookups]).of_keys(keys))
+    return []
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words for plans whose leaves have these names."""
+
+    names: Mapping[Path, str]
+
+    @classmethod
+    def over(cls, query: ParsedQuery, leaves: Iterable[Leaf], lookups: Iterable[Iterable[Lookup]]) -> _Words:
+        return cls(leaf_names(query, [*leaves, *(lookup.leaf for many in lookups for lookup in many)]))
+
+    def of_keys(self, plan: KeysPlan) -> Iterator[str]:
+        for constant in plan.constants:
+            yield f"if the value of {self.names[constant.path]} changes, the whole query is run"
+        for handle in plan.handles:
+            yield from self._found(handle, plan.leaves)
+            yield f"the rows of affected ({_columns(handle)}) are computed again from"
+            yield from self._lookups("", handle.recompute)
+
+    def of_groups(self, plan: GroupPlan) -> Iterator[str]:
+        for leaf in plan.leaves:
+            yield f"a change of {self.names[leaf.path]} changes the totals of its ({', '.join(plan.found_by)})"
+            yield from self._lookups("look up ", plan.joined[leaf.path])
+
+    def of_distincts(self, plan: AddPlan) -> Iterator[str]:
+        for distinct in plan.distincts:
+            yield f"({distinct.name}) is counted again for the values of changed rows, before and after"
+            yield from self._lookups("look up ", distinct.lookups)
+
+    def of_patch(self, plan: PatchPlan) -> Iterator[str]:
+        handle = plan.keys.handles[0] if plan.keys is not None else None
+        affected = f" of affected ({_columns(handle)})" if handle is not None else ""
+        if handle is not None:
+            yield from self._found(handle, plan.leaves)
+        yield f"the stored rows{affected} are merged from"
+        yield from self._lookups("", plan.kept)
+        for leaf in plan.leaves:
+            yield f"with the rows that are added to {self.names[leaf.path]}"
+            yield from self._lookups("and ", plan.added[leaf.path])
+        if handle is None:
+            yield f"where they no longer give the first {plan.most}, the whole query is run"
+            return
+        yield f"where they no longer give the first {plan.most}, ({_columns(handle)}) is computed again from"
+        yield from self._lookups("", handle.recompute)
+
+    def _found(self, handle: Handle, leaves: Iterable[Leaf]) -> Iterator[str]:
+        for leaf in leaves:
+            yield f"a change of {self.names[leaf.path]} affects ({_columns(handle)})"
+            yield from self._lookups("look up ", handle.find[leaf.path])
+
+    def _lookups(self, verb: str, lookups: Iterable[Lookup]) -> Iterator[str]:
+        yield from dict.fromkeys(f"  {verb}{self._lookup(each)}" for each in lookups)
+
+    def _lookup(self, lookup: Lookup) -> str:
+        values = " or ".join(
+            f"({', '.join(column.name for column in each)}) of {self._rows(each[0].leaf)}"
+            for each in lookup.values.columns
+        )
+        may_be_null = not lookup.values.is_join and not lookup.leaf.never_null.issuperset(lookup.columns)
+        null = ", NULL matches NULL" if may_be_null else ""
+        return f"{self.names[lookup.leaf.path]} by ({', '.join(lookup.columns)}) from {values}{null}"
+
+    def _rows(self, leaf: Leaf) -> str:
+        """The rows that have the values of a lookup: those of a leaf, or what stands for one in a plan."""
+        return self.names.get(leaf.path, f"the {leaf.source}")
+
+
+def _columns(handle: Handle) -> str:
+    return ", ".join(name for part in handle.parts for name in part.names)
