@@ -17,6 +17,24 @@ from typing import Final, Literal
 
 STAGES: Final = ("cut", "deltas", "mirrors", "views")
 
+WhyFull = Literal[
+    "strategy",
+    "new view",
+    "new input",
+    "internal view",
+    "no lookups",
+    "large change",
+    "extreme removed",
+    "first row removed",
+    "subquery changed",
+    "sum not known",
+    "number too large",
+    "key of NULLs",
+    "equal hashes",
+    "error",
+]
+"""Why a view was computed in full in an epoch (docs/cli.md says what each means)."""
+
 UpkeepStep = Literal["compaction", "checkpoint", "sweep", "leftovers"]
 
 
@@ -45,7 +63,7 @@ class Ways:
     The steps and their paths:
     - `commit`: `direct` (an index finds the deleted rows, or there are none), `direct-scan` (reading all keys finds
       them), `bulk` (Spark's tasks wrote the files from the log), `spark`;
-    - `lookup`: `index`, `spark`;
+    - `lookup`: `index`; `spark`, for values that an event leaves unchanged, never for a view;
     - `read`, of a table that views read: `driver` (delta-rs reads it and Spark gets it as Arrow), `spark`;
     - `view`: `keys` (the rows of affected keys were computed again), `add` (the totals over changed rows were added to
       the stored ones), `patch` (the first rows of groups were merged with new ones), `full` (all rows were computed
@@ -129,8 +147,18 @@ class Work:
 
     def add(self, other: Work) -> None:
         """Add the work of another part."""
-        for each in fields(self):
+        for each in fields(Work):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass
+class ViewUpdate(Work):
+    """The work of the update of a view, and why it was computed in full; None if it was not, or if nobody recorded it.
+
+    A later version may have other reasons than those of WhyFull.
+    """
+
+    why_full: str | None = None
 
 
 _current: ContextVar[Work | None] = ContextVar("_current", default=None)

@@ -58,6 +58,7 @@ MANIFEST = {
 WAYS = {"commit": {"public.orders": "direct", "totals": "spark"}, "read": {"public.orders": "driver"}}
 # `commits` is missing, as a field that a later version has added.
 WORK = {"keys_looked_up": 2, "rows_found": 7, "rows_recomputed": 3, "rows_written": 1, "milliseconds": 61}
+LARGE = {"why_full": "large change"}
 
 
 def command(name: str) -> click.Command:
@@ -478,7 +479,9 @@ def test_epochs_are_the_published_ones(published: Path) -> None:
     assert row == {
         "epoch": 1, "kind": "publish", "attempt": 2, "position": "0/16",
         "committed_at": "2026-01-02T03:04:05+00:00", "changes": 2, "parked": 0, "ways": WAYS,
-        "view_work": {name: WORK | {"rows_read": 0, "files_read": 0, "commits": 0} for name in ("totals", "ratio")},
+        "view_work": dict.fromkeys(
+            ("totals", "ratio"), WORK | {"rows_read": 0, "files_read": 0, "commits": 0, "why_full": None}
+        ),
     }  # fmt: skip
 
 
@@ -531,7 +534,7 @@ def append_work(project: Path, epochs: int, internal: Sequence[str] = ()) -> Non
     for number in range(epochs):
         ways = {"view": {"totals": "keys"}} if number else {"view": {"totals": "full"}, "diff": {"totals": "spark"}}
         ways["view"] |= dict.fromkeys(internal, "keys")
-        work = dict.fromkeys(("totals", *internal), WORK)
+        work = dict.fromkeys(("totals", *internal), WORK) | ({} if number else {"totals": WORK | LARGE})
         control.append(kind="publish", epoch=control.new_epoch(), attempt=control.new_attempt(),
                        position=Lsn.parse("0/30"), tables=last.tables,
                        detail={"changes": {}, "ways": ways, "view_work": work})  # fmt: skip
@@ -542,15 +545,23 @@ def test_explain_shows_what_the_last_epochs_did_for_the_view(published: Path) ->
     publish_idle(published)
     assert last_epochs(read_control(published / "warehouse"), "totals") == [
         "last epochs:",
-        "  epoch  strategy  looked up  found  computed  written  ms",
-        "  1                2          7      3         1        61",
-        "  3      full      2          7      -         1        61",
-        "  4      keys      2          7      3         1        61",
+        "  epoch  strategy             looked up  found  computed  written  ms",
+        "  1                           2          7      3         1        61",
+        "  3      full (large change)  2          7      -         1        61",
+        "  4      keys                 2          7      3         1        61",
         "  looked up: keys, in its tables and among its stored rows",
         "  found: the rows with these keys, and the changed rows; with full, all rows",
         "  computed: the rows that its query returned; - if they were not counted",
         "  written: the rows in its new data files",
     ]
+
+
+def test_epochs_say_why_views_were_computed_in_full(published: Path) -> None:
+    append_work(published, epochs=1, internal=("_cv_totals_1",))
+    table = cdc_views("-C", published, "epochs", "--last", "1", "--verbose").stdout.splitlines()
+    assert table[-1].rstrip().endswith("2 written; full: 1 large change")
+    [row] = map(json.loads, cdc_views("-C", published, "epochs", "--last", "1", "--json").stdout.splitlines())
+    assert row["view_work"]["totals"]["why_full"] == "large change"
 
 
 def test_explain_shows_at_most_five_epochs_and_none_of_another_view(published: Path) -> None:
@@ -564,7 +575,7 @@ def test_explain_shows_what_the_last_epochs_did_for_the_internal_views(published
     append_work(published, epochs=1, internal=("_cv_totals_1",))
     shown = last_epochs(read_control(published / "warehouse"), "totals", ["_cv_totals_1", "_cv_totals_2"])
     assert shown[3:-4] == [
-        "  3      full      2          7      -         1        61",
+        "  3      full (large change)  2          7      -         1        61",
         "last epochs of _cv_totals_1:",
         "  epoch  strategy  looked up  found  computed  written  ms",
         "  3      keys      2          7      3         1        61",

@@ -60,13 +60,19 @@ def _counted(ways: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _sum(detail: PublishedDetail) -> str:
-    """The work for all views of an epoch: `12 keys looked up, 40 rows found, 9 computed, 3 written`."""
+    """The work for all views of an epoch: `12 keys looked up, 40 rows found, 9 computed, 3 written; full: 1 new view`.
+
+    Each reason why views were computed in full follows the number of these views.
+    """
     if not detail.view_work:
         return ""
     total = Work()
     for work in detail.view_work.values():
         total.add(work)
-    return (
+    sums = (
         f"{total.keys_looked_up} keys looked up, {total.rows_found} rows found, "
         f"{total.rows_recomputed} computed, {total.rows_written} written"
     )
+    reasons = Counter(work.why_full for work in detail.view_work.values() if work.why_full is not None)
+    in_full = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return f"{sums}; full: {in_full}" if in_full else sums

@@ -42,7 +42,9 @@ def _of_table(records: Sequence[ControlRecord], name: str, title: str) -> list[s
 def _cells(record: ControlRecord, view: str) -> tuple[str, ...]:
     row = table_row(record, view)
     numbers = (row[name] for name in ("keys_looked_up", "rows_found", "rows_computed", "rows_written", "milliseconds"))
-    return str(record.epoch), row["strategy"] or "", *("-" if each is None else str(each) for each in numbers)
+    shown = ("-" if each is None else str(each) for each in numbers)
+    strategy, why = row["strategy"] or "", row["why_full"]
+    return str(record.epoch), f"{strategy} ({why})" if why else strategy, *shown
 
 
 def _table(cells: Sequence[Sequence[str]]) -> Iterator[str]:

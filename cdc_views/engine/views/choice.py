@@ -5,7 +5,7 @@ The others need the rows of the last epoch: stored rows that are those of the ol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -31,6 +31,7 @@ from cdc_views.engine.views.strategies import (
     patch,
 )
 from cdc_views.engine.views.strategies.guards import Bound
+from cdc_views.metrics import WhyFull
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.warehouse import Changes, WrittenRows
@@ -72,19 +73,36 @@ class Choice:
         if not self.by_changes:
             yield FULL, self._in_full(view, base)
 
+    def why_full(self, view: CompiledView, plan: Maintenance) -> WhyFull | None:
+        """Why a view has no strategy but FULL in this epoch; None if it has others."""
+        is_of_index = isinstance(view, SearchTable) or is_saved(view)
+        if plan.text is None and not is_of_index:
+            return "strategy"
+        if not self.tables.is_live(view.definition.name):
+            return "new view"
+        if not is_of_index and not self._can_look_up():
+            return "no lookups"
+        internal = _internal_views(plan)
+        if any(self.has_failed(each) or not self.tables.is_live(each) for each in internal):
+            return "internal view"
+        read = (*self._read(view), *internal)
+        return "new input" if any(self.inputs.versions(each) is None for each in read) else None
+
+    def _read(self, view: CompiledView) -> Sequence[str]:
+        """What a view reads, besides internal views with values."""
+        if not is_saved(view):
+            return view.inputs
+        searches = searches_of(view, self.tables.specs)
+        return (searches.queries, searches.documents, searches.postings)
+
     def _incremental(self, view: CompiledView, plan: Maintenance, base: int) -> Iterator[tuple[str, Update]]:
         """The strategies before FULL; none if its table or an internal view is not as of the last epoch."""
-        tables, name = self.tables, view.definition.name
-        if plan.text is None or not tables.is_live(name) or not self._can_look_up():
+        tables = self.tables
+        if plan.text is None or self.why_full(view, plan) is not None:
             return
-        internal = plan.keys.internal_views if plan.keys is not None else frozenset()
-        if any(self.has_failed(each) or not tables.is_live(each) for each in internal):
-            return
-        versions = {source: self.inputs.versions(source) for source in (*view.inputs, *internal)}
+        versions = {source: self.inputs.versions(source) for source in (*view.inputs, *_internal_views(plan))}
         known = {source: found for source, found in versions.items() if found is not None}
-        if len(known) < len(versions):
-            return
-        spec, text, warehouse = tables.specs[name], plan.text, tables.warehouse
+        spec, text, warehouse = tables.specs[view.definition.name], plan.text, tables.warehouse
 
         def work(chosen: Plan) -> Incremental[Plan]:
             return Incremental(view, spec, base, chosen, text, self.inputs, known, warehouse, self.queries)
@@ -158,3 +176,7 @@ class Choice:
             return None
         ways.took("diff", name, "spark")
         return tables.warehouse.frame(tables.specs[name].path, base, session)
+
+
+def _internal_views(plan: Maintenance) -> frozenset[str]:
+    return plan.keys.internal_views if plan.keys is not None else frozenset()

@@ -35,7 +35,7 @@ from cdc_views.engine.views.queries.small_queries import SmallQueries
 from cdc_views.engine.views.search.tables import SearchTable
 from cdc_views.engine.views.strategies import TooMany
 from cdc_views.errors import Fenced, StackError
-from cdc_views.metrics import Work
+from cdc_views.metrics import ViewUpdate, WhyFull, Work
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.maintenance import Maintenance
 from cdc_views.store.commits import naming_disk_errors
@@ -56,7 +56,7 @@ class ViewResult:
     version: int
     status: Literal["live", "failed"]
     failure: str | None = None
-    work: Work | None = None
+    work: ViewUpdate | None = None
 
 
 class NotByChanges(Exception):
@@ -316,33 +316,39 @@ class _EpochOfViews:
 
     def _update(self, view: CompiledView, base: int) -> ViewResult:
         spec, session = self._tables.specs[view.definition.name], self._relations.session
-        work, began = Work(), time.monotonic()
+        work, began = ViewUpdate(), time.monotonic()
         with job_group(session, f"view {spec.name}", self._tag) as group:
             self.work[spec.name] = ViewWork(work, group)
             try:
                 with metrics.counting(work):
-                    return replace(self._updated(view, base), work=work)
+                    return replace(self._updated(view, base, work), work=work)
             finally:
                 work.milliseconds = round((time.monotonic() - began) * 1000)
 
-    def _updated(self, view: CompiledView, base: int) -> ViewResult:
-        """The result of the first strategy that gives the rows; if none does, the view has failed by the last error."""
+    def _updated(self, view: CompiledView, base: int, work: ViewUpdate) -> ViewResult:
+        """The result of the first strategy that gives the rows; if none does, the view has failed by the last error.
+
+        Notes in `work` why the view is computed in full.
+        """
         name, ways, errors = view.definition.name, self._tables.warehouse.ways, dict[str, str]()
         plan = self._plan(view, self._tables)
+        why: WhyFull | None = None
         for way, update in self._choice.updates(view, plan, base):
             if way == FULL:
                 ways.took("view", name, way)
+                work.why_full = why or self._choice.why_full(view, plan)
             try:
                 version = self._committed(view, base, update)
             except TooMany as reason:
                 _LOGGER.debug('view "%s": not by %s in this epoch: %s', name, way.upper(), reason)
+                why = reason.why
                 continue
             except (Fenced, StackError):
                 raise
             except Exception as error:
                 if not self._has_lost(self._internal_tables(view, plan, way)):
                     self._require_of_view(error, view, base)
-                errors[way] = failure_of(error, view)
+                errors[way], why = failure_of(error, view), "error"
                 if self._tables.is_internal(name):
                     break  # It fails where an expression does, and nobody waits for it.
                 continue

@@ -32,7 +32,8 @@ def epoch_row(record: ControlRecord) -> dict[str, Any]:
 def table_row(record: ControlRecord, name: str) -> dict[str, Any]:
     """What an epoch did for a mirror or view. Numbers that are not known are None.
 
-    `strategy` is the way that a view took, `changes` counts the events of a mirror; the rest is of the Work of a view.
+    `strategy` is the way that a view took, `why_full` why it was computed in full, `changes` counts the events of a
+    mirror; the rest is of the Work of a view.
     """
     detail = PublishedDetail.read(record)
     work = detail.view_work.get(name)
@@ -43,6 +44,7 @@ def table_row(record: ControlRecord, name: str) -> dict[str, Any]:
         "published_at": record.published_at,
         "changes": detail.changes.get(name),
         "strategy": detail.ways.get("view", {}).get(name),
+        "why_full": None if work is None else work.why_full,
         "keys_looked_up": None if work is None else work.keys_looked_up,
         "rows_found": None if work is None else work.rows_found,
         "rows_computed": work.rows_recomputed if work is not None and is_counted else None,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from cdc_views.base.captured import CapturedSet
 from cdc_views.base.names import TableName
 from cdc_views.base.stopped import StoppedTable
-from cdc_views.metrics import Work
+from cdc_views.metrics import ViewUpdate
 from cdc_views.store.control.records import ControlRecord
 
 
@@ -94,8 +94,8 @@ class PublishedDetail(_WithStopped):
 
     `changes` and `snapshot_rows` count the events of each mirror, `failures` has the reason of each failed view,
     `parked` and `discarded` count keys and events by table. `stage_ms` are milliseconds by stage, `ways` the execution
-    path of each step by table, `view_work` what the update of each view cost, `upkeep` what upkeep did since the last
-    record.
+    path of each step by table, `view_work` what the update of each view cost and why it was computed in full, `upkeep`
+    what upkeep did since the last record.
     `building` says of each view that is built beside the epochs how far it is. `request` is the id of the request that
     the record answers, `replaced` the tables that a swap has replaced.
     """
@@ -107,7 +107,7 @@ class PublishedDetail(_WithStopped):
     discarded: Mapping[str, int] = {}
     stage_ms: Mapping[str, int] = {}
     ways: Mapping[str, Mapping[str, str]] = {}
-    view_work: Mapping[str, Work] = {}
+    view_work: Mapping[str, ViewUpdate] = {}
     upkeep: Mapping[str, int | float] = {}
     building: Mapping[str, str] = {}
     request: str | None = None

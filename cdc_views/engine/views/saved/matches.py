@@ -101,7 +101,7 @@ class Postings:
         try:
             rows = self.warehouse.with_text(spec, version, text, list(columns), is_prefix=is_prefix)
         except (OSError, TableUnavailable) as error:  # the next epoch builds a table of an index again
-            raise TooMany("the postings cannot be read") from error
+            raise TooMany("the postings cannot be read", "error") from error
         if rows is None:
             raise TooMany("there are more postings than the driver holds")
         return rows

@@ -13,6 +13,7 @@ from cdc_views.engine.views.inputs import Inputs, InputVersions
 from cdc_views.engine.views.queries.small_queries import SmallQueries
 from cdc_views.engine.views.strategies.results import require_columns
 from cdc_views.engine.views.view_tables import BOX, own_columns
+from cdc_views.metrics import WhyFull
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental import AddPlan, GroupPlan, KeysPlan, Leaf, PatchPlan, Path
 from cdc_views.plan.incremental.maintenance import LeafText
@@ -22,7 +23,14 @@ Plan = TypeVar("Plan", KeysPlan, AddPlan, GroupPlan, PatchPlan)
 
 
 class TooMany(Exception):
-    """The change is so large that the whole query is cheaper, or it does not decide the rows; the message says why."""
+    """The change is so large that the whole query is cheaper, or it does not decide the rows; the message says why.
+
+    `why` says so in the record of the epoch.
+    """
+
+    def __init__(self, message: str, why: WhyFull = "large change") -> None:
+        super().__init__(message)
+        self.why: WhyFull = why
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class Incremental(Generic[Plan]):
             found = self.queries.run(query, numbered, self.view, [*own_columns(self.view, self.spec), BOX])
         except OSError as error:
             # It is not the warehouse that cannot be written.
-            raise TooMany(f"the rows cannot be handed to Spark: {error.strerror}") from error
+            raise TooMany(f"the rows cannot be handed to Spark: {error.strerror}", "error") from error
         metrics.count(rows_recomputed=found.num_rows)
         rows = found.drop_columns([BOX])
         require_columns(rows.schema, self.spec)

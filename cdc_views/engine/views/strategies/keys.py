@@ -59,7 +59,7 @@ def _require_same_constants(work: Incremental[KeysPlan]) -> None:
         old, new = (tuples(work.warehouse.rows(of.spec, version).select([VALUE])) for version in (of.old, of.new))
         # As text: 0.0 is another value than -0.0, and NaN the same as NaN.
         if len(new) != 1 or repr(old) != repr(new):
-            raise TooMany(f'the value of the subquery that "{leaf}" stores has changed')
+            raise TooMany(f'the value of the subquery that "{leaf}" stores has changed', "subquery changed")
 
 
 def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Changes | None:
@@ -69,7 +69,7 @@ def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Change
     """
     if not is_unique(rows, work.spec.key):
         if work.view.key is None:
-            raise TooMany(_SAME_HASH)
+            raise TooMany(_SAME_HASH, "equal hashes")
         raise key_not_unique(work.spec.key)
     deleted, upserts = difference(rows, stored, work.spec.key)
     if work.view.key is None:
@@ -89,7 +89,8 @@ def affected(work: Incremental[KeysPlan], *, only_removed: bool = False) -> list
         if changed.num_rows:
             boxes += [box for handle in work.plan.handles if (box := _found(work, handle, leaf, changed))]
     if len(work.plan.handles) > 1 and any(_has_nulls(values) for box in boxes for values in box.values):
-        raise TooMany("an affected key of NULLs, which the rows without a match in a full join have too")
+        text = "an affected key of NULLs, which the rows without a match in a full join have too"
+        raise TooMany(text, "key of NULLs")
     return list(_merged(boxes))
 
 
@@ -239,4 +240,4 @@ def _require_own_numbers(work: Incremental[KeysPlan], upserts: pa.Table, stored:
     key = list(work.spec.key)
     taken = _required(work.warehouse.find(work.spec, work.base, upserts.select(key), key), work.spec)
     if not set(tuples(taken.select(key))) <= set(tuples(stored.select(key))):
-        raise TooMany(_SAME_HASH)
+        raise TooMany(_SAME_HASH, "equal hashes")

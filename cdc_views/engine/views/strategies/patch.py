@@ -108,7 +108,8 @@ def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
     stored = work.warehouse.rows(work.spec, work.base)
     rows = _merged(work, stored)
     if _doubtful(work, stored, rows, ()).num_rows:
-        raise TooMany("of the first rows some were removed, and only the other rows say which ones follow")
+        text = "of the first rows some were removed, and only the other rows say which ones follow"
+        raise TooMany(text, "first row removed")
     return compared(work, rows, stored)
 
 

@@ -48,7 +48,7 @@ function drawn(epochs, view) {
       epochs.toReversed().map((epoch) => ({
         epoch: number(epoch.epoch),
         published: clock(epoch.published_at),
-        strategy: epoch.strategy,
+        strategy: epoch.why_full ? `${epoch.strategy} (${epoch.why_full})` : epoch.strategy,
         changes: number(epoch.changes),
         "looked up": number(epoch.keys_looked_up),
         found: number(epoch.rows_found),

@@ -79,7 +79,7 @@ def _of_set(found: pa.Table, number: int) -> pa.Table:
 
 def _require_one(rows: pa.Table) -> None:
     if rows.num_rows != 1:
-        raise TooMany(f"{rows.num_rows} rows of totals, wanted 1")
+        raise TooMany(f"{rows.num_rows} rows of totals, wanted 1", "sum not known")
 
 
 def _totals(plan: AddPlan, rows: pa.Table) -> Row:
@@ -94,7 +94,7 @@ def _sum(plan: AddPlan, stored: Row, added: Row, removed: Row) -> Row:
     for total in sorted(plan.totals, key=lambda each: each.is_sum):
         value = _value(total, stored[total.name], added[total.name], removed[total.name], row)
         if value is not None and not all(type_.holds(value) for type_ in total.types):
-            raise TooMany(f'the value of column "{total.name}" is beyond the range of its types')
+            raise TooMany(f'the value of column "{total.name}" is beyond the range of its types', "number too large")
         row[total.name] = value
     return row
 
@@ -106,7 +106,7 @@ def _value(
     if removed is None and (added is None or stored is None):
         return added if stored is None else stored
     if stored is None:
-        raise TooMany(f'column "{total.name}" is NULL, but has values to remove')
+        raise TooMany(f'column "{total.name}" is NULL, but has values to remove', "sum not known")
     value = stored + (added or Decimal()) - (removed or Decimal())
     return value if added is not None or value else zero_or_null(total, counts)
 
@@ -117,7 +117,7 @@ def zero_or_null(total: Total, counts: Mapping[str, Decimal | None]) -> Decimal 
         return Decimal() if counts[total.values] else None
     if total.rows is not None and not counts[total.rows]:
         return None
-    raise TooMany(f'whether column "{total.name}" is 0 or NULL does not follow from the changed rows')
+    raise TooMany(f'whether column "{total.name}" is 0 or NULL does not follow from the changed rows', "sum not known")
 
 
 def column_of(values: Iterable[Decimal | None], type_: pa.DataType) -> pa.Array:

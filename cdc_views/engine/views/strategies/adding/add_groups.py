@@ -84,7 +84,7 @@ def _computed_again(work: Incremental[GroupPlan], groups: pa.Table) -> pa.Table:
     """The new rows of some groups by KEYS. Raises TooMany if the view has no such plan."""
     keys = work.plan.keys
     if keys is None:
-        raise TooMany("totals of a grouping set do not follow from the changed rows")
+        raise TooMany("totals of a grouping set do not follow from the changed rows", "sum not known")
     (handle,) = keys.handles
     (part,) = handle.parts
     work.warehouse.ways.took("view", work.spec.name, "keys")
@@ -152,12 +152,12 @@ def _sum(plan: GroupPlan, stored: Totals, change: _Change) -> dict[str, Decimal 
     for total in sorted(plan.totals, key=lambda each: (each.is_sum, each.name != plan.rows)):
         row[total.name] = _value(total, stored, change, row)
         if not total.is_sum and (row[total.name] or 0) < 0:
-            raise TooMany(f'column "{total.name}" would be negative')
+            raise TooMany(f'column "{total.name}" would be negative', "sum not known")
         if total.name == plan.rows and not row[total.name]:
             return row
         value = row[total.name]
         if value is not None and not all(type_.holds(value) for type_ in total.types):
-            raise TooMany(f'a value of column "{total.name}" is beyond the range of its types')
+            raise TooMany(f'a value of column "{total.name}" is beyond the range of its types', "number too large")
     return row
 
 

@@ -27,5 +27,5 @@ def new_average(average: Average, totals: Mapping[str, Decimal | None], type_: p
             context.prec, context.rounding = _DIGITS, ROUND_HALF_UP
             return pa.array([(total / count).quantize(_QUOTIENT).quantize(Decimal(1).scaleb(-average.scale))], type_)
     if int(count) << (average.bits - 1) >= _MOST_EXACT:  # Spark may add the largest of them first
-        raise TooMany(f'the values of column "{average.name}" are too many for exact doubles')
+        raise TooMany(f'the values of column "{average.name}" are too many for exact doubles', "number too large")
     return pa.array([int(total) / int(count)], type_)

@@ -22,7 +22,8 @@ def new_extreme(extreme: Extreme, stored: pa.Table, added: pa.Table, removed: pa
         return added.column(extreme.name)
     if minus is None or (before is not None and _is_beyond(extreme, before, minus)):
         return stored.column(extreme.name)
-    raise TooMany(f'column "{extreme.name}" was removed, and only the other rows say which value follows it')
+    text = f'column "{extreme.name}" was removed, and only the other rows say which value follows it'
+    raise TooMany(text, "extreme removed")
 
 
 def _is_beyond(extreme: Extreme, one: object, other: object) -> bool:
