@@ -1,8 +1,9 @@
 """Lookups in the driver: rows of a version of a table, found through an index and fetched by row number.
 
 Data files never change and the index is per file, so an older version costs as much as the newest. The result is None
-where Spark must do the lookup: too many keys or rows, a version that the log no longer has, a type without
-fingerprints, or no room for the index.
+where the driver cannot do the lookup: too many keys or rows, a version that the log no longer has, a type without
+fingerprints, or no room for the index. A value that an event of the log leaves unchanged is then looked up by Spark
+(`Warehouse.lookup`). A view is computed in full in that epoch: no lookup of a view is a query of Spark.
 """
 
 from __future__ import annotations
