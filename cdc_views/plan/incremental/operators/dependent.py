@@ -11,13 +11,22 @@ NULL means the same as false, inner rows with other values of y decide nothing. 
 NULL among them makes `x IN (...)` NULL instead of false, and a row where x is NULL depends on whether there are inner
 rows at all. So both x and y must never be NULL: as key columns of a table, or because WHERE has `IS NOT NULL` for them.
 Then `x IN (...)` is true or false, and is true exactly if there is an inner row with y = x.
+
+    SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id AND o.status = 'paid')
+
+    a change of public.users affects (id)
+    a change of public.orders affects (id)
+      look up public.users by (id) from (user_id) of public.orders
+    the rows of affected (id) are computed again from
+      public.users by (id) from (id) of the affected keys
+      public.orders by (user_id) from (id) of public.users
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdc_views.plan.incremental.operators.join import OuterJoin
+from cdc_views.plan.incremental.operators.outer_join import OuterJoin
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,13 @@ Where a window's output must be restricted by other columns, whole partitions ar
 restriction are looked up, and from them their partitions. That keeps more rows than the restriction asks for, but each
 partition as a whole. A view that selects none of the columns of PARTITION BY is found in this way:
 
-    SELECT id, rank() OVER (PARTITION BY category_id ORDER BY price) AS place FROM products
+    SELECT id, rank() OVER (PARTITION BY stock ORDER BY price) AS place FROM products
+
+    a change of public.products affects (id)
+      look up public.products by (stock) from (stock) of public.products, NULL matches NULL
+    the rows of affected (id) are computed again from
+      public.products by (id) from (id) of the affected keys
+      public.products by (stock) from (stock) of public.products, NULL matches NULL
 
 With `finding`, a restriction by any column that is passed on finds the leaf rows of the rows that meet it.
 """

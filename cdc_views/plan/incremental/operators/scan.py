@@ -5,6 +5,12 @@ equal to one of the values. The others are left out. The one with
 the most columns is taken, the first of several. A column that must equal two values (`a.x = b.y AND a.x = b.z`) is
 looked up by the first of them.
 Find: the changed rows are given.
+
+    SELECT id, name FROM users WHERE country = 'NL'
+
+    a change of public.users affects (id)
+    the rows of affected (id) are computed again from
+      public.users by (id) from (id) of the affected keys
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 Restrict: rows that are equal have equal columns, so a restriction by any columns keeps or drops all copies in all
 branches. It is applied in each branch, to the branch's own columns. UNION ALL needs less, and its rule is the same.
 Find: a changed row of a branch changes the output rows equal to it; their columns are those of the branch.
+
+    SELECT id FROM users EXCEPT SELECT author_id FROM posts
+
+    a change of public.users affects (id)
+    a change of public.posts affects (id)
+    the rows of affected (id) are computed again from
+      public.users by (id) from (id) of the affected keys
+      public.posts by (author_id) from (id) of the affected keys, NULL matches NULL
 """
 
 from __future__ import annotations
