@@ -291,6 +291,13 @@ def test_explanations_in_the_pages_are_those_of_the_planner() -> None:
     assert example("cli.md", "cdc-views explain balances").splitlines() == explained_as_written(VIEW).lines()
 
 
+@pytest.mark.parametrize(("shape", "view"), [("anti", "anti"), ("self_join", "float_join")])
+def test_explanations_of_shapes_in_the_page_are_those_of_the_engine(shape: str, view: str) -> None:
+    golden = DOCS.parent / "tests" / "golden" / "shapes" / f"{shape}.txt"
+    of_views = golden.read_text(encoding="utf-8").rstrip("\n").split("\n\n")
+    assert example("views.md", f"cdc-views explain {view}").rstrip("\n") in of_views
+
+
 def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     section = page("views.md").split("## How a view is kept")[1]
     memory = Memory(TABLES)
