@@ -66,9 +66,9 @@ class Ways:
     - `lookup`: `index`; `spark`, for values that an event leaves unchanged, never for a view;
     - `read`, of a table that views read: `driver` (delta-rs reads it and Spark gets it as Arrow), `spark`;
     - `view`: `keys` (the rows of affected keys were computed again), `add` (the totals over changed rows were added to
-      the stored ones), `patch` (the first rows of groups were merged with new ones), `full` (all rows were computed
-      again), `failed` (before that, a better strategy had failed with an error, which is in the log). With
-      `add+keys` and `keys+patch` some groups were computed again;
+      the stored ones), `patch` (the first rows of groups, or their ordered lists, were merged with changed ones),
+      `full` (all rows were computed again), `failed` (before that, a better strategy had failed with an error, which is
+      in the log). With `add+keys` and `keys+patch` some groups were computed again;
     - `diff`, of a view's result with its stored rows: `driver` (DuckDB; Python for a few rows), `spark`.
     Several paths of one step are joined, as in `index+spark`.
     """

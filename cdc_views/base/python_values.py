@@ -63,7 +63,7 @@ def python_value(scalar: pa.Scalar) -> Any:
     return _far_text(scalar)
 
 
-def plain_values(values: pa.ChunkedArray) -> list[Any]:
+def plain_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The values of a column that is not nested, for comparison with others of its type: times are whole numbers."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())

@@ -22,7 +22,8 @@ def lookup_lines(query: ParsedQuery | None, maintained: Maintenance) -> list[str
     keys, patch = maintained.keys, maintained.patch
     if maintained.group_adds is not None:
         adds = maintained.group_adds
-        return list(_Words.over(query, adds.leaves, adds.joined.values()).of_groups(adds))
+        lookups = [*adds.joined.values(), keys.lookups if keys is not None else ()]
+        return list(_Words.over(query, adds.leaves, lookups).of_groups(adds))
     if patch is not None:
         lookups = [patch.kept, *patch.added.values(), keys.lookups if keys is not None else ()]
         return list(_Words.over(query, patch.leaves, lookups).of_patch(patch))
@@ -52,9 +53,16 @@ class _Words:
             yield from self._lookups("", handle.recompute)
 
     def of_groups(self, plan: GroupPlan) -> Iterator[str]:
+        names = ", ".join(plan.found_by)
+        kinds = {"lists": plan.lists, "totals": plan.totals}
+        changed = " and ".join(kind for kind, found in kinds.items() if found)
         for leaf in plan.leaves:
-            yield f"a change of {self.names[leaf.path]} changes the totals of its ({', '.join(plan.found_by)})"
+            yield f"a change of {self.names[leaf.path]} changes the {changed} of its ({names})"
             yield from self._lookups("look up ", plan.joined[leaf.path])
+        for each in plan.lists:
+            if each.most is not None and plan.keys is not None:
+                yield f"where the first {each.most} of ({each.name}) do not follow, ({names}) is computed again from"
+                yield from self._lookups("", plan.keys.handles[0].recompute)
 
     def of_distincts(self, plan: AddPlan) -> Iterator[str]:
         for distinct in plan.distincts:

@@ -112,7 +112,7 @@ class Choice:
         if plan.patch is not None:
             yield "patch", partial(patch, work(plan.patch))
         if plan.group_adds is not None:
-            yield "add", partial(add_groups, work(plan.group_adds))
+            yield "patch" if plan.group_adds.lists else "add", partial(add_groups, work(plan.group_adds))
         if plan.keys is not None:
             yield "keys", partial(keys, work(plan.keys))
 

@@ -18,6 +18,7 @@ from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan
 from cdc_views.plan.incremental.delta_plans.averages import Average
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan
+from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
 from cdc_views.plan.incremental.delta_plans.totals import Total
 from cdc_views.plan.incremental.expressions.one_row import VALUE
@@ -39,6 +40,7 @@ __all__ = [
     "LeafColumn",
     "Lookup",
     "NotIncremental",
+    "OrderedList",
     "Part",
     "PatchPlan",
     "Path",

@@ -33,6 +33,7 @@ _MOST_LOOKUPS: Final = 200
 
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
+_LISTED: Final = "the values over the rows that are added and removed are merged into the stored lists"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
 NO_KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 PLAN_FAILED: Final = "an error in the planner, please report it"
@@ -65,9 +66,9 @@ class Maintenance:
     """The strategy of a view and the reason for it.
 
     KEYS has `keys`, PATCH `patch` beside it, or alone for the first rows of a whole query. ADD has `adds`, or for
-    groups `group_adds` beside `keys`, which grouping sets lack. All of these have `text`. KEYS has the internal views
-    that it uses in `stored`. FULL has the expressions that are `wanted`: internal views that store them may make it
-    KEYS. `fault` is an error of the planner that ruled out a better one.
+    groups `group_adds` beside `keys`, which grouping sets lack; with ordered lists, these are PATCH. All of these have
+    `text`. KEYS has the internal views that it uses in `stored`. FULL has the expressions that are `wanted`: internal
+    views that store them may make it KEYS. `fault` is an error of the planner that ruled out a better one.
     """
 
     strategy: StrategyName
@@ -177,7 +178,8 @@ def _reason(adds: AddPlan) -> str:
 
 
 def _reason_of_groups(groups: GroupPlan) -> str:
-    return f"for each ({', '.join(groups.found_by)}), {_ADDED}"
+    kinds = {_LISTED: groups.lists, _ADDED: groups.totals}
+    return f"for each ({', '.join(groups.found_by)}), " + "; ".join(text for text, found in kinds.items() if found)
 
 
 def _first_rows(
@@ -207,12 +209,13 @@ def _patched(
 def _added(
     plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
 ) -> Maintenance:
-    """The plan for ADD by groups. Raises NotIncremental."""
+    """The plan for ADD by groups, or for PATCH of their lists. Raises NotIncremental."""
     assert plan.keys is not None
     if view.key is None:
         raise NotIncremental("the view has no key")
     groups = group_plan(parsed, columns, plan.keys)
-    return replace(plan, strategy="ADD", reason=_reason_of_groups(groups), group_adds=groups)
+    strategy: StrategyName = "PATCH" if groups.lists else "ADD"
+    return replace(plan, strategy=strategy, reason=_reason_of_groups(groups), group_adds=groups)
 
 
 def _keys_of(plan: KeysPlan) -> dict[str, frozenset[str]]:

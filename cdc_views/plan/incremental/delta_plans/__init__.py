@@ -5,6 +5,7 @@ group_totals.py  counts and sums of groups, and of grouping sets
 totals.py        the columns that are counts and sums
 averages.py      averages over all rows
 extremes.py      min, max and count(DISTINCT) over all rows
+ordered_lists.py the columns that are ordered lists of the values of a group
 top_rows.py      the first rows of each partition
 first_rows.py    the first rows of a whole query
 linear.py        what such a query may consist of

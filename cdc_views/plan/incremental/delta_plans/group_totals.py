@@ -1,4 +1,4 @@
-"""The plans of views that keep counts and sums of groups by adding: those of GROUP BY, and of grouping sets.
+"""The plans of views that keep counts, sums and lists of groups by adding: those of GROUP BY, and of grouping sets.
 
 The rule is that of additive.py for each group. But the rows of inner joins are not linear in all tables together, only
 in each of them. So what the change adds to the rows of a FROM is a sum over its leaves, in any fixed order, where the
@@ -9,8 +9,9 @@ rows that disappear count as negative:
 
 Proof: each term replaces the old rows of one leaf by its new ones, and the terms lead from all old leaves to all new
 ones. The leaves that a term joins are reduced to the rows that join the changed ones. For each group the totals over
-these rows are added as above. The group is there if its number of rows is above 0, so the view must have this count.
-A term may have rows that another one takes away again: that it adds a value does not mean that a sum has values.
+these rows are added as above. The group is there if its number of rows is above 0, so the view must have this count, or
+an ordered list of values (ordered_lists.py). A term may have rows that another one takes away again: that it adds a
+value does not mean that a sum has values.
 
     SELECT o.user_id, count(*) AS items, sum(i.quantity * i.unit_price) AS amount
     FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id
@@ -45,6 +46,7 @@ from cdc_views.plan.incremental.delta_plans.linear import (
     require_multilinear,
     require_only,
 )
+from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList, lists_and_others
 from cdc_views.plan.incremental.delta_plans.totals import Total, aggregate_of, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Operator
@@ -59,19 +61,21 @@ _OF_GROUP: Final = frozenset({"expressions"})
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """How counts and sums of groups are maintained.
+    """How counts, sums and ordered lists of groups are maintained.
 
     `groups` are the columns of the view that identify a group, or are the same in all of its rows; stored rows are
-    found by those in `found_by`. `rows` is the column that counts the rows of the group, `totals` are the others and
-    that one. `joined` has for each leaf the lookups from its changed rows to the rows of the other leaves that they
-    join. `keys` computes groups again; None if only FULL does.
+    found by those in `found_by`. `rows` is the column that counts the rows of the group, None if there are only lists
+    to tell whether it has some. `totals` are the counts and sums, that one among them. `joined` has for each leaf the
+    lookups from its changed rows to the rows of the other leaves that they join. `keys` computes groups again; None if
+    only FULL does.
     """
 
     leaves: tuple[Leaf, ...]
     groups: tuple[str, ...]
     found_by: tuple[str, ...]
-    rows: str
+    rows: str | None
     totals: tuple[Total, ...]
+    lists: tuple[OrderedList, ...]
     joined: Mapping[Path, tuple[Lookup, ...]]
     keys: KeysPlan | None = None
 
@@ -151,12 +155,15 @@ def _plan(
     found_by: Sequence[str],
     keys: KeysPlan | None,
 ) -> GroupPlan:
-    items = items_of(select, columns)
-    aggregates = {name: aggregate_of(name, item) for name, item in items.items() if name not in groups}
+    items = {name: item for name, item in items_of(select, columns).items() if name not in groups}
+    lists, others = lists_and_others(items, scope)
+    if lists and keys is None:
+        raise NotIncremental("a list of values")
+    aggregates = {name: aggregate_of(name, item) for name, item in others.items()}
     rows = [name for name, each in aggregates.items() if each.counts_rows and each.filter is None]
-    if not rows:
+    if not rows and not lists:
         raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
     leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
     joined = {leaf.path: tuple(operator.find(leaf, all_columns(leaves))) for leaf in leaves}
     totals = totals_of(aggregates, scope, columns)
-    return GroupPlan(leaves, tuple(groups), tuple(found_by), rows[0], totals, joined, keys)
+    return GroupPlan(leaves, tuple(groups), tuple(found_by), rows[0] if rows else None, totals, lists, joined, keys)

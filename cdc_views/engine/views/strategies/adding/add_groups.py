@@ -1,4 +1,5 @@
 """ADD for groups: add the totals over the rows that are added to the stored ones, and subtract those over rows removed.
+PATCH merges ordered lists in the same way (ordered_lists.py).
 
 plan/incremental/delta_plans/group_totals.py says which views have such totals, and proves that the terms below give
 what changes: one for each changed leaf and side. One query computes the totals of all terms. Of a leaf, a term has its
@@ -7,7 +8,7 @@ add twice would be wrong: the stored rows must be those of the old versions of t
 
 A sum over no values is NULL. A new sum has values if no term removed one and there was one before or now, or if it is
 not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again, and
-FULL the whole view if it has grouping sets.
+FULL the whole view if it has grouping sets. KEYS also computes a group whose lists do not follow.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from cdc_views.engine.views.lookups import distinct, search
 from cdc_views.engine.views.strategies.adding.add import DIGITS, column_of, zero_or_null
+from cdc_views.engine.views.strategies.adding.ordered_lists import ChangedRow, Lists, lists_of
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import (
@@ -41,6 +43,8 @@ from cdc_views.store.warehouse import Changes, TableSpec
 Group = tuple[object, ...]
 Totals = dict[str, Decimal]
 """The totals of a group that are not NULL, by column."""
+GroupRow = dict[str, Any]
+"""The new totals of a group, and the new values of its lists, by column."""
 
 _ADDED: Final = True
 _REMOVED: Final = False
@@ -56,10 +60,19 @@ class _Term:
 
 @dataclass(frozen=True)
 class _Change:
-    """The totals over the rows that are added to a group, and over those that are removed."""
+    """The totals over the rows that are added to a group, and over those that are removed; and the rows with these."""
 
     added: Totals = field(default_factory=dict)
     removed: Totals = field(default_factory=dict)
+    rows: list[ChangedRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The number of the stored row of a group, None without one, and its totals."""
+
+    number: int | None = None
+    totals: Totals = field(default_factory=dict)
 
 
 def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
@@ -118,10 +131,12 @@ def _joined(work: Incremental[GroupPlan], changed: Leaf, rows: pa.Table) -> dict
 def _changes(plan: GroupPlan, terms: list[_Term], found: pa.Table) -> dict[Group, _Change]:
     """What changes in each group."""
     changes: defaultdict[Group, _Change] = defaultdict(_Change)
-    numbers = found.column(BOX).to_pylist()
-    for group, number, totals in zip(_groups(plan, found), numbers, _totals(plan, found), strict=True):
+    are_added = [terms[number].is_added for number in found.column(BOX).to_pylist()]
+    rows = zip(_groups(plan, found), are_added, _totals(plan, found), strict=True)
+    for number, (group, is_added, totals) in enumerate(rows):
         change = changes[group]
-        _add(change.added if terms[number].is_added else change.removed, totals)
+        _add(change.added if is_added else change.removed, totals)
+        change.rows.append(ChangedRow(is_added, number))
     return changes
 
 
@@ -130,20 +145,40 @@ def _new_rows(
 ) -> tuple[pa.Table, pa.Table]:
     """The new rows of the groups; and the groups whose totals do not follow from the changed rows."""
     plan, spec = work.plan, work.spec
-    before = dict(zip(_groups(plan, stored), _totals(plan, stored), strict=True))
+    lists = {each.name: lists_of(each, stored, found) for each in plan.lists}
+    totals = zip(_groups(plan, stored), _totals(plan, stored), strict=True)
+    before = {group: _Stored(number, row) for number, (group, row) in enumerate(totals)}
     groups = pa.concat_tables([each.select(list(plan.groups)) for each in (stored, found)])
     places = {group: place for place, group in enumerate(_groups(plan, groups)) if group in changes}
-    after: dict[Group, dict[str, Decimal | None]] = {}
+    after: dict[Group, GroupRow | None] = {}
     for group in places:
         with suppress(TooMany):
-            after[group] = _sum(plan, before.get(group, {}), changes[group])
-    kept = [group for group, row in after.items() if row[plan.rows]]
+            after[group] = _row(plan, lists, before.get(group, _Stored()), changes[group])
+    rows = {group: row for group, row in after.items() if row is not None}
     values, doubtful = (
         groups.take(pa.array([places[group] for group in chosen], pa.int64()))
-        for chosen in (kept, places.keys() - after.keys())
+        for chosen in (rows, places.keys() - after.keys())
     )
-    columns = [_column(spec, name, values, [after[group] for group in kept]) for name in spec.schema.names]
+    columns = [
+        lists[name].column([row[name] for row in rows.values()])
+        if name in lists
+        else _column(spec, name, values, list(rows.values()))
+        for name in spec.schema.names
+    ]
     return pa.table(columns, schema=spec.schema), doubtful
+
+
+def _row(plan: GroupPlan, lists: Mapping[str, Lists], stored: _Stored, change: _Change) -> GroupRow | None:
+    """The new row of a group; None if it has no rows any more. Raises TooMany if it does not follow from the change."""
+    row: GroupRow = dict(_sum(plan, stored.totals, change))
+    if plan.rows is not None and not row[plan.rows]:
+        return None
+    row |= {name: each.merged(stored.number, change.rows) for name, each in lists.items()}
+    if plan.rows is not None or any(len(row[name]) for name in lists):
+        return row
+    if not any(each.has_all_rows for each in plan.lists):
+        raise TooMany("whether a group has rows does not follow from its lists, which drop NULL")
+    return None
 
 
 def _sum(plan: GroupPlan, stored: Totals, change: _Change) -> dict[str, Decimal | None]:
@@ -189,9 +224,7 @@ def _totals(plan: GroupPlan, rows: pa.Table) -> list[Totals]:
     ]
 
 
-def _column(
-    spec: TableSpec, name: str, groups: pa.Table, totals: list[dict[str, Decimal | None]]
-) -> pa.Array | pa.ChunkedArray:
+def _column(spec: TableSpec, name: str, groups: pa.Table, totals: list[GroupRow]) -> pa.Array | pa.ChunkedArray:
     if name in groups.column_names:
         return groups.column(name)
     return column_of([row[name] for row in totals], spec.schema.field(name).type)
