@@ -55,6 +55,7 @@ GROUPS: Final = (
         "ordered_list",
         "SELECT author_id, sort_array(collect_list(struct(created_at, id, body))) AS posts FROM posts"
         " GROUP BY author_id",
+        "PATCH",
     ),
     Shape(
         23,
