@@ -81,7 +81,7 @@ def half_of_keys(values_of: Function) -> Function:
 
 
 def without_removed_rows(terms: Function) -> Function:
-    """The totals over removed rows are not subtracted."""
+    """The totals and values over removed rows are not taken away."""
 
     def broken(*arguments: Any) -> Any:
         return (term for term in terms(*arguments) if term.is_added)
@@ -103,6 +103,7 @@ CONTROLS: Final = {
     "affected keys": Broken(KEYS, "values_of", half_of_keys, "inner_join"),
     "PATCH: rows to merge": Broken(PATCH, "_united", half_of_keys, "top_k_per_group"),
     "ADD: rows that a change removes": Broken(ADD_GROUPS, "_terms", without_removed_rows, "group_sum_count"),
+    "PATCH: values that a change removes": Broken(ADD_GROUPS, "_terms", without_removed_rows, "ordered_list"),
 }
 
 
