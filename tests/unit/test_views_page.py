@@ -24,6 +24,7 @@ TABLES: Final = (
         {"order_id": "bigint", "line": "int", "product_id": "bigint", "quantity": "int", "unit_price": "decimal"},
         ("order_id", "line"),
     ),
+    Table("posts", {"id": "bigint", "author_id": "bigint", "created_at": "date"}, ("id",)),
     Table("products", {"id": "bigint", "name": "text", "category_id": "bigint", "price": "decimal"}, ("id",)),
 )
 # For each row of the table of FULL: a view, and the same written as the page says (the last view counts).
@@ -310,5 +311,6 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     assert strategies.pop("orders_by_status") == "ADD"
     assert strategies.pop("items_by_amount") == "ADD"
     assert strategies.pop("stock") == "ADD"
+    assert strategies.pop("latest_posts") == "PATCH"
     by_keys = ("paid_orders", "priced_items", "stock_by_category", "dearest", "_cv_dearest_1")
     assert strategies == dict.fromkeys(by_keys, "KEYS")
