@@ -26,7 +26,7 @@ from cdc_views.errors import (
 from cdc_views.metrics import Work, counting
 from cdc_views.serve.epochs import published
 from cdc_views.store.delta_log import features
-from cdc_views.store.files.data_files import ROW_GROUP
+from cdc_views.store.files.data_files import PAGES_IN_ROW_GROUP, ROW_GROUP
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import BAG, BEGIN, ORDERS, TOTALS, Published
 
@@ -264,14 +264,14 @@ def test_get_reads_only_row_groups_that_can_hold_the_key(tmp_path: Path) -> None
     wh = cdc_views.open(tmp_path, index_mb=0)
     with counting(Work()) as work:
         assert wh.get("public.orders", ROW_GROUP + 5) == {"id": ROW_GROUP + 5, "note": None}
-    assert work.rows_read == 2 * ROW_GROUP  # its key column, then its row
+    assert work.rows_read == ROW_GROUP + ROW_GROUP // PAGES_IN_ROW_GROUP  # its key column, then its page
     texts = TableSpec("texts", "views/texts/a", pa.schema([("k", pa.string())]), ("k",))
     shop.write(texts, [(f"{number:05d}",) for number in range(2 * ROW_GROUP)])
     shop.publish()
     with counting(Work()) as work:
         assert wh.get("texts", "00007") == {"k": "00007"}
         assert wh.get("texts", None) is None
-    assert work.rows_read == 2 * ROW_GROUP
+    assert work.rows_read == ROW_GROUP + ROW_GROUP // PAGES_IN_ROW_GROUP
     with counting(Work()) as work:
         assert wh.get("public.orders", -7) is None
     assert (work.rows_read, work.files_read) == (0, 0)
