@@ -13,8 +13,6 @@ from typing import Final
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from cdc_views.store.storage import durable
-
 pytest_plugins = ["tests.sharing"]
 
 # A loaded machine is no failure of what is tested.
@@ -72,11 +70,6 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """DuckDB complains at exit about objects that were never searched."""
-    gc.unfreeze()
-
-
 def allowed_skips() -> set[str]:
     """Test ids that may be skipped in CI: the first column of the table in SKIPS.md."""
     return set(re.findall(r"^\| `([^`]+)`", SKIPS.read_text(), re.MULTILINE))
@@ -106,7 +99,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of many commits that are about something else than a loss of power."""
-    monkeypatch.setattr(durable, "_is_on", False)
+    monkeypatch.setattr("cdc_views.store.storage.durable._is_on", False)
 
 
 @pytest.fixture
