@@ -256,6 +256,22 @@ class Warehouse:
             metrics.count(keys_looked_up=keys.num_rows, rows_found=found.num_rows)
         return found
 
+    def first_rows(
+        self, spec: TableSpec, version: int, column: str, most: int, wanted: Sequence[str], *, is_largest: bool
+    ) -> pa.Table | None:
+        """The `most` rows of a version with the largest values of a column, or the smallest, in no order.
+
+        No other row has a larger one. NULL is no value: fewer rows are all that have one. Returns this column and
+        `wanted`, in the order of the table; None if too many rows would have to be read.
+        """
+        if not self._allow_direct:
+            return None
+        schema = _chosen(spec, [column, *wanted])
+        found = self._lookups.first(spec, version, column, most, schema, is_largest=is_largest)
+        if found is not None:
+            metrics.count(rows_found=found.num_rows)
+        return found
+
     def counts(self, spec: TableSpec, version: int, keys: pa.Table) -> Counts | None:
         """How many rows of a version each of `keys` has; NULL finds NULL. None where `find` would look up nothing.
 

@@ -17,6 +17,7 @@ from cdc_views.store.delta_log.deletion_vectors import StoredRows
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.index.driver_table import DriverTable
 from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.index.first_values import FirstValues
 from cdc_views.store.index.hashing import are_among, fingerprints, has_fingerprints
 from cdc_views.store.index.stored_keys import Counts
 
@@ -29,6 +30,7 @@ class Lookups:
     ) -> None:
         self._settings = settings
         self._row_groups = row_groups
+        self._first_values = FirstValues(row_groups)
         self._driver_table = driver_table
 
     def equal(self, spec: TableSpec, version: int, keys: pa.Table, schema: pa.Schema) -> pa.Table | None:
@@ -59,6 +61,19 @@ class Lookups:
             if state is None or state.stored_rows is None:
                 return None
             return table.counts(columns, fingerprints(keys.cast(columns)), state)
+
+    def first(
+        self, spec: TableSpec, version: int, column: str, most: int, schema: pa.Schema, *, is_largest: bool
+    ) -> pa.Table | None:
+        """The `most` rows with the largest values of a column, or the smallest; see FirstValues."""
+        table = self._driver_table(spec.path)
+        with table.lock:
+            state = table.at(version)
+            if state is None:
+                return None
+            field = spec.schema.field(column)
+            found = self._first_values.rows(table.folder, state, field, most, is_largest=is_largest)
+            return self._fetch(table, found, schema)
 
     def _fetch(self, table: DriverTable, stored: StoredRows | None, schema: pa.Schema) -> pa.Table | None:
         if stored is None or sum(map(len, stored.values())) > self._settings.driver_rows:
