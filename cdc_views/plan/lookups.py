@@ -28,7 +28,7 @@ def lookup_lines(query: ParsedQuery | None, maintained: Maintenance) -> list[str
         lookups = [patch.kept, *patch.added.values(), keys.lookups if keys is not None else ()]
         return list(_Words.over(query, patch.leaves, lookups).of_patch(patch))
     if maintained.adds is not None:
-        return list(_Words.over(query, maintained.adds.leaves, ()).of_distincts(maintained.adds))
+        return list(_Words.over(query, maintained.adds.leaves, ()).of_totals(maintained.adds))
     if keys is not None:
         return list(_Words.over(query, [*keys.leaves, *keys.constants], [keys.lookups]).of_keys(keys))
     return []
@@ -64,7 +64,14 @@ class _Words:
                 yield f"where the first {each.most} of ({each.name}) do not follow, ({names}) is computed again from"
                 yield from self._lookups("", plan.keys.handles[0].recompute)
 
-    def of_distincts(self, plan: AddPlan) -> Iterator[str]:
+    def of_totals(self, plan: AddPlan) -> Iterator[str]:
+        for leaf in plan.leaves if plan.joined else ():
+            yield f"a change of {self.names[leaf.path]} changes the totals"
+            yield from self._lookups("look up ", plan.joined[leaf.path])
+        for extreme in plan.extremes:
+            places = ", ".join(f"{self.names[each.leaf.path]}.{each.name}" for each in extreme.columns)
+            follows = f"the next one is searched for in {places}" if places else "the whole query is run"
+            yield f"if the value of ({extreme.name}) is removed, {follows}"
         for distinct in plan.distincts:
             yield f"({distinct.name}) is counted again for the values of changed rows, before and after"
             yield from self._lookups("look up ", distinct.lookups)

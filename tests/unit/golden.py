@@ -82,7 +82,10 @@ ARROW_TYPES = {
     "numeric": "decimal128(18, 2)", "float8": "double", "_text": "list<element: string>",
 }  # fmt: skip
 # Of the columns of results, by name; others are "int64". KEYS does not look at them.
-RESULT_TYPES = {"amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ratio": "double", "weight": "double"}
+RESULT_TYPES = {
+    "amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ratio": "double", "weight": "double",
+    "dearest": "decimal128(18, 2)", "newest": "timestamp[us, tz=UTC]",
+}  # fmt: skip
 
 
 def maintained(view: CompiledView) -> Maintenance:

@@ -310,7 +310,8 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     strategies = {name: view.plan.strategy for name, view in memory.views.items()}
     assert strategies.pop("orders_by_status") == "ADD"
     assert strategies.pop("items_by_amount") == "ADD"
-    assert strategies.pop("stock") == "ADD"
     assert strategies.pop("latest_posts") == "PATCH"
-    by_keys = ("paid_orders", "priced_items", "stock_by_category", "dearest", "_cv_dearest_1")
+    assert strategies.pop("assortment") == "ADD"
+    assert strategies.pop("sales") == "ADD"
+    by_keys = ("paid_orders", "priced_items", "ordered_products", "dearest", "_cv_dearest_1")
     assert strategies == dict.fromkeys(by_keys, "KEYS")

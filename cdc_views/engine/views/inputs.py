@@ -75,6 +75,16 @@ class Inputs:
         """
         return self._tables.warehouse.find(of.spec, version, keys, list(columns))
 
+    def first_rows(
+        self, of: InputVersions, column: str, most: int, columns: Collection[str], *, is_largest: bool
+    ) -> pa.Table | None:
+        """The `most` rows of an input, as the epoch leaves it, with the largest values of a column, or the smallest.
+
+        They have `columns` and that one. None if the driver cannot search for them.
+        """
+        warehouse = self._tables.warehouse
+        return warehouse.first_rows(of.spec, of.new, column, most, list(columns), is_largest=is_largest)
+
     def row_count(self, of: InputVersions) -> int | None:
         """About how many rows an input has; None if that is not known."""
         return self._tables.warehouse.row_count(of.spec.path)

@@ -34,11 +34,16 @@ SELECT CAST(sum(price) AS BIGINT) AS pieces FROM products;
 CREATE MATERIALIZED VIEW v AS
 SELECT max(price) AS dearest, count(*) AS products FROM products;
 -- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted; extremes are compared with those over the rows that are added and removed
+--   if the value of (dearest) is removed, the next one is searched for in public.products.price
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS items FROM orders o JOIN order_items i ON i.order_id = o.id;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: a join
+-- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals
+--     look up public.order_items by (order_id) from (public.orders.id)
+--   a change of public.order_items changes the totals
+--     look up public.orders by (id) from (public.order_items.order_id)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -62,8 +67,9 @@ SELECT count(*) AS orders FROM orders HAVING count(*) > 9;
 
 -- view
 CREATE MATERIALIZED VIEW v AS
-SELECT count(DISTINCT user_id) AS users, max(ordered_at) AS latest FROM orders;
+SELECT count(DISTINCT user_id) AS users, max(ordered_at) AS newest FROM orders;
 -- strategy: ADD: extremes are compared with those over the rows that are added and removed; different values are counted again if a changed row has them
+--   if the value of (newest) is removed, the next one is searched for in public.orders.ordered_at
 --   (users) is counted again for the values of changed rows, before and after
 --     look up public.orders by (user_id) from (user_id) of public.orders
 
@@ -79,3 +85,32 @@ SELECT count(DISTINCT author) AS authors FROM (SELECT user_id AS author FROM ord
 CREATE MATERIALIZED VIEW v AS
 SELECT count(DISTINCT lower(name)) AS names FROM users;
 -- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "names" counts different values that are not those of a column of each table
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT max(p.price) AS dearest, count(DISTINCT o.user_id) AS users
+FROM orders o JOIN order_items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id WHERE o.status = 'paid';
+-- strategy: ADD: extremes are compared with those over the rows that are added and removed; different values are counted again if a changed row has them
+--   a change of public.orders changes the totals
+--     look up public.order_items by (order_id) from (public.orders.id)
+--     look up public.products by (id) from (public.order_items.product_id)
+--   a change of public.order_items changes the totals
+--     look up public.orders by (id) from (public.order_items.order_id)
+--     look up public.products by (id) from (public.order_items.product_id)
+--   a change of public.products changes the totals
+--     look up public.order_items by (product_id) from (public.products.id)
+--     look up public.orders by (id) from (public.order_items.order_id)
+--   if the value of (dearest) is removed, the next one is searched for in public.products.price
+--   (users) is counted again for the values of changed rows, before and after
+--     look up public.orders by (user_id) from (public.orders.user_id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT max(price / 2) AS half FROM products;
+-- strategy: ADD: extremes are compared with those over the rows that are added and removed
+--   if the value of (half) is removed, the whole query is run
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT count(*) AS items FROM orders o LEFT JOIN order_items i ON i.order_id = o.id;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: a join that is no inner join of tables

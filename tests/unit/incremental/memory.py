@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from cdc_views.base.names import TableName
+from cdc_views.base.python_values import plain_values
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.strategies import Incremental, Plan, TooMany, add, add_groups, keys, patch
 from cdc_views.engine.views.view_tables import BAG_KEY, BOX, HASH, NUMBER, column_types, own_columns, view_path
@@ -284,6 +285,16 @@ class Memory:
         delta = self.stored[of.spec.name].delta(of, columns)
         return delta if delta.old.num_rows + delta.new.num_rows <= self.delta_rows else None
 
+    def _first_rows(
+        self, of: InputVersions, column: str, most: int, columns: Collection[str], *, is_largest: bool
+    ) -> pa.Table:
+        rows = self.stored[of.spec.name].versions[of.new]
+        values = plain_values(rows.column(column))
+        numbers = [number for number, value in enumerate(values) if value is not None]
+        numbers.sort(key=values.__getitem__, reverse=is_largest)
+        names = [name for name in rows.column_names if name in (column, *columns)]
+        return rows.take(pa.array(numbers[:most], pa.int64())).select(names)
+
     def _work(self, view: View, old: Mapping[str, int], plan: Plan) -> Incremental[Plan]:
         assert view.plan.text is not None
         internal = view.plan.keys.internal_views if view.plan.keys is not None else ()
@@ -297,6 +308,7 @@ class Memory:
         inputs: Any = SimpleNamespace(
             delta=self._delta,
             lookup=lambda of, version, wanted, columns: self.stored[of.spec.name].lookup(version, wanted, columns),
+            first_rows=self._first_rows,
             row_count=lambda of: self.stored[of.spec.name].versions[-1].num_rows,
         )
         return Incremental(view.compiled, spec, base, plan, view.plan.text, inputs, versions, fake, fake)

@@ -19,6 +19,7 @@ from tests.unit.incremental.played import check_fails, declared, kept_by, random
 from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.add_groups")
+terms: Final = import_module("cdc_views.engine.views.strategies.adding.terms")
 
 TABLES: Final = (
     Table("o", {"id": "bigint", "k": "int", "g": "text", "x": "date"}, ("id",)),
@@ -86,8 +87,8 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
 
 @pytest.mark.parametrize("version", ["old", "new"])
 def test_other_leaves_at_one_version_are_noticed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    look_up = strategy.look_up
-    monkeypatch.setattr(strategy, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
+    look_up = terms.look_up
+    monkeypatch.setattr(terms, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
     is_noticed(VIEWS["join"])
 
 

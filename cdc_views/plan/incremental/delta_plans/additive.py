@@ -12,8 +12,13 @@ the union of two bags are the sums of those over each. A CAST that neither round
     SELECT count(*) AS n, CAST(sum(balance) AS DECIMAL(18, 2)) AS total
     FROM (SELECT balance FROM accounts UNION ALL SELECT balance FROM savings) holdings
 
+Inner joins are not linear, but linear in each table. For them, the rows added and removed are those of some terms, as
+for groups (group_totals.py), and a row that one term adds may be one that another removes.
+
+    SELECT count(*) AS items, sum(i.quantity) AS pieces FROM orders o JOIN order_items i ON i.order_id = o.id
+
 Extremes, numbers of different values and averages are kept beside these (extremes.py, averages.py). Counts and sums of
-groups have the same rule for each group (group_totals.py).
+groups have the same rule for each group.
 
 Two things are not additive, and strategies/adding/add.py decides them for each change or gives up: whether a sum is
 NULL, as it is over no values, and whether a total fits the types that it has on its way to the column.
@@ -22,31 +27,41 @@ NULL, as it is over no values, and whether a total fits the types that it has on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.keys import is_aggregated
-from cdc_views.plan.incremental.build import build_from
-from cdc_views.plan.incremental.columns import Leaf, leaf_at
+from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries
+from cdc_views.plan.incremental.build import LeafOf, build_from
+from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme, split
-from cdc_views.plan.incremental.delta_plans.linear import require_linear
+from cdc_views.plan.incremental.delta_plans.linear import joins_of, require_linear, require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.totals import Total, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.operators import InnerJoin, Operator
+from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
+from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.references import ParsedQuery
+
+_OF_JOINED: Final = frozenset({"expressions", "from_", "joins", "where"})
 
 
 @dataclass(frozen=True)
 class AddPlan:
-    """The leaves of a view, and its columns of each kind."""
+    """The leaves of a view, and its columns of each kind.
+
+    Of inner joins, `joined` has for each leaf the lookups from its changed rows to the rows of the other leaves that
+    they join; it is empty if the FROM is linear.
+    """
 
     leaves: tuple[Leaf, ...]
     totals: tuple[Total, ...]
     extremes: tuple[Extreme, ...] = ()
     distincts: tuple[Distinct, ...] = ()
     averages: tuple[Average, ...] = ()
+    joined: Mapping[Path, tuple[Lookup, ...]] = field(default_factory=dict)
 
 
 def is_total(query: exp.Expr) -> bool:
@@ -68,12 +83,29 @@ def add_plan(
     select = query.tree
     assert isinstance(select, exp.Select)
     try:
-        require_linear(select)
-        operator, scope = build_from(select, leaf_at(source_of, types), Expressions(query))
+        operator, scope = _from(query, select, leaf_at(source_of, types))
         leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
-        extremes, distincts, others = split(items_of(select, columns), scope, columns, len(leaves))
+        joined = joins_of(operator) if isinstance(operator, InnerJoin) else {}
+        of_values = 1 if joined else len(leaves)
+        extremes, distincts, others = split(items_of(select, columns), scope, columns, of_values)
         averages, counts_and_sums = averages_and_totals(others, columns, scope)
         totals = totals_of(counts_and_sums, scope, columns)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
-    return AddPlan(leaves, totals, extremes, distincts, averages)
+    return AddPlan(leaves, totals, extremes, distincts, averages, joined)
+
+
+def _from(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tuple[Operator, Scope]:
+    """The FROM of a SELECT, which is linear, or consists of inner joins. Raises NotIncremental."""
+    try:
+        require_linear(select)
+    except NotIncremental as reason:
+        operator, scope = build_from(select, leaf_of, Expressions(query))
+        if not isinstance(operator, InnerJoin):
+            raise reason from None
+        require_only(select, _OF_JOINED)
+        if any(nested_queries(select)) or any(map(makes_rows, select.expressions)):
+            raise NotIncremental("a subquery in an expression, or a function that returns several rows") from None
+        require_multilinear(operator)
+        return operator, scope
+    return build_from(select, leaf_of, Expressions(query))

@@ -1,20 +1,28 @@
 """The smallest and the largest value over all rows, and the number of different ones, beside sums (additive.py).
 
-They are kept in the one row of a view over a linear FROM. So the values over the new rows are those over the old rows,
-without those over the rows removed, with those over the rows added: as bags.
+They are kept in the one row of a view over a linear FROM, or over inner joins. So the values over the new rows are
+those over the old rows, without those over the rows removed, with those over the rows added: as bags.
 
 Extremes. Let m be the stored maximum, A and R those over the rows added and removed; a minimum is its mirror image.
 
-    If A is at least m, the new maximum is A: every value that stays is at most m.
+    If A is at least m, the new maximum is A: every value that stays is at most m. Of a join, one term may add a row
+    that another one removes. So there A must be above R, too: no removed row has the value A then.
     If R is below m, or no value is removed, m is no removed value, so it stays: the new maximum is m, if A is below it.
-    Otherwise all rows with the value m may have been removed, and only the other rows say which one follows it: FULL.
+    Otherwise all rows with the value m may have been removed, and only the other rows say which one follows it.
 
     SELECT min(price) AS cheapest, max(price) AS dearest FROM products
+
+For that, the values must be those of one column of each leaf, or of one leaf of a join. Take the k rows of each such
+leaf with the largest values of that column, which the bounds in the footers of data files lead to
+(store/index/first_values.py), and of a join the rows that these join. Let M be the maximum of the query over these
+rows, and b the largest of the k-th values. The query has each row over the other rows at most with the value b. So if M
+is at least b, or no leaf has other rows, the new maximum is M. Otherwise WHERE, FILTER or the join dropped too many of
+them, and k grows; in the end the epoch is FULL.
 
 Different values. A value that no changed row has is among the values of both versions, or of neither. So let V be the
 values of the column in the rows added and removed, B the number of those of V that the old rows have, and N the same of
 the new rows. The new number is the stored one, minus B, plus N. B and N are those of the query over the rows of each
-version that are looked up by V: their values are plain columns of the leaves.
+version that are looked up by V, and of a join the rows that these join: their values are plain columns of the leaves.
 
     SELECT count(DISTINCT category_id) AS categories FROM products
 """
@@ -37,15 +45,23 @@ _ORDERED: Final = ("int", "decimal128", "date32", "timestamp")
 
 @dataclass(frozen=True)
 class Extreme:
-    """A column with the smallest or the largest value."""
+    """A column with the smallest or the largest value.
+
+    `columns` has one column of each leaf with these values, or of a join one of one leaf; it is empty for computed
+    values.
+    """
 
     name: str
     is_largest: bool
+    columns: tuple[LeafColumn, ...] = ()
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """A column with the number of different values. `columns` has one column of each leaf with these values."""
+    """A column with the number of different values.
+
+    `columns` has one column of each leaf with these values, or of a join one of one leaf.
+    """
 
     name: str
     columns: tuple[LeafColumn, ...]
@@ -57,18 +73,23 @@ class Distinct:
         return tuple(Lookup(column.leaf, (column.name,), values) for column in self.columns)
 
 
-def extreme(name: str, item: exp.Expr, type_: str) -> Extreme | None:
-    """The extreme that a column of this Arrow type is; None if it is none. Raises NotIncremental for other types."""
+def extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) -> Extreme | None:
+    """The extreme that a column of this Arrow type is; None if it is none. Raises NotIncremental for other types.
+
+    `leaves` is how many leaves have the values of the FROM: one of a join.
+    """
     node = _unfiltered(item)
     if not isinstance(node, exp.Min | exp.Max) or node.expressions:
         return None
     if not type_.startswith(_ORDERED):
         raise NotIncremental(f'column "{name}" is an extreme of type {type_}, wanted a number, a date or a timestamp')
-    return Extreme(name, isinstance(node, exp.Max))
+    origin = _origin(node.this, scope)
+    is_plain = len(origin) == leaves and all(column.type == type_ for column in origin)
+    return Extreme(name, isinstance(node, exp.Max), origin if is_plain else ())
 
 
 def distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct | None:
-    """The number of different values of a FROM with `leaves` leaves that a column is; None if it is none.
+    """The number of different values that a column is; None if it is none. `leaves` is as for `extreme`.
 
     Raises NotIncremental if the values are not those of one column of each leaf.
     """
@@ -76,21 +97,28 @@ def distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct |
     if not isinstance(node, exp.Count) or not isinstance(node.this, exp.Distinct):
         return None
     values = node.this.expressions
-    column = scope.resolve(values[0]) if len(values) == 1 else None
-    origin = sorted(column.origin if column is not None else (), key=lambda each: each.leaf.path)
+    origin = _origin(values[0], scope) if len(values) == 1 else ()
     if len(origin) != leaves or not all(is_looked_up(each.type) for each in origin):
         raise NotIncremental(f'column "{name}" counts different values that are not those of a column of each table')
-    return Distinct(name, tuple(origin))
+    return Distinct(name, origin)
 
 
 def split(
     items: Mapping[str, exp.Expr], scope: Scope, columns: Mapping[str, str], leaves: int
 ) -> tuple[tuple[Extreme, ...], tuple[Distinct, ...], dict[str, exp.Expr]]:
     """The extremes, the numbers of different values, and the other columns. Raises NotIncremental."""
-    extremes = {name: found for name, item in items.items() if (found := extreme(name, item, columns[name]))}
+    extremes = {
+        name: found for name, item in items.items() if (found := extreme(name, item, scope, columns[name], leaves))
+    }
     distincts = {name: count for name, item in items.items() if (count := distinct(name, item, scope, leaves))}
     others = {name: item for name, item in items.items() if name not in {**extremes, **distincts}}
     return tuple(extremes.values()), tuple(distincts.values()), others
+
+
+def _origin(value: exp.Expr, scope: Scope) -> tuple[LeafColumn, ...]:
+    """The leaf columns whose values these are, in the order of the leaves; none for computed values."""
+    column = scope.resolve(value)
+    return tuple(sorted(column.origin if column is not None else (), key=lambda each: each.leaf.path))
 
 
 def _unfiltered(item: exp.Expr) -> exp.Expr:

@@ -41,7 +41,7 @@ from cdc_views.plan.facts.keys import makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Origin, Path, is_exact, leaf_at
 from cdc_views.plan.incremental.delta_plans.linear import (
-    all_columns,
+    joins_of,
     require_handle,
     require_multilinear,
     require_only,
@@ -164,6 +164,7 @@ def _plan(
     if not rows and not lists:
         raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
     leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
-    joined = {leaf.path: tuple(operator.find(leaf, all_columns(leaves))) for leaf in leaves}
     totals = totals_of(aggregates, scope, columns)
-    return GroupPlan(leaves, tuple(groups), tuple(found_by), rows[0] if rows else None, totals, lists, joined, keys)
+    return GroupPlan(
+        leaves, tuple(groups), tuple(found_by), rows[0] if rows else None, totals, lists, joins_of(operator), keys
+    )

@@ -16,9 +16,9 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.facts.keys import is_aggregated, nested_queries, own_nodes
-from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, is_exact
+from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, Path, is_exact
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
-from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
 
@@ -29,7 +29,7 @@ _OF_TABLE: Final = frozenset({"this", "db", "alias"})
 _WORDS: Final = {
     "group": "GROUP BY",
     "order": "ORDER BY",
-    "joins": "a join",
+    "joins": "a join that is no inner join of tables",
     "pivots": "PIVOT",
     "sample": "TABLESAMPLE",
 }
@@ -79,6 +79,15 @@ def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) ->
         raise NotIncremental("a column of the groups is not selected")
     if not all(is_exact(column.type) for origin in parts[0].origins for column in origin):
         raise NotIncremental("groups of floating-point values")
+
+
+def joins_of(operator: Operator) -> dict[Path, tuple[Lookup, ...]]:
+    """For each leaf of inner joins, the lookups from its rows to the rows of the other leaves that they join.
+
+    Raises NotIncremental if no equality leads to one.
+    """
+    leaves = sorted(operator.leaves, key=lambda leaf: leaf.path)
+    return {leaf.path: tuple(operator.find(leaf, all_columns(leaves))) for leaf in leaves}
 
 
 def all_columns(leaves: Sequence[Leaf]) -> list[Origin]:

@@ -1,5 +1,6 @@
 """The strategy ADD: the totals over the changed rows are added to the stored ones. PATCH does the same with lists.
 
+terms.py         the rows over which the totals of a change are computed
 add.py           counts and sums of a view with one row
 add_groups.py    counts, sums and ordered lists of groups
 averages.py      averages, from a sum and a count

@@ -14,30 +14,23 @@ FULL the whole view if it has grouping sets. KEYS also computes a group whose li
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from cdc_views.engine.views.lookups import distinct, search
+from cdc_views.engine.views.lookups import distinct
 from cdc_views.engine.views.strategies.adding.add import DIGITS, column_of, zero_or_null
 from cdc_views.engine.views.strategies.adding.ordered_lists import ChangedRow, Lists, lists_of
+from cdc_views.engine.views.strategies.adding.terms import Term, require_possible, terms_of_joins
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
-from cdc_views.engine.views.strategies.keys import (
-    MOST_RELATIONS,
-    Box,
-    compared,
-    look_up,
-    recomputed,
-    require_few,
-    stored_with,
-)
+from cdc_views.engine.views.strategies.keys import Box, compared, recomputed, stored_with
 from cdc_views.engine.views.view_tables import BOX
-from cdc_views.plan.incremental import GroupPlan, Leaf, Path, Total
+from cdc_views.plan.incremental import GroupPlan, Total
 from cdc_views.store.warehouse import Changes, TableSpec
 
 Group = tuple[object, ...]
@@ -45,17 +38,6 @@ Totals = dict[str, Decimal]
 """The totals of a group that are not NULL, by column."""
 GroupRow = dict[str, Any]
 """The new totals of a group, and the new values of its lists, by column."""
-
-_ADDED: Final = True
-_REMOVED: Final = False
-
-
-@dataclass(frozen=True)
-class _Term:
-    """The rows of each leaf, and whether their totals are added or subtracted."""
-
-    is_added: bool
-    rows: Mapping[Path, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -77,12 +59,10 @@ class _Stored:
 
 def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany where this does not give them."""
-    terms = list(_terms(work))
+    terms = terms_of_joins(work)
     if not terms:
         return None
-    if len(terms) * len(work.plan.leaves) > MOST_RELATIONS:
-        raise TooMany(f"{len(terms)} terms, each with {len(work.plan.leaves)} tables")
-    require_few(work, sum(rows.num_rows for term in terms for rows in term.rows.values()))
+    require_possible(work, [term.rows for term in terms])
     found = work.run([term.rows for term in terms])
     stored = stored_with(work, distinct(found.select(list(work.plan.found_by))))
     with localcontext() as context:
@@ -104,31 +84,7 @@ def _computed_again(work: Incremental[GroupPlan], groups: pa.Table) -> pa.Table:
     return recomputed(work.by_keys(keys), [Box(handle, (groups.select(list(part.names)),))])
 
 
-def _terms(work: Incremental[GroupPlan]) -> Iterator[_Term]:
-    for leaf in work.plan.leaves:
-        delta = work.delta(leaf)
-        for is_added, changed in ((_ADDED, delta.new), (_REMOVED, delta.old)):
-            rows = _joined(work, leaf, changed) if changed.num_rows else {}
-            if rows and all(each.num_rows for each in rows.values()):
-                yield _Term(is_added, rows)
-
-
-def _joined(work: Incremental[GroupPlan], changed: Leaf, rows: pa.Table) -> dict[Path, pa.Table]:
-    """Changed rows of a leaf, with the rows of the other leaves that they join.
-
-    The leaves before it are at the new version, those after it at the old one.
-    """
-    leaves = work.plan.leaves
-
-    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
-        of = work.of(leaf)
-        return look_up(work, of, of.new if leaf.path < changed.path else of.old, wanted, names)
-
-    found = search(work.plan.joined[changed.path], {changed: rows}, {leaf: work.used(leaf) for leaf in leaves}, find)
-    return {leaf.path: found[leaf] for leaf in leaves}
-
-
-def _changes(plan: GroupPlan, terms: list[_Term], found: pa.Table) -> dict[Group, _Change]:
+def _changes(plan: GroupPlan, terms: list[Term], found: pa.Table) -> dict[Group, _Change]:
     """What changes in each group."""
     changes: defaultdict[Group, _Change] = defaultdict(_Change)
     are_added = [terms[number].is_added for number in found.column(BOX).to_pylist()]

@@ -2,33 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.base.python_values import plain_values
 from cdc_views.engine.views.lookups import values_of
-from cdc_views.engine.views.strategies.difference import tuples
+from cdc_views.engine.views.strategies.adding.terms import Term, joined_at, of_set, require_possible
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import look_up
-from cdc_views.plan.incremental import AddPlan, Distinct, Extreme, Path
-from cdc_views.store.warehouse import RowsChanged
+from cdc_views.plan.incremental import AddPlan, Distinct, Extreme, Leaf, LeafColumn, Path
+
+# How many rows of each leaf are searched for the next extreme: first one, then more if WHERE or a join drops it.
+_STEPS: Final = (1, 32, 1024)
 
 
-def new_extreme(extreme: Extreme, stored: pa.Table, added: pa.Table, removed: pa.Table) -> pa.ChunkedArray:
-    """The new value, of the stored one and those over the rows added and removed. Raises TooMany."""
-    before, plus, minus = (tuples(each.select([extreme.name]))[0][0] for each in (stored, added, removed))
-    if plus is not None and (before is None or not _is_beyond(extreme, before, plus)):
-        return added.column(extreme.name)
+def new_extreme(
+    extreme: Extreme, stored: pa.Table, added: Sequence[pa.Table], removed: Sequence[pa.Table], *, is_linear: bool
+) -> pa.ChunkedArray | None:
+    """The new value, of the stored one and those over the rows added and removed; None if it does not follow.
+
+    `added` and `removed` have one row for each term. A linear FROM has no term that adds what another one removes.
+    """
+    before = _value(extreme, stored)
+    most, gone = _most(extreme, added), _most(extreme, removed)
+    plus, minus = (None if rows is None else _value(extreme, rows) for rows in (most, gone))
+    stays = is_linear or minus is None or (plus is not None and _is_beyond(extreme, plus, minus))
+    if most is not None and stays and (before is None or not _is_beyond(extreme, before, plus)):
+        return most.column(extreme.name)
     if minus is None or (before is not None and _is_beyond(extreme, before, minus)):
         return stored.column(extreme.name)
-    text = f'column "{extreme.name}" was removed, and only the other rows say which value follows it'
+    return None
+
+
+def following(work: Incremental[AddPlan], extreme: Extreme) -> pa.ChunkedArray:
+    """The extreme of the new rows, by the first rows in the order of its column. Raises TooMany."""
+    for most in _STEPS if extreme.columns else ():
+        rows, bounds = _first(work, extreme, most)
+        require_possible(work, [rows])
+        found = of_set(work.run([rows]), 0)
+        value = _value(extreme, found)
+        if not bounds or (value is not None and not any(_is_beyond(extreme, each, value) for each in bounds)):
+            return found.column(extreme.name)
+    text = f'column "{extreme.name}" was removed, and the first other rows do not say which value follows it'
     raise TooMany(text, "extreme removed")
 
 
-def _is_beyond(extreme: Extreme, one: object, other: object) -> bool:
+def _first(work: Incremental[AddPlan], extreme: Extreme, most: int) -> tuple[dict[Path, pa.Table], list[Any]]:
+    """The rows of all leaves with the first values, and the last of these for each leaf that has more rows.
+
+    Raises TooMany.
+    """
+    found: dict[Path, pa.Table] = {}
+    bounds: list[Any] = []
+    for column in extreme.columns:
+        leaf = column.leaf
+        rows = _first_rows(work, column, most, is_largest=extreme.is_largest)
+        if rows.num_rows >= most:
+            values = plain_values(rows.column(column.name))
+            bounds.append(min(values) if extreme.is_largest else max(values))
+        found |= joined_at(work, leaf, rows, is_new=True) if work.plan.joined else {leaf.path: rows}
+    return found, bounds
+
+
+def _first_rows(work: Incremental[AddPlan], column: LeafColumn, most: int, *, is_largest: bool) -> pa.Table:
+    of, used = work.of(column.leaf), work.used(column.leaf)
+    rows = work.inputs.first_rows(of, column.name, most, used, is_largest=is_largest)
+    if rows is None:
+        raise TooMany(f'"{column}" has too many rows to search for its first values', "extreme removed")
+    return rows
+
+
+def _most(extreme: Extreme, tables: Sequence[pa.Table]) -> pa.Table | None:
+    """The row with the most extreme value of some; None if each has NULL."""
+    rows = [each for each in tables if _value(extreme, each) is not None]
+    chosen = max if extreme.is_largest else min
+    return chosen(rows, key=lambda each: _value(extreme, each), default=None)
+
+
+def _value(extreme: Extreme, rows: pa.Table) -> Any:
+    (value,) = plain_values(rows.column(extreme.name))
+    return value
+
+
+def _is_beyond(extreme: Extreme, one: Any, other: Any) -> bool:
     larger, smaller = (one, other) if extreme.is_largest else (other, one)
-    return bool(larger > smaller)  # type: ignore[operator]  # numbers of one type
+    return bool(larger > smaller)
 
 
 def new_number(distinct: Distinct, stored: pa.Table, before: pa.Table, after: pa.Table) -> pa.ChunkedArray:
@@ -38,17 +99,22 @@ def new_number(distinct: Distinct, stored: pa.Table, before: pa.Table, after: pa
 
 
 def both_versions(
-    work: Incremental[AddPlan], distinct: Distinct, deltas: Mapping[Path, RowsChanged]
-) -> Sequence[dict[Path, pa.Table]]:
-    """The rows of all leaves with one of the values of the changed rows: at the old version, and at the new one.
+    work: Incremental[AddPlan], distinct: Distinct, terms: Sequence[Term]
+) -> Iterator[dict[Path, pa.Table]]:
+    """Yield the rows of all leaves with one of the values of the changed rows: of the old version, and of the new one.
 
     Raises TooMany.
     """
-    changed = {leaf: pa.concat_tables([deltas[leaf.path].old, deltas[leaf.path].new]) for leaf in work.plan.leaves}
-    found: tuple[dict[Path, pa.Table], dict[Path, pa.Table]] = ({}, {})
-    for lookup in distinct.lookups:
-        leaf = lookup.leaf
-        of, wanted = work.of(leaf), values_of(lookup.values, changed, lookup.columns)
-        for rows, version in zip(found, (of.old, of.new), strict=True):
-            rows[leaf.path] = look_up(work, of, version, wanted, work.used(leaf))
-    return found
+    changed = {leaf: pa.concat_tables([term.rows[leaf.path] for term in terms]) for leaf in work.plan.leaves}
+    for is_new in (False, True):
+        found: dict[Path, pa.Table] = {}
+        for lookup in distinct.lookups:
+            leaf, wanted = lookup.leaf, values_of(lookup.values, changed, lookup.columns)
+            rows = _look_up(work, leaf, wanted, is_new=is_new)
+            found |= joined_at(work, leaf, rows, is_new=is_new) if work.plan.joined else {leaf.path: rows}
+        yield found
+
+
+def _look_up(work: Incremental[AddPlan], leaf: Leaf, wanted: pa.Table, *, is_new: bool) -> pa.Table:
+    of = work.of(leaf)
+    return look_up(work, of, of.new if is_new else of.old, wanted, work.used(leaf))
