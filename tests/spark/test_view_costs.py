@@ -8,7 +8,7 @@ before the epoch that is measured. A run takes some of the shapes; a failure nam
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from random import Random, randrange
@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.store.files import data_files
+from cdc_views.store.index import first_values
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import Change, Cost, ViewHarness
@@ -30,6 +31,7 @@ from tests.view_shapes.sizes import (
     changes_without_effect,
     hot_change,
     inserts,
+    largest_price,
     reversal,
     small_change,
 )
@@ -40,6 +42,7 @@ AT_ONCE: Final = 10  # views of one harness
 INCREMENTAL: Final = [name for name, view in VIEWS.items() if view.strategy != "FULL"]
 CHOSEN: Final = INCREMENTAL if COUNT == "all" else Random(f"costs {SEED}").sample(INCREMENTAL, int(COUNT))
 PARTS: Final = [CHOSEN[first : first + AT_ONCE] for first in range(0, len(CHOSEN), AT_ONCE)]
+EXTREMES: Final = [view.name for shape in SHAPES if shape.name == "global_max" for view in shape.views]
 HOT: Final = [name for shape in SHAPES if shape.name == "hot_key" for name in shape.of]
 ALWAYS: Final = frozenset({"orders"})  # so that the changes without effect are not all skipped
 READS_ALL: Final = "window_over_all"  # must be FULL
@@ -62,15 +65,22 @@ def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_files, "ROW_GROUP", 2)
 
 
-def measured(spark: SparkSession, names: list[str], *, is_hot: bool = False) -> Measured:
+def measured(
+    spark: SparkSession,
+    names: list[str],
+    change: Callable[[], Iterable[Change]] = small_change,
+    *,
+    is_hot: bool = False,
+) -> Measured:
     views = with_parents(VIEWS, names)
     with ViewHarness(DDL, spark, partitions=1) as harness:
         declare(harness, views.values())
         tables = Tables(harness, ALWAYS.union(*(view.reads for view in views.values())), is_hot)
+        changes = list(change())
         tables.fill(1, LEAST_SIZE)
-        small = tables.costs_of_change()
+        small = tables.costs_of_change(changes)
         tables.fill(LEAST_SIZE + 1, LARGER * LEAST_SIZE)
-        large = tables.costs_of_change()
+        large = tables.costs_of_change(changes)
         tables.apply(changes_without_effect())
         return Measured(small, large, costs(harness))
 
@@ -92,9 +102,8 @@ class Tables:
             patch.setattr(Warehouse, "allows_direct", False)
             self.apply(inserts(last, first=first, is_hot=self.is_hot))
 
-    def costs_of_change(self) -> dict[str, Cost]:
+    def costs_of_change(self, changes: list[Change]) -> dict[str, Cost]:
         """Make a change, for which indexes are built; then measure the change that undoes it, with nothing cached."""
-        changes = list(hot_change() if self.is_hot else small_change())
         self.apply(changes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(RowGroups, "_kept", lambda *_: pa.record_batch([], schema=pa.schema([])))
@@ -120,5 +129,21 @@ def test_cost_of_a_change_does_not_grow_with_the_tables(spark: SparkSession, vie
 
 @pytest.mark.nightly
 def test_cost_of_a_change_of_a_hot_key_does_not_grow_with_its_rows(spark: SparkSession) -> None:
-    found = measured(spark, HOT, is_hot=True)
+    found = measured(spark, HOT, hot_change, is_hot=True)
     assert not found.problems(HOT), "\n".join(found.problems(HOT))
+
+
+def test_cost_of_removing_the_largest_price_does_not_grow_with_the_tables(spark: SparkSession) -> None:
+    found = measured(spark, [*EXTREMES, READS_ALL], largest_price)
+    assert not found.problems(EXTREMES), "\n".join(found.problems(EXTREMES))
+    # Over the rows added, removed, and with the category of the product, twice; and over the row with the next price.
+    assert found.large["global_max"].rows_recomputed == 5
+    assert found.problems([READS_ALL])
+
+
+def test_control_that_searches_without_bounds_reads_more_of_larger_tables(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_values, "_bounds", lambda *_: first_values._NOT_KNOWN)
+    found = measured(spark, EXTREMES, largest_price)
+    assert any("rows_read" in problem for problem in found.problems(EXTREMES))

@@ -89,21 +89,34 @@ def without_removed_rows(terms: Function) -> Function:
     return broken
 
 
+def other_end(first_rows: Any) -> Any:
+    """The smallest values in place of the largest, and the other way round."""
+
+    def broken(*arguments: Any, is_largest: bool) -> Any:
+        return first_rows(*arguments, is_largest=not is_largest)
+
+    return broken
+
+
 FULL: Final = "cdc_views.engine.views.strategies.full"
 KEYS: Final = "cdc_views.engine.views.strategies.keys"
 PATCH: Final = "cdc_views.engine.views.strategies.patch"
-ADD_GROUPS: Final = "cdc_views.engine.views.strategies.adding.add_groups"
+TERMS: Final = "cdc_views.engine.views.strategies.adding.terms"
 WAREHOUSE: Final = "cdc_views.store.warehouse"
 CONTROLS: Final = {
-    "FULL: rows that appear": Broken(FULL, "difference", half_of_upserts, "global_max"),
+    "FULL: rows that appear": Broken(FULL, "difference", half_of_upserts, "window_over_all"),
     "rows of a key that vanish": Broken(KEYS, "difference", without_deletes, "left_join"),
     "rows of a bag that vanish": Broken(KEYS, "difference", without_deletes, "bag"),
     "rows that appear": Broken(KEYS, "difference", half_of_upserts, "group_min_max"),
     "old rows of a change": Broken(WAREHOUSE, "Warehouse.changed_rows", without_old_rows, "group_min_max"),
     "affected keys": Broken(KEYS, "values_of", half_of_keys, "inner_join"),
     "PATCH: rows to merge": Broken(PATCH, "_united", half_of_keys, "top_k_per_group"),
-    "ADD: rows that a change removes": Broken(ADD_GROUPS, "_terms", without_removed_rows, "group_sum_count"),
-    "PATCH: values that a change removes": Broken(ADD_GROUPS, "_terms", without_removed_rows, "ordered_list"),
+    "ADD: rows that a change removes": Broken(TERMS, "_terms_of_joins", without_removed_rows, "group_sum_count"),
+    "ADD: rows of a join that a change removes": Broken(
+        TERMS, "_terms_of_joins", without_removed_rows, "global_max_of_join"
+    ),
+    "ADD: the value that follows a removed one": Broken(WAREHOUSE, "Warehouse.first_rows", other_end, "global_max"),
+    "PATCH: values that a change removes": Broken(TERMS, "_terms_of_joins", without_removed_rows, "ordered_list"),
 }
 
 

@@ -103,10 +103,24 @@ GROUPS: Final = (
         " FROM savings) AS t",
         "ADD",
     ),
-    shape(
+    Shape(
         43,
         "global_max",
-        "SELECT min(price) AS least, max(price) AS most, count(DISTINCT category_id) AS categories FROM products",
+        (
+            View(
+                "global_max",
+                "SELECT min(price) AS least, max(price) AS most, count(DISTINCT category_id) AS categories"
+                " FROM products",
+                "ADD",
+            ),
+            View(
+                "global_max_of_join",
+                "SELECT count(*) AS n, sum(i.quantity) AS pieces, count(i.quantity) AS counted, max(p.price) AS most,"
+                " count(DISTINCT p.category_id) AS categories FROM order_items i"
+                " JOIN products p ON p.id = i.product_id",
+                "ADD",
+            ),
+        ),
     ),
     Shape(
         44,

@@ -76,6 +76,13 @@ def small_change() -> Iterator[Change]:
     yield Update("prices", {"product_id": 100, "since": _BEGIN + timedelta(hours=300 - 24)}, {"price": Decimal(7)})
 
 
+def largest_price() -> Iterator[Change]:
+    """A product with the largest price of all, and an item with it. The reversal removes them."""
+    yield Insert("products", {"id": NEW, "sku": "dear", "name": "dear", "category_id": 1,
+                              "price": Decimal(9_000_000), "weight": 1.0})  # fmt: skip
+    yield Insert("order_items", {"order_id": 100, "line": 9, "product_id": NEW, "quantity": 1, "unit_price": 1})
+
+
 def hot_change() -> Iterator[Change]:
     """One more order with an item for the hot user, and one more post for the hot follower."""
     time = _BEGIN + timedelta(days=10_000)
