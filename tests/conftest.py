@@ -70,6 +70,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """DuckDB complains at exit about objects that were never searched."""
+    gc.unfreeze()
+
+
 def allowed_skips() -> set[str]:
     """Test ids that may be skipped in CI: the first column of the table in SKIPS.md."""
     return set(re.findall(r"^\| `([^`]+)`", SKIPS.read_text(), re.MULTILINE))
