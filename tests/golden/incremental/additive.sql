@@ -41,9 +41,9 @@ CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS items FROM orders o JOIN order_items i ON i.order_id = o.id;
 -- strategy: ADD: the totals over the rows that are added are added, those over the rows that are removed are subtracted
 --   a change of public.orders changes the totals
---     look up public.order_items by (order_id) from (public.orders.id)
+--     look up public.order_items by (order_id) from (id) of public.orders
 --   a change of public.order_items changes the totals
---     look up public.orders by (id) from (public.order_items.order_id)
+--     look up public.orders by (id) from (order_id) of public.order_items
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -92,17 +92,17 @@ SELECT max(p.price) AS dearest, count(DISTINCT o.user_id) AS users
 FROM orders o JOIN order_items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id WHERE o.status = 'paid';
 -- strategy: ADD: extremes are compared with those over the rows that are added and removed; different values are counted again if a changed row has them
 --   a change of public.orders changes the totals
---     look up public.order_items by (order_id) from (public.orders.id)
---     look up public.products by (id) from (public.order_items.product_id)
+--     look up public.order_items by (order_id) from (id) of public.orders
+--     look up public.products by (id) from (product_id) of public.order_items
 --   a change of public.order_items changes the totals
---     look up public.orders by (id) from (public.order_items.order_id)
---     look up public.products by (id) from (public.order_items.product_id)
+--     look up public.orders by (id) from (order_id) of public.order_items
+--     look up public.products by (id) from (product_id) of public.order_items
 --   a change of public.products changes the totals
---     look up public.order_items by (product_id) from (public.products.id)
---     look up public.orders by (id) from (public.order_items.order_id)
+--     look up public.order_items by (product_id) from (id) of public.products
+--     look up public.orders by (id) from (order_id) of public.order_items
 --   if the value of (dearest) is removed, the next one is searched for in public.products.price
 --   (users) is counted again for the values of changed rows, before and after
---     look up public.orders by (user_id) from (public.orders.user_id)
+--     look up public.orders by (user_id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -149,9 +149,9 @@ def test_explanation_shows_what_is_looked_up_and_where_the_next_value_is_searche
     lines = [line.strip() for line in explain(view.compiled, view.plan).lines()]
     assert lines[lines.index("lookups:") + 1 : lines.index("sql:")] == [
         "a change of public.o changes the totals",
-        "look up public.i by (id) from (public.o.id)",
+        "look up public.i by (id) from (id) of public.o",
         "a change of public.i changes the totals",
-        "look up public.o by (id) from (public.i.id)",
+        "look up public.o by (id) from (id) of public.i",
         "if the value of (most) is removed, the next one is searched for in public.i.d",
     ]
 

@@ -110,7 +110,7 @@ def _sum(plan: AddPlan, stored: Row, added: Row, removed: Row) -> Row:
         name = total.name
         value = _value(total, stored[name], added[name], removed[name], row, is_linear=not plan.joined)
         if not total.is_sum and (value or 0) < 0:
-            raise TooMany(f'column "{name}" would be negative')
+            raise TooMany(f'column "{name}" would be negative', "sum not known")
         if value is not None and not all(type_.holds(value) for type_ in total.types):
             raise TooMany(f'the value of column "{name}" is beyond the range of its types', "number too large")
         row[name] = value
