@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
@@ -68,6 +69,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
     gc.enable()
+    # DuckDB complains at exit about objects that were never searched; pytest's own searches before it need not find them.
+    atexit.register(gc.unfreeze)
 
 
 def pytest_unconfigure() -> None:
