@@ -8,9 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import psutil
 import pytest
@@ -19,6 +21,8 @@ from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "notebook.md"
+LIMIT_S = 120
+FOLLOWED, KEY = "order_totals", "user_id"
 KILLS = 1  # more of them, and of other things, in test_soak.py
 LAST_LINE = re.compile(
     r"demo: (\d+) changes in (\d+) epochs, 15 tables and views equal to Postgres at [0-9A-F]+/[0-9A-F]+"
@@ -91,12 +95,86 @@ def test_whole_demo_with_killed_engine_equals_postgres_and_leaves_no_process(sta
     assert processes_of(state_folder) == []
 
 
+class Follower:
+    """Follows a view of the demo in a thread, and is killed (SIGKILL) after some epochs again and again.
+
+    `copy` is the view as the lines tell it, by its first column; each goes on from the token of the last one.
+    """
+
+    EPOCHS = 2
+
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+        self.copy: dict[Any, dict[str, Any]] = {}
+        self.epochs: list[int] = []
+        self.snapshots = self.kills = 0
+        self._token: str | None = None
+        self._environment, self._folder = environment, folder
+        self._ended = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._follow)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        if self._process is not None:
+            self._process.kill()
+        self._thread.join(LIMIT_S)
+
+    def lines(self, *options: str) -> Generator[dict[str, Any]]:
+        """The whole lines of the command; none while there is nothing to follow."""
+        command = [sys.executable, "-m", "cdc_views.cli.main", "-C", "demo", "changes", FOLLOWED, "--json", *options]
+        with subprocess.Popen(command, env=self._environment, cwd=self._folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as process:  # fmt: skip
+            assert process.stdout is not None
+            self._process = process
+            yield from (json.loads(line) for line in process.stdout if line.endswith("\n"))
+
+    def catch_up(self) -> None:
+        """Read up to the last epoch."""
+        self._take(self.lines("--since", str(self._token)))
+
+    def _follow(self) -> None:
+        while not self._ended.wait(0.2):
+            since = () if self._token is None else ("--since", self._token)
+            lines, before = self.lines("--follow", *since), len(self.epochs)
+            for line in lines:
+                self._take([line])
+                if len(self.epochs) - before == self.EPOCHS:
+                    assert self._process is not None
+                    self._process.kill()
+                    self.kills += 1
+                    break
+            lines.close()
+
+    def _take(self, lines: Iterable[dict[str, Any]]) -> None:
+        for line in lines:
+            if "snapshot" in line:
+                self.snapshots += line["snapshot"] == 1
+                self.copy |= {row[KEY]: row for row in line["rows"]}
+            else:
+                self._apply(line)
+            if "token" in line:
+                self._token = line["token"]
+                self.epochs.append(line["epoch"])
+
+    def _apply(self, line: dict[str, Any]) -> None:
+        for old in [*line["deleted"], *(update["old"] for update in line["updated"])]:
+            assert self.copy.pop(old[KEY]) == old
+        for new in [*line["inserted"], *(update["new"] for update in line["updated"])]:
+            assert new[KEY] not in self.copy
+            self.copy[new[KEY]] = new
+
+
 @dataclass(frozen=True)
 class KeptDemo:
-    """A demo that was run with `--keep`: what it printed, and the environment in which commands find it."""
+    """A demo that was run with `--keep`: what it printed, the environment in which commands find it, and a follower."""
 
     done: subprocess.CompletedProcess[str]
     environment: dict[str, str]
+    follower: Follower
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +183,9 @@ def kept(enterable_folder: Path) -> Iterator[KeptDemo]:
     state = enterable_folder / "kept-demo"
     state.mkdir()
     environment = {**os.environ, "CDC_VIEWS_STATE": str(state)}
-    yield KeptDemo(run_demo(state, "--keep", "--seconds", "20"), environment)
+    with Follower(environment, state) as follower:
+        done = run_demo(state, "--keep", "--seconds", "20")
+    yield KeptDemo(done, environment, follower)
     subprocess.run([sys.executable, "-m", "cdc_views.cli.main", "down"], env=environment, check=True, timeout=120)
     wait_for(lambda: processes_of(state) == [], 10)
 
@@ -113,6 +193,17 @@ def kept(enterable_folder: Path) -> Iterator[KeptDemo]:
 @pytest.mark.timeout(900)
 def test_kept_demo_with_killed_engine_equals_postgres(kept: KeptDemo) -> None:
     assert_killed_and_equal(kept.done, 4_000)
+
+
+def test_follower_loses_and_repeats_nothing_while_the_engine_and_it_are_killed(kept: KeptDemo) -> None:
+    follower = kept.follower
+    follower.catch_up()
+    assert follower.snapshots == 1
+    assert follower.epochs == sorted(follower.epochs)
+    assert follower.kills > 0, follower.epochs
+    assert len(follower.epochs) > Follower.EPOCHS + 1
+    wanted = [row for line in follower.lines() if "snapshot" in line for row in line["rows"]]
+    assert follower.copy == {row[KEY]: row for row in wanted}
 
 
 @dataclass(frozen=True)
