@@ -77,6 +77,16 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             {"v": "SELECT id, price FROM products ORDER BY price DESC LIMIT 2"},
         )
     ],
+    "Spark groups these in another way": [
+        (
+            "SELECT id FROM users WHERE (id = 1) = name LIKE 'a%'",
+            {"v": "SELECT id FROM users WHERE (id = 1) = (name LIKE 'a%')"},
+        ),
+        (
+            "SELECT id FROM users WHERE (id = 1) IS NOT DISTINCT FROM (id IN (SELECT user_id FROM orders))",
+            {"v": "SELECT id FROM users u WHERE (id = 1) = (EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id))"},
+        ),
+    ],
     "NOT IN with columns that may be NULL": [
         (
             "SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders)",

@@ -21,6 +21,7 @@ from cdc_views.plan.incremental.expressions.derived_table import StoredTable, Wa
 from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
+from cdc_views.plan.incremental.precedence import require_same_grouping
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
 from cdc_views.views.nesting import naming_deep_nesting
@@ -125,6 +126,7 @@ def _incremental(
     row_keys: RowKeys,
     expressions: Expressions,
 ) -> Maintenance:
+    require_same_grouping(parsed.tree)
     if is_total(parsed.tree):
         adds = add_plan(parsed, view.sources.__getitem__, types, columns)
         return Maintenance("ADD", _reason(adds), adds=adds, text=_text(view, parsed, types, adds.leaves))

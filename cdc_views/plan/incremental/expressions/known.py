@@ -203,4 +203,4 @@ def _is_of_one_row(node: exp.Expr) -> bool:
     if makes_rows(node) or any(node.find_all(exp.Query, exp.AggFunc, exp.Window, exp.Star)):
         return False
     # `a = b < c` is `(a = b) < c` for Spark, but not for sqlglot. In parentheses there is no doubt.
-    return not isinstance(node, exp.Predicate | exp.Connector | exp.Not)
+    return not isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Escape)
