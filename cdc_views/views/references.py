@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import sqlglot
-from sqlglot import Token, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError
 
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.postgres_forms import refuse_postgres_forms
-from cdc_views.views.text import tokens_of
+from cdc_views.views.text import closing, tokens_of
+
+_TIME_WINDOW: Final = "write `window`(time, '5 minutes'), with backticks around the name of the function"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def parse_query(definition: ViewDefinition) -> ParsedQuery:
         with naming_deep_nesting(definition):
             tree = sqlglot.parse_one(sql, dialect="spark")
     except ParseError as error:
-        raise _syntax_error(definition, error) from None
+        raise _syntax_error(definition, tokens, error) from None
     if not isinstance(tree, exp.Query):
         first = tokens[0].text.upper() if tokens else ""
         raise UnsupportedView(f'{definition.place()}: found "{first}", wanted a SELECT')
@@ -107,14 +110,25 @@ def _start(parts: Iterable[exp.Expr]) -> int:
     return min((int(part.meta["start"]) for part in parts if "start" in part.meta), default=0)
 
 
-def _syntax_error(definition: ViewDefinition, error: ParseError) -> BadView:
+def _syntax_error(definition: ViewDefinition, tokens: Sequence[Token], error: ParseError) -> BadView:
     details = error.errors[0] if error.errors else {}
     description, found = str(details.get("description") or ""), str(details.get("highlight") or "")
     # Most of sqlglot's descriptions are about its own classes and tokens.
     wanted = f", wanted {description.removeprefix('Expecting ')}" if description.startswith("Expecting ") else ""
+    offset = _offset(definition.sql, details)
     return BadView(
-        f'{definition.place(_offset(definition.sql, details))}: syntax error at or near "{found}"{wanted}',
-        hint="the language of views is Spark SQL",
+        f'{definition.place(offset)}: syntax error at or near "{found}"{wanted}',
+        hint=_TIME_WINDOW if _is_in_window(tokens, offset) else "the language of views is Spark SQL",
+    )
+
+
+def _is_in_window(tokens: Sequence[Token], offset: int) -> bool:
+    """Whether an offset is within a call of window(), which sqlglot takes for a WINDOW clause after GROUP BY."""
+    at = sum(each.start < offset for each in tokens)
+    return any(
+        number < at <= closing(tokens, number + 1)
+        for number, each in enumerate(tokens[:-1])
+        if each.token_type is TokenType.WINDOW and tokens[number + 1].token_type is TokenType.L_PAREN
     )
 
 

@@ -105,6 +105,21 @@ def test_graph_syntax_error_names_file_line_and_column(sql: str, message: str) -
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize(
+    ("sql", "is_window"),
+    [
+        ("SELECT count(*) FROM orders GROUP BY window(at, '5 minutes')", True),
+        ("SELECT count(*) FROM orders GROUP BY id, Window (at", True),
+        ("SELECT window(at, '5 minutes').start, a b c FROM orders", False),
+        ("SELECT id, rank() OVER w AS r FROM orders WINDOW w AS (ORDER BY id) a b", False),
+    ],
+)
+def test_graph_syntax_error_in_a_time_window_says_how_to_write_it(sql: str, is_window: bool) -> None:
+    with pytest.raises(BadView) as caught:
+        graph(v=sql)
+    assert (caught.value.hint or "").startswith("write `window`(time, '5 minutes')") == is_window
+
+
 @pytest.mark.proves(
     wrong="Views read each other in a cycle",
     seen="`ViewCycle` with the views of the cycle",
