@@ -104,3 +104,18 @@ def test_engine_declares_internal_views_of_views_that_have_not_failed(spark: Spa
     [internal] = declare_internal_views(spark, h._tables, [view], {})
     assert internal.definition.name == INTERNAL
     assert h._tables.specs[INTERNAL].key == ("id",)
+
+
+def test_one_row_of_from_is_stored_with_all_of_its_values(h: ViewHarness) -> None:
+    one_row = "(SELECT avg(v) AS mean, max(v) AS `most of all`, sum(CAST(v AS DECIMAL(9, 2))) AS total FROM t) q"
+    select = f"SELECT t.id, q.*, t.v <=> q.`most of all` AS is_most FROM t CROSS JOIN {one_row} WHERE t.v <= q.mean + 1"
+    assert created(h, select) == "FULL"  # ADD keeps no average of 64 bits
+    h.drop_view("grouped")
+    assert created(h, select.replace("avg(v)", "avg(CAST(v AS INT))")) == "KEYS"
+    h.verify()
+    h.apply([Update("t", {"id": 2}, {"s": "c"})])
+    h.verify()
+    assert ways(h)["grouped"] == "keys"
+    h.apply([Insert("t", {"id": 3, "v": 7, "s": None})])
+    h.verify()
+    assert ways(h)["grouped"] == "full"

@@ -195,7 +195,12 @@ KEYS: Final = {
         "SELECT id, (SELECT count(*) FROM orders o WHERE o.user_id = u.id) AS n FROM users u",
         "SELECT u.id, l.n FROM users u CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders o WHERE user_id = u.id) l",
     ],
-    "avg(price)": ["SELECT id FROM products WHERE price > (SELECT max(price) FROM products)"],
+    "avg(price)": [
+        "SELECT id FROM products WHERE price > (SELECT max(price) FROM products)",
+        "SELECT p.id, q.top FROM products p CROSS JOIN (SELECT max(price) AS top FROM products) q",
+        "WITH q AS (SELECT max(price) AS top, count(*) AS n FROM products) SELECT p.id, n FROM products p"
+        " LEFT JOIN q ON p.price = q.top",
+    ],
     "HAVING": [
         "SELECT user_id, count(*) FILTER (WHERE status = 'paid') AS n FROM orders GROUP BY user_id HAVING count(*) > 1",
         "SELECT DISTINCT u.country FROM users u JOIN orders o ON o.user_id = u.id",

@@ -21,13 +21,11 @@ from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group
 from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
 from cdc_views.plan.incremental.delta_plans.totals import Total
-from cdc_views.plan.incremental.expressions.one_row import VALUE
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan
 
 __all__ = [
-    "VALUE",
     "AddPlan",
     "Average",
     "Distinct",

@@ -57,7 +57,7 @@ class KeysPlan:
     handles, where all columns of a part are NULL, a row of the view may have no row of their leaf at all: a full join
     gives such rows, and lookups by NULL do not find them.
 
-    `constants` are the stored rows of subqueries, each with its value in the column VALUE. While these stay what they
+    `constants` are the stored rows of subqueries, with the columns that hold their values. While these stay what they
     are, the view depends on the other leaves alone.
     """
 

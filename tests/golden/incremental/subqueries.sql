@@ -125,3 +125,28 @@ FROM orders o JOIN users u ON u.id = o.user_id;
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM products WHERE stock > (SELECT quantity FROM order_items WHERE order_id = 1 AND line = 1);
 -- strategy: FULL: the whole query is run and compared with the stored rows: a subquery without an equality of columns with the query around it
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT p.id, p.stock, q.most FROM products p CROSS JOIN (SELECT max(stock) AS most, sum(price) AS total, count(*) AS n FROM products) q WHERE p.stock < q.most;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT max(stock) AS most, sum(price) AS total, count(*) AS n, count(price) FROM products
+--   if the value of _cv_v_1 changes, the whole query is run
+--   a change of public.products affects (id)
+--   the rows of affected (id) are computed again from
+--     public.products by (id) from (affected keys 1.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+WITH q AS (SELECT max(stock) AS most FROM products) SELECT p.id, q.most FROM products p LEFT JOIN q ON p.stock = q.most;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT max(stock) AS most FROM products
+--   if the value of _cv_v_1 changes, the whole query is run
+--   a change of public.products affects (id)
+--   the rows of affected (id) are computed again from
+--     public.products by (id) from (affected keys 1.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT p.id, q.most FROM products p RIGHT JOIN (SELECT max(stock) AS most FROM products) q ON p.stock = q.most;
+-- strategy: FULL: the whole query is run and compared with the stored rows: an outer, semi or anti join without an equality of columns

@@ -42,6 +42,26 @@ VIEWS: Final = {
     "LATERAL": "SELECT id, l.n FROM t CROSS JOIN LATERAL (SELECT count(*) AS n FROM u WHERE s IS NULL) l",
     "LATERAL with names of its own": "SELECT id, l.`a b` FROM t, LATERAL (SELECT max(k) AS m FROM u) AS l(`a b`)",
     "LATERAL of an odd name": "SELECT id, l.`a b` FROM t, LATERAL (SELECT sum(k) AS `a b` FROM u) AS l",
+    "cross join": "SELECT t.id, q.m FROM t CROSS JOIN (SELECT max(k) AS m FROM u) q",
+    "cross join with an equality": "SELECT t.id FROM t CROSS JOIN (SELECT max(k) AS m FROM u) q WHERE t.k = q.m",
+    "comma before the table": "SELECT t.id, m FROM (SELECT sum(k) AS m FROM u WHERE g > 0) q, t WHERE t.k < m",
+    "join by its value": "SELECT t.id, t.g FROM t JOIN (SELECT min(g) AS m FROM u) q ON t.k = q.m AND t.g > q.m",
+    "several values": "SELECT t.id, q.a, q.n, w.id AS o FROM t JOIN w ON w.k = t.k CROSS JOIN "
+    "(SELECT avg(g) AS a, max(k) AS m, sum(k) FILTER (WHERE s = 'a') AS n FROM u -- of all\n) q WHERE w.g <= q.m",
+    "names of the derived table": "SELECT id, c + d AS e FROM t, (SELECT count(*) AS n, sum(k) AS m FROM u) AS q(c, d)",
+    "left join": "SELECT t.id, q.m FROM t LEFT JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
+    "left join with a range": "SELECT t.id, t.g, q.m FROM t LEFT JOIN (SELECT max(k) AS m FROM u) q ON q.m < t.k",
+    "semi join": "SELECT id, g FROM t SEMI JOIN (SELECT min(k) AS m, max(k) AS n FROM u) q ON k BETWEEN q.m AND q.n",
+    "anti join": "SELECT id, g FROM t ANTI JOIN (SELECT max(k) AS m FROM u) q ON t.k = q.m",
+    "CTE that is named twice in FROM": "WITH c AS (SELECT max(k) AS m FROM u) SELECT t.id, a.m, b.m AS n FROM t, c a, "
+    "c b WHERE t.k <= a.m",
+    "CTE with names of its own": "WITH c(a) AS (SELECT max(k) AS m FROM u) SELECT t.id FROM t JOIN c ON c.a = t.k",
+    "cross join below a group": "SELECT t.g, count(*) AS n, max(q.m) AS m FROM t CROSS JOIN (SELECT max(k) AS m "
+    "FROM u) q WHERE t.k < q.m GROUP BY t.g",
+    "cross join in a correlated subquery": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM w CROSS JOIN "
+    "(SELECT max(k) AS m FROM u) q WHERE w.k = t.k AND w.g < q.m)",
+    "cross join before a right join": "SELECT t.id, w.id AS o, w.k FROM (SELECT max(k) AS m FROM u) q, t RIGHT JOIN w "
+    "ON w.k = t.k WHERE w.g < q.m",
     "with a comment": "SELECT id FROM t WHERE k > ((SELECT sum(k) -- of all\n FROM u WHERE u.s = '(a' ))",
 }
 FULL: Final = {
@@ -56,6 +76,10 @@ FULL: Final = {
     "text": "SELECT id FROM t WHERE s > (SELECT max(s) FROM u)",
     "an expression of a total": "SELECT id FROM t WHERE k > (SELECT max(k) - 1 FROM u)",
     "EXISTS": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)",
+    "right join": "SELECT t.id, q.m FROM t RIGHT JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
+    "full join": "SELECT t.id, q.m FROM t FULL JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
+    "derived table without a name": "SELECT t.id FROM t, (SELECT max(k) FROM u) AS q WHERE t.k = 1",
+    "derived table of groups": "SELECT t.id FROM t, (SELECT max(k) AS m FROM u GROUP BY g) AS q WHERE t.k < q.m",
     "LATERAL without a name": "SELECT * FROM t, LATERAL (SELECT count(*) FROM u) AS l",
     "one of two": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u) AND s > (SELECT max(s) FROM u)",
 }
@@ -133,6 +157,13 @@ def test_table_of_the_subquery_alone_is_not_looked_at_while_the_value_stays(monk
     monkeypatch.setattr(strategy, "recomputed", lambda *arguments: computed.append(arguments))
     memory.epoch({"t": [(1, 3, 0, "a")], "u": [(1, 3, 2, "a"), (2, 1, 2, "b")], "w": ()})
     assert (computed, rows(memory)) == ([], [(1, 0)])
+
+
+def test_second_value_that_changes_leaves_the_epoch_to_full() -> None:
+    sql = "SELECT t.id, q.m FROM t CROSS JOIN (SELECT min(k) AS m, max(k) AS n FROM u) q WHERE t.k < q.n"
+    before, after = ([(1, 1, 1, "a"), (2, value, 1, "a")] for value in (3, 5))
+    memory = maintained(sql, {"t": [(1, 4, 1, "a")], "u": before}, {"t": [(1, 4, 1, "a")], "u": after})
+    assert rows(memory) == [(1, 1)]
 
 
 def is_noticed(sql: str) -> None:

@@ -43,7 +43,7 @@ VIEWS: Final = {
     "beside a constant": f"SELECT m.g, t.id FROM {LARGEST} JOIN t ON t.k = m.k WHERE t.k < (SELECT max(k) FROM u)",
 }
 FULL: Final = {
-    "all rows": "SELECT t.id FROM (SELECT max(k) AS k FROM t) m JOIN t ON t.k = m.k",
+    "all rows, and a text": "SELECT t.id FROM (SELECT max(s) AS s FROM t) m JOIN t ON t.s = m.s",
     "join below": "SELECT m.g, t.id FROM (SELECT t.g, max(u.k) AS k FROM t JOIN u ON u.k = t.k GROUP BY t.g) m "
     "JOIN t ON t.k = m.k",
     "window": "SELECT t.id FROM (SELECT id, rank() OVER (PARTITION BY g ORDER BY k) AS r FROM t) m JOIN t ON t.k = m.r",

@@ -23,7 +23,7 @@ from cdc_views.engine.views.strategies.guards import key_not_unique
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.results import changes_of
 from cdc_views.engine.views.view_tables import BOX
-from cdc_views.plan.incremental import VALUE, Handle, KeysPlan, Leaf, Values
+from cdc_views.plan.incremental import Handle, KeysPlan, Leaf, Values
 from cdc_views.store.warehouse import Changes, TableSpec
 
 # Of the rows of all inputs. A whole recompute reads them faster than lookups find them.
@@ -53,13 +53,15 @@ def keys(work: Incremental[KeysPlan]) -> Changes | None:
 
 
 def _require_same_constants(work: Incremental[KeysPlan]) -> None:
-    """Raise TooMany if a subquery has another value: each row of the view may depend on it."""
+    """Raise TooMany if a subquery has another row: each row of the view may depend on it."""
     for leaf in work.plan.constants:
         of = work.of(leaf)
-        old, new = (tuples(work.warehouse.rows(of.spec, version).select([VALUE])) for version in (of.old, of.new))
+        old, new = (
+            tuples(work.warehouse.rows(of.spec, version).select(list(leaf.types))) for version in (of.old, of.new)
+        )
         # As text: 0.0 is another value than -0.0, and NaN the same as NaN.
         if len(new) != 1 or repr(old) != repr(new):
-            raise TooMany(f'the value of the subquery that "{leaf}" stores has changed', "subquery changed")
+            raise TooMany(f'the row of the subquery that "{leaf}" stores has changed', "subquery changed")
 
 
 def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Changes | None:

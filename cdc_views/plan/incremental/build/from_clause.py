@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from cdc_views.base.names import is_table
 from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, Cte, renamed, start_of
-from cdc_views.plan.incremental.columns import Column, Origin, Path, are_comparable
+from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
+from cdc_views.plan.incremental.expressions.one_row import may_stand_alone
 from cdc_views.plan.incremental.operators import Dependent, Equality, FullJoin, InnerJoin, Operator, OuterJoin, Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Derived, Scope, Source, conjuncts
@@ -79,8 +80,8 @@ class From:
             if node.args.get("joins"):
                 raise NotIncremental("a join in parentheses")
             select = self._select(node)
-            stored = self._stored(select, context.path) if select is not None else None
-            return stored or context.query(node, replace(context, outer=None))
+            inside = replace(context, outer=None)
+            return (self._stored(select, inside) if select is not None else None) or context.query(node, inside)
         if isinstance(node, exp.Values | exp.Unnest):
             return Built(NOTHING, None)
         if not isinstance(node, exp.Table) or node.args.get("joins"):
@@ -93,7 +94,7 @@ class From:
         cte = self._cte(node)
         if cte is not None:
             inside = replace(cte.context, path=path, outer=None)
-            return renamed(self._stored(cte.query, path) or context.query(cte.query, inside), cte.names)
+            return renamed(self._stored(cte.query, inside) or context.query(cte.query, inside), cte.names)
         leaf = context.leaf_of(node, path)
         return Built(context.expressions.scanned(leaf), Scan(leaf).columns, leaf)
 
@@ -115,10 +116,14 @@ class From:
             return None
         return Derived(select, *sources)
 
-    def _stored(self, select: exp.Expr, path: Path) -> Built | None:
-        """The rows of an internal view that stores those of a query."""
-        leaf = self._context.expressions.table(select, path)
-        return None if leaf is None else Built(Scan(leaf), Scan(leaf).columns)
+    def _stored(self, select: exp.Expr, inside: Context) -> Built | None:
+        """The rows of an internal view that stores those of a query, or the one row of a query, which is constant."""
+        leaf = inside.expressions.table(select, inside.path)
+        if leaf is not None:
+            return Built(Scan(leaf), Scan(leaf).columns)
+        if not has_stored_row(select, inside):
+            return None
+        return Built(NOTHING, [Column(item.alias) for item in select.expressions])
 
     def _lateral(self, operator: Operator, lateral: exp.Lateral) -> Operator:
         query = lateral.this
@@ -148,10 +153,13 @@ class From:
             for one, other in found
             if _is_below(one, left) != _is_below(other, left)
         )
+        if join.kind in ("SEMI", "ANTI"):
+            self.scope.sources[before].is_hidden = True
+        if not right.leaves and join.side not in ("RIGHT", "FULL"):
+            return left  # each row by itself decides which of the constant rows it joins
         if not equalities:
             raise NotIncremental("an outer, semi or anti join without an equality of columns")
         if join.kind in ("SEMI", "ANTI"):
-            self.scope.sources[before].is_hidden = True
             return Dependent(left, right, equalities)
         if join.side == "FULL":
             return FullJoin(left, right, equalities, frozenset(one | other for one, other in merged))
@@ -224,6 +232,15 @@ class From:
                 self._context.expressions.want(sides, self.scope)
             for derived in filter(None, map(self.scope.computed_by, sides)):
                 self._context.expressions.want_table(derived.select, derived.source)
+
+
+def has_stored_row(query: exp.Expr, context: Context) -> bool:
+    """Whether a query has one row, which does not depend on the rows around it, and is stored."""
+    if not isinstance(query, exp.Select) or not may_stand_alone(query):
+        return False
+    frame = From(replace(context, outer=None))
+    frame.build(query)
+    return context.expressions.has_row(query, frame.scope, context.path)
 
 
 def _is_inner(join: exp.Join) -> bool:

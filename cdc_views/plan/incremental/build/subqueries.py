@@ -8,9 +8,8 @@ from sqlglot import exp
 
 from cdc_views.plan.facts.keys import nested_queries
 from cdc_views.plan.incremental.build.context import Context, with_ctes
-from cdc_views.plan.incremental.build.from_clause import From
+from cdc_views.plan.incremental.build.from_clause import From, has_stored_row
 from cdc_views.plan.incremental.columns import are_comparable
-from cdc_views.plan.incremental.expressions.one_row import may_stand_alone
 from cdc_views.plan.incremental.operators import Dependent, Equality, Operator
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope, conjuncts
@@ -32,20 +31,11 @@ def dependent(outer: Operator, query: exp.Expr, context: Context) -> Operator:
         inner, equalities = _in_values(holder, query, context, scope)
     if not inner.leaves:
         return outer
-    if not equalities and _is_stored(query, context):
+    if not equalities and has_stored_row(query, context):
         return outer
     if not equalities:
         raise WithoutEquality("a subquery without an equality of columns with the query around it")
     return Dependent(outer, inner, tuple(equalities))
-
-
-def _is_stored(query: exp.Expr, context: Context) -> bool:
-    """Whether a subquery has one row, which does not depend on the rows around it, and is stored."""
-    if not isinstance(query, exp.Select) or not may_stand_alone(query):
-        return False
-    frame = From(replace(context, outer=None))
-    frame.build(query)
-    return context.expressions.has_row(query, frame.scope, context.path)
 
 
 def _holder(query: exp.Expr) -> exp.Expr | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final
 
 from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadView
@@ -20,14 +19,12 @@ from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.columns import is_exact, is_looked_up
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
-from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
+from cdc_views.plan.incremental.expressions.one_row import VALUE, StoredRow, WantedRow
 from cdc_views.plan.incremental.expressions.written import Identity
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
 from cdc_views.views.kinds import DEFAULT_KIND
 from cdc_views.views.quoting import quoted_name
-
-_VALUE: Final = "value_"
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class InternalRow:
     def stored(self, types: Mapping[str, str]) -> StoredRow:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
         wanted = self.wanted
-        return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.alias, types)
+        return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.aliases, types)
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ def _internal_view(
     view: CompiledView, name: str, wanted: Wanted, types: Mapping[str, str], key: tuple[str, ...]
 ) -> InternalView:
     table = TableName.parse(wanted.source)
-    free = (f"{_VALUE}{number}" for number in count(1))
+    free = map(VALUE, count(1))
     taken = {column.lower() for column in key}
     columns = {identity: next(column for column in free if column not in taken) for identity in wanted.expressions}
     alias = quoted_name(wanted.alias)

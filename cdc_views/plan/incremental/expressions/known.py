@@ -127,7 +127,7 @@ class Expressions:
             return False
         self._used[stored.name] = stored
         place = (*path, stored.start)
-        self.constants[place] = Leaf(place, stored.name, stored.types, is_internal=True)
+        self.constants[place] = Leaf(place, stored.name, stored.values, is_internal=True)
         return True
 
     def table(self, select: exp.Expr, path: Path) -> Leaf | None:

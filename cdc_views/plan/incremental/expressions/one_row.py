@@ -1,21 +1,23 @@
 """Subqueries with one row that does not depend on the rows around them: an internal view stores that row.
 
     SELECT id, price FROM products WHERE price > (SELECT avg(price) FROM products)
+    SELECT p.id, price / q.total FROM products p CROSS JOIN (SELECT sum(price) AS total FROM products) q
 
-As long as the value stays what it is, it is a constant, and the view is one over its other tables. So the plan has no
-operator for the subquery, and in the text that runs, `SELECT value_1 FROM` its stored row stands in its place, with the
-alias of the value. If the value changes, each row of the view may change: that epoch is FULL.
+As long as the values stay what they are, they are constants, and the view is one over its other tables. So the plan has
+no operator for the subquery, and in the text that runs, `SELECT value_1 FROM` its stored row stands in its place, with
+the alias of the value. If a value changes, each row of the view may change: that epoch is FULL.
 
-Such a subquery is an aggregate over all rows of one table, without HAVING, so it has exactly one row. All of its names
-are those of columns of the table, so it means the same where it stands alone. The internal view must be kept by ADD: to
-compute the value in full in each epoch would cost as much as to compute the view. So beside a sum or an average it
-stores what ADD needs.
+Such a subquery is an aggregate over all rows of one table, without HAVING, so it has exactly one row. It selects one
+value, or in FROM several, each with an alias. All of its names are those of columns of the table, so it means the same
+where it stands alone. The internal view must be kept by ADD: to compute the value in full in each epoch would cost as
+much as to compute the view. So beside a sum or an average it stores what ADD needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -28,9 +30,10 @@ from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
 
-VALUE: Final = "value_1"
+VALUE: Final = "value_{}".format
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where"})
+_DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
 # What ADD needs beside an aggregate of the same values.
 _BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "count"), exp.Sum: ("count",)}
 
@@ -39,14 +42,14 @@ _BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "co
 class WantedRow:
     """A subquery over the table `source` whose row no internal view stores yet.
 
-    It is `text[start:end]` of the view, and calls its value `alias`, unless that is empty. `sql` is the SELECT of its
-    internal view, with these columns.
+    It is `text[start:end]` of the view, and calls its values `aliases`; one that is empty has no name. `sql` is the
+    SELECT of its internal view, with these columns: the values, then what ADD needs beside them.
     """
 
     source: str
     start: int
     end: int
-    alias: str
+    aliases: tuple[str, ...]
     sql: str
     columns: tuple[str, ...]
 
@@ -55,21 +58,29 @@ class WantedRow:
 class StoredRow:
     """An internal view with the row of a subquery, which is `text[start:end]` of the outer view.
 
-    `sql` is its SELECT, `types` has the Arrow types of its columns. The subquery calls its value `alias`, unless that
-    is empty.
+    `sql` is its SELECT, `types` has the Arrow types of its columns. The subquery calls its values `aliases`; one that
+    is empty has no name.
     """
 
     name: str
     sql: str
     start: int
     end: int
-    alias: str
+    aliases: tuple[str, ...]
     types: Mapping[str, str]
 
     @property
     def select(self) -> str:
         """What stands before the relation of the stored row, in place of the subquery."""
-        return f"SELECT {VALUE}{f' AS {quoted_name(self.alias)}' if self.alias else ''} FROM "
+        names = zip(self.values, self.aliases, strict=True)
+        values = (f"{value} AS {quoted_name(alias)}" if alias else value for value, alias in names)
+        return f"SELECT {', '.join(values)} FROM "
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The columns with the values of the subquery, and their types."""
+        names = map(VALUE, range(1, len(self.aliases) + 1))
+        return {name: self.types[name] for name in names}
 
 
 def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | None:
@@ -85,54 +96,64 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | N
     if source.leaf is None or span is None:
         return None
     first, last = span
-    sql, values = _stored(query, select, query.tokens[first : last + 1])
-    names = tuple(f"value_{number}" for number in range(1, values + 1))
+    sql, beside = _stored(query, select, query.tokens[first : last + 1])
+    aliases = tuple(item.alias for item in select.expressions)
+    names = tuple(map(VALUE, range(1, len(aliases) + beside + 1)))
     start, end = query.tokens[first].start, query.tokens[last].end + 1
-    return WantedRow(source.leaf.source, start, end, select.expressions[0].alias, sql, names)
+    return WantedRow(source.leaf.source, start, end, aliases, sql, names)
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
-    """Whether a subquery is a SELECT of one aggregate from one table that is named there."""
+    """Whether a subquery is a SELECT of aggregates from one table that is named there."""
     return isinstance(select, exp.Select) and _has_one_row(select)
 
 
 def _has_one_row(select: exp.Select) -> bool:
-    return (
-        is_over_one_table(select, _CLAUSES)
-        and len(select.expressions) == 1
-        and is_aggregated(select)
-        and not (_is_lateral(select) and not select.expressions[0].alias)
-    )
+    has_values = all(item.alias for item in select.expressions) if _is_of_from(select) else len(select.expressions) == 1
+    return has_values and is_over_one_table(select, _CLAUSES) and is_aggregated(select)
 
 
-def _is_lateral(select: exp.Select) -> bool:
-    """Whether the name of the value, which without an alias is Spark's choice, can be used around the subquery."""
+def _is_of_from(select: exp.Select) -> bool:
+    """Whether the names of the values, which without an alias are Spark's choice, can be used around the subquery."""
     node = select.parent
     while isinstance(node, exp.Subquery | exp.Paren):
         node = node.parent
-    return isinstance(node, exp.Lateral)
+    return isinstance(node, exp.From | exp.Join | exp.Lateral | exp.CTE)
 
 
 def _stored(query: ParsedQuery, select: exp.Select, tokens: Sequence[Token]) -> tuple[str, int]:
-    """The SELECT of the internal view, and its number of columns."""
+    """The SELECT of the internal view, and the number of its columns beside the values of the subquery."""
     sql = query.definition.sql
-    text = sql[tokens[0].start : tokens[-1].end + 1]
-    call = select.expressions[0].unalias()
-    from_ = next((each.start for each in _outside(tokens) if each.token_type is TokenType.FROM), None)
-    is_call = len(tokens) > 2 and tokens[2].token_type is TokenType.L_PAREN
-    names = _BESIDE.get(type(call), ())
-    if from_ is None or not is_call or not names or isinstance(call.this, exp.Distinct):
-        return text, 1
-    argument = sql[tokens[2].start : tokens[closing(tokens, 2)].end + 1]
-    before, after = text[: from_ - tokens[0].start], text[from_ - tokens[0].start :]
-    before = before if "--" in before else before.rstrip()  # a line break ends a comment
-    return f"{before}{''.join(f', {name}{argument}' for name in names)} {after}", 1 + len(names)
+    *items, rest = _items(tokens)
+    beside = [
+        f"{name}{sql[each[1].start : each[closing(each, 1)].end + 1]}"
+        for item, each in zip(select.expressions, items, strict=True)
+        if len(each) > 1 and each[1].token_type is TokenType.L_PAREN
+        for name in _names_beside(item.unalias())
+    ]
+    before = sql[tokens[0].start : rest[0].start]
+    before = before if "--" in before or not beside else before.rstrip()  # a line break ends a comment
+    added = "".join(f", {each}" for each in beside) + " " * bool(beside)
+    return f"{before}{added}{sql[rest[0].start : rest[-1].end + 1]}", len(beside)
 
 
-def _outside(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens that are in no parentheses."""
+def _names_beside(call: exp.Expr) -> tuple[str, ...]:
+    return () if isinstance(call.this, exp.Distinct) else _BESIDE.get(type(call), ())
+
+
+def _items(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """The tokens of each item of a SELECT, and those from FROM on."""
+    outside = list(_outside(tokens))
+    from_ = next(number for number in outside if tokens[number].token_type is TokenType.FROM)
+    commas = [number for number in outside if number < from_ and tokens[number].token_type is TokenType.COMMA]
+    starts = [1, *(number + 1 for number in commas), from_]
+    return [*(tokens[start:end] for start, end in pairwise(starts)), tokens[from_:]]
+
+
+def _outside(tokens: Sequence[Token]) -> Iterator[int]:
+    """The numbers of the tokens that are in no parentheses."""
     depth = 0
-    for token in tokens:
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+    for number, token in enumerate(tokens):
+        depth += _DEPTH.get(token.token_type, 0)
         if depth == 0:
-            yield token
+            yield number
