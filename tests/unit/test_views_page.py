@@ -186,6 +186,7 @@ KEYS: Final = {
         "SELECT id, a.balance, s.balance AS saved FROM accounts a JOIN savings s USING (id)",
         "SELECT id, balance FROM accounts NATURAL JOIN savings",
         "SELECT a.id, b.id AS o FROM users a JOIN users b ON a.country = b.country AND a.name < b.name",
+        "SELECT a.id, b.id AS o FROM users a LEFT JOIN users b ON a.country IS NOT DISTINCT FROM b.name",
     ],
     "full joins": ["SELECT u.id, o.id AS o FROM users u FULL JOIN orders o ON o.user_id = u.id"],
     "LATERAL": [

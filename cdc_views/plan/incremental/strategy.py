@@ -226,7 +226,7 @@ def equal_to(origin: Origin, equalities: Iterable[Equality]) -> list[Origin]:
     found = [origin]
     for each in found:
         for pair in equalities:
-            found += [other for one, other in (pair, pair[::-1]) if one == each and other not in found]
+            found += [both.right for both in (pair, pair.turned()) if both.left == each and both.right not in found]
     return found
 
 

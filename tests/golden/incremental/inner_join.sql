@@ -56,3 +56,20 @@ SELECT a.id, b.id AS other FROM products a JOIN products b ON a.weight = b.weigh
 --   the rows of affected (id, other) are computed again from
 --     public.products AS a by (id) from (id) of the affected keys
 --     public.products AS b by (id) from (other) of the affected keys
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, p.id AS product FROM orders o JOIN products p ON o.note <=> p.sku;
+-- strategy: KEYS: the rows of affected (id, product) are looked up, computed again, and compared
+--   a change of public.orders affects (id, product)
+--     look up public.products by (sku) from (note) of public.orders, NULL matches NULL
+--   a change of public.products affects (id, product)
+--     look up public.orders by (note) from (sku) of public.products, NULL matches NULL
+--   the rows of affected (id, product) are computed again from
+--     public.orders by (id) from (id) of the affected keys
+--     public.products by (id) from (product) of the affected keys
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT u.id, p.id AS product FROM users u LEFT JOIN orders o ON o.user_id = u.id JOIN products p ON o.note <=> p.sku;
+-- strategy: FULL: the whole query is run and compared with the stored rows: no equality of columns joins "public.products" to the rest

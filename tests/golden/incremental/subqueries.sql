@@ -134,7 +134,7 @@ SELECT p.id, p.stock, q.most FROM products p CROSS JOIN (SELECT max(stock) AS mo
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from
---     public.products by (id) from (affected keys 1.id)
+--     public.products by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -144,7 +144,7 @@ WITH q AS (SELECT max(stock) AS most FROM products) SELECT p.id, q.most FROM pro
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from
---     public.products by (id) from (affected keys 1.id)
+--     public.products by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -186,7 +186,10 @@ class Views:
         texts = []
         plain = [pair for pair in pairs if all(each.is_plain for each in pair)]
         for one, other in self.draws.some(plain if plain and self.draws.chance(85) else pairs, 1, 2):
-            texts.append(f"{one.text} = {other.text}" if self.draws.chance(60) else f"{other.text} = {one.text}")
+            equals = "IS NOT DISTINCT FROM" if self.draws.chance(10) else "="
+            self.used[equals] += 1
+            first, second = (one, other) if self.draws.chance(60) else (other, one)
+            texts.append(f"{first.text} {equals} {second.text}")
         return " AND ".join(texts)
 
     # ---- expressions

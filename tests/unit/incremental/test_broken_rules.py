@@ -16,7 +16,7 @@ import pytest
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.lookups import values_of
 from cdc_views.plan.incremental.expressions import known
-from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, Scan, SetOperation
+from cdc_views.plan.incremental.operators import FullJoin, Grouping, OuterJoin, Scan, SetOperation, equalities
 from cdc_views.plan.incremental.restrictions import Lookup, Restriction, Values, within
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.store.index.changed_rows import RowsChanged
@@ -82,6 +82,22 @@ def test_sides_of_a_full_join_that_are_restricted_on_their_own_are_noticed(monke
     monkeypatch.setattr(FullJoin, "passable", lambda self: [self.left.passable()[0] | self.right.passable()[0]])
     monkeypatch.setattr(FullJoin, "restrict", each_side)
     is_noticed("SELECT t.g, u.g AS h FROM t FULL JOIN u ON t.k = u.k")
+
+
+@pytest.mark.parametrize("kind", ["left join", "exists", "groups"])
+def test_null_that_equals_null_and_is_not_looked_up_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    views = {
+        "left join": VIEWS["left join in which null equals null"],
+        "exists": VIEWS["exists in which null equals null"],
+        "groups": VIEWS["right join in which null equals null"],
+    }
+    monkeypatch.setattr(equalities, "Values", lambda columns, is_join=True: Values(columns))
+    is_noticed(views[kind])
+
+
+def test_null_for_want_of_a_match_that_is_not_looked_up_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equalities, "passes", lambda operator, origin: True)
+    is_noticed("SELECT t.id, w.id AS o, w.k FROM t LEFT JOIN u ON u.k = t.k JOIN w ON w.g IS NOT DISTINCT FROM u.g")
 
 
 def test_keys_of_nulls_of_a_full_join_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,16 @@ def plan_of(sql: str) -> str:
     return memory.views["v"].plan.reason
 
 
+def test_null_for_want_of_a_match_is_not_looked_up_where_null_equals_null() -> None:
+    optional = "t LEFT JOIN u ON u.k = t.k"
+    joined = f"SELECT t.id, w.id AS o, w.k FROM {optional} JOIN w ON w.g IS NOT DISTINCT FROM u.g"
+    assert "no equality of columns" in plan_of(joined)
+    below = f"SELECT q.id, w.id AS o, w.k FROM (SELECT t.id, u.g FROM {optional}) q JOIN w ON w.g <=> q.g"
+    assert "no equality of columns" in plan_of(below.replace("<=>", "IS NOT DISTINCT FROM"))
+    correlated = f"SELECT t.id FROM {optional} WHERE EXISTS (SELECT 1 FROM w WHERE w.g IS NOT DISTINCT FROM u.g)"
+    assert "without an equality" in plan_of(correlated)
+
+
 def test_side_of_a_full_join_with_using_is_no_handle() -> None:
     assert "no column, unchanged" in plan_of("SELECT t.k, t.id FROM t FULL JOIN u USING (k)")
 

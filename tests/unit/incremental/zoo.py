@@ -40,6 +40,38 @@ VIEWS: Final = {
     ),
     "alias that shadows a column": "SELECT max(g) AS k, count(*) AS c, k AS kk FROM t GROUP BY k",
     "columns in other case": "SELECT ID, T.K, (SELECT max(g) FROM u WHERE k = t.K) AS m FROM t",
+    "join in which null equals null": "SELECT t.id, u.id AS o FROM t JOIN u ON t.s IS NOT DISTINCT FROM u.s",
+    "joins in which null equals null": (
+        "SELECT t.id, u.id AS o, w.id AS p, w.k FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k AND t.s = u.s JOIN w ON "
+        "w.k = t.k AND w.g IS NOT DISTINCT FROM u.g"
+    ),
+    "left join in which null equals null": (
+        "SELECT t.id, t.s, u.id AS o FROM t LEFT JOIN u ON t.s IS NOT DISTINCT FROM u.s AND u.g > 0"
+    ),
+    "right join in which null equals null": (
+        "SELECT u.id, u.s, count(t.id) AS n FROM t RIGHT JOIN u ON t.s IS NOT DISTINCT FROM u.s GROUP BY u.id, u.s"
+    ),
+    "full join in which null equals null": "SELECT t.id, u.id AS o FROM t FULL JOIN u ON t.s IS NOT DISTINCT FROM u.s",
+    "full join in which null equals null, with a further condition": (
+        "SELECT t.id, u.id AS o, u.g FROM t FULL JOIN u ON t.k IS NOT DISTINCT FROM u.k AND t.g <> u.g"
+    ),
+    "semi join in which null equals null": "SELECT id, k FROM t SEMI JOIN u ON t.k IS NOT DISTINCT FROM u.k",
+    "anti join in which null equals null": "SELECT id, k FROM t ANTI JOIN u ON t.k IS NOT DISTINCT FROM u.k",
+    "exists in which null equals null": (
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.s IS NOT DISTINCT FROM t.s AND u.g = 1)"
+    ),
+    "number of rows in which null equals null": (
+        "SELECT id, (SELECT count(*) FROM u JOIN w ON w.k = u.k WHERE u.g IS NOT DISTINCT FROM t.g) AS n FROM t"
+    ),
+    "groups joined where null equals null": (
+        "SELECT q.s, t.id FROM (SELECT s, count(*) AS n FROM u GROUP BY s) q JOIN t ON t.s IS NOT DISTINCT FROM q.s"
+    ),
+    "set operation joined where null equals null": (
+        "SELECT q.k, w.id, w.g FROM (SELECT k FROM t UNION SELECT k FROM u) q JOIN w ON w.g IS NOT DISTINCT FROM q.k"
+    ),
+    "joined in where, and null equals null": (
+        "SELECT t.id, w.id AS o, w.k FROM t, w WHERE t.g IS NOT DISTINCT FROM w.g AND t.id > 0"
+    ),
     "not and or of exists": (
         "SELECT id FROM t WHERE NOT (EXISTS (SELECT 1 FROM u WHERE u.k = t.k) OR EXISTS (SELECT 1 FROM w WHERE w.g = "
         "t.g))"

@@ -148,10 +148,11 @@ class From:
             self.scope.make_optional(join.side, before)
         if join.args.get("on") is not None and any(join.args["on"].find_all(exp.Query)):
             raise NotIncremental("a subquery in the condition of an outer join")
+        turned = (each if _is_below(each.left, left) else each.turned() for each in found)
         equalities = tuple(
-            (one, other) if _is_below(one, left) else (other, one)
-            for one, other in found
-            if _is_below(one, left) != _is_below(other, left)
+            each
+            for each in turned
+            if _is_below(each.left, left) and not _is_below(each.right, left) and each.is_between(left, right)
         )
         if join.kind in ("SEMI", "ANTI"):
             self.scope.sources[before].is_hidden = True
@@ -162,9 +163,9 @@ class From:
         if join.kind in ("SEMI", "ANTI"):
             return Dependent(left, right, equalities)
         if join.side == "FULL":
-            return FullJoin(left, right, equalities, frozenset(one | other for one, other in merged))
+            return FullJoin(left, right, equalities, frozenset(each.left | each.right for each in merged))
         if join.side == "RIGHT":
-            return OuterJoin(right, left, tuple((other, one) for one, other in equalities))
+            return OuterJoin(right, left, tuple(each.turned() for each in equalities))
         return OuterJoin(left, right, equalities)
 
     def _using(self, join: exp.Join) -> list[Equality]:
@@ -188,7 +189,7 @@ class From:
             other = Scope(None, [right]).resolve(exp.column(name))
             kept: Origin = frozenset()
             if one and other and one.origin and other.origin and are_comparable(one.origin, other.origin):
-                found.append((one.origin, other.origin))
+                found.append(Equality(one.origin, other.origin))
                 kept = {"RIGHT": other.origin, "FULL": one.origin | other.origin}.get(join.side, one.origin)
             merged[name.lower()] = Column(name, kept)
         self.scope.merged = {**merged, **{name: each for name, each in self.scope.merged.items() if name not in merged}}
@@ -197,13 +198,13 @@ class From:
     def _equalities(self, conditions: Sequence[exp.Expr | None]) -> list[Equality]:
         found: list[Equality] = []
         for condition in conjuncts(conditions):
-            if not isinstance(condition, exp.EQ):
+            if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
                 continue
             left, right = self._resolve(condition.left), self._resolve(condition.right)
             if left is None or right is None or not left.origin or not right.origin:
                 continue
             if are_comparable(left.origin, right.origin):
-                found.append((left.origin, right.origin))
+                found.append(Equality(left.origin, right.origin, isinstance(condition, exp.NullSafeEQ)))
         return found
 
     def _resolve(self, node: exp.Expr) -> Column | None:
@@ -255,7 +256,8 @@ def _are_connected(operators: Sequence[Operator], equalities: Sequence[Equality]
     """Whether equalities lead from each input to all others."""
     groups = [{number} for number, operator in enumerate(operators) if operator.leaves]
     for pair in _between(operators, equalities):
-        both = {number for number, each in enumerate(operators) if any(_is_below(origin, each) for origin in pair)}
+        sides = (pair.left, pair.right)
+        both = {number for number, each in enumerate(operators) if any(_is_below(side, each) for side in sides)}
         joined = [group for group in groups if group & both]
         groups = [*(group for group in groups if group not in joined), set[int]().union(*joined)]
     return len(groups) <= 1
@@ -270,9 +272,16 @@ def _joined(operators: Sequence[Operator], equalities: Sequence[Equality]) -> Op
 
 def _between(operators: Sequence[Operator], equalities: Sequence[Equality]) -> tuple[Equality, ...]:
     """The equalities of columns of two different inputs."""
-    below = [(pair, [next((n for n, each in enumerate(operators) if _is_below(origin, each)), None) for origin in pair])
-             for pair in equalities]  # fmt: skip
-    return tuple(pair for pair, (left, right) in below if left is not None and right is not None and left != right)
+
+    def input_of(origin: Origin) -> Operator | None:
+        return next((each for each in operators if _is_below(origin, each)), None)
+
+    found = ((each, input_of(each.left), input_of(each.right)) for each in equalities)
+    return tuple(
+        each
+        for each, left, right in found
+        if left is not None and right is not None and left is not right and each.is_between(left, right)
+    )
 
 
 def _with_equalities(operator: Operator, equalities: Sequence[Equality]) -> Operator:

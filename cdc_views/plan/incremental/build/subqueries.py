@@ -26,6 +26,7 @@ def dependent(outer: Operator, query: exp.Expr, context: Context) -> Operator:
     while isinstance(query, exp.Subquery) and not query.args.get("with_"):
         query = query.this
     inner, equalities = _correlated(query, context)
+    equalities = [each for each in equalities if each.is_between(outer, inner)]
     holder = _holder(query)
     if isinstance(holder, exp.In) and not equalities and _is_set(query, holder):
         inner, equalities = _in_values(holder, query, context, scope)
@@ -87,7 +88,7 @@ def _in_values(holder: exp.In, query: exp.Expr, context: Context, scope: Scope) 
             )
     if column is None or only is None or not column.origin or not only.origin:
         return built.operator, []
-    return built.operator, [(column.origin, only.origin)] if are_comparable(column.origin, only.origin) else []
+    return built.operator, [Equality(column.origin, only.origin)] if are_comparable(column.origin, only.origin) else []
 
 
 def _correlated(query: exp.Expr, context: Context) -> tuple[Operator, list[Equality]]:
@@ -102,9 +103,9 @@ def _correlated(query: exp.Expr, context: Context) -> tuple[Operator, list[Equal
             operator = dependent(operator, nested, replace(context, outer=frame.scope))
     where = query.args.get("where")
     return operator, [
-        (outer.origin, inner.origin)
+        Equality(outer.origin, inner.origin, isinstance(condition, exp.NullSafeEQ))
         for condition in conjuncts([where.this if where else None])
-        if isinstance(condition, exp.EQ)
+        if isinstance(condition, exp.EQ | exp.NullSafeEQ)
         for one, other in ((condition.left, condition.right), (condition.right, condition.left))
         if (inner := frame.scope.resolve(one)) is not None
         and (outer := frame.scope.resolve_outer(other)) is not None

@@ -23,7 +23,7 @@ from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable, place_of
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
 from cdc_views.plan.incremental.expressions.written import Identity, Written, offset, written
-from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
+from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.references import ParsedQuery
 
@@ -86,7 +86,9 @@ class Expressions:
         values = Leaf((*leaf.path, _STORED), stored.name, stored.types, is_internal=True)
         for identity, name in stored.values.items():
             self._columns[leaf, identity] = Column(name, frozenset({LeafColumn(values, name)}))
-        key = tuple((frozenset({LeafColumn(leaf, each)}), frozenset({LeafColumn(values, each)})) for each in stored.key)
+        key = tuple(
+            Equality(frozenset({LeafColumn(leaf, each)}), frozenset({LeafColumn(values, each)})) for each in stored.key
+        )
         return InnerJoin((Scan(leaf), Scan(values)), key)
 
     def column(self, node: exp.Expr, scope: Scope) -> Column | None:

@@ -75,5 +75,5 @@ class FullJoin:
         changed, other, equalities = self.left, self.right, self.equalities
         if leaf in self.right.leaves:
             changed, other, equalities = self.right, self.left, turned(self.equalities)
-        found = changed.find(leaf, of_child(wanted, changed) | {left for left, _ in equalities})
+        found = changed.find(leaf, of_child(wanted, changed) | {each.left for each in equalities})
         return [*found, *other.restrict(list(sideways(equalities)), finding=True)]

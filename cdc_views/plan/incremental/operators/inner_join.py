@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cdc_views.plan.incremental.columns import Leaf, Origin
-from cdc_views.plan.incremental.operators.equalities import Equality, of_child, sideways, touches
+from cdc_views.plan.incremental.operators.equalities import Equality, of_child, sideways, touches, turned
 from cdc_views.plan.incremental.operators.operator import Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, within
 
@@ -61,7 +61,7 @@ class InnerJoin:
         wanted = frozenset(needed)
         targets = [child for child in self.children if child is not changed and touches(wanted, child)]
         route = self._route(changed, targets)
-        used = {origin for child in route for origin, _ in self._from_to([changed], child)}
+        used = {each.left for child in route for each in self._from_to([changed], child)}
         lookups = changed.find(leaf, of_child(wanted, changed) | used)
         return [*lookups, *self._reach([changed], route, finding=True)]
 
@@ -107,10 +107,10 @@ class InnerJoin:
 
     def _from_to(self, known: Sequence[Operator], child: Operator) -> list[Equality]:
         """The equalities between these inputs and `child`: the known column first."""
-        both = (*self.equalities, *((right, left) for left, right in self.equalities))
+        both = (*self.equalities, *turned(self.equalities))
         return [
-            (left, right) for left, right in both
-            if _is_in(right, child) and any(_is_in(left, each) for each in known)
+            each for each in both
+            if _is_in(each.right, child) and any(_is_in(each.left, other) for other in known)
         ]  # fmt: skip
 
 

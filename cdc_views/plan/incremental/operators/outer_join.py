@@ -57,5 +57,5 @@ class OuterJoin:
             changed, other, equalities = self.optional, self.preserved, turned(self.equalities)
         elif not touches(wanted, other):
             return changed.find(leaf, wanted)
-        found = changed.find(leaf, of_child(wanted, changed) | {left for left, _ in equalities})
+        found = changed.find(leaf, of_child(wanted, changed) | {each.left for each in equalities})
         return [*found, *other.restrict(list(sideways(equalities)), finding=True)]
