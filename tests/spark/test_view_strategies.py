@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from cdc_views.engine.views import choice, declare
 from cdc_views.errors import DriverLost, StrictViewIsFull
 from cdc_views.plan.incremental import maintenance
-from cdc_views.testing import Insert, Update, ViewHarness
+from cdc_views.testing import Delete, Insert, Update, ViewHarness
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, k bigint, v bigint)"
 ADDED = "SELECT k, count(*) AS n, sum(v) AS total FROM t GROUP BY k"
@@ -106,3 +106,29 @@ def test_strict_view_is_refused_where_the_tasks_of_spark_are_not_local(
         h.create_view(f"CREATE MATERIALIZED VIEW v WITH (strict) AS {ADDED}")
     h.create_view(f"CREATE MATERIALIZED VIEW v AS {ADDED}")
     h.verify()
+
+
+PAIRS = "; ".join(f"CREATE TABLE {name} (id bigint PRIMARY KEY, x bigint, s text)" for name in ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT id FROM a WHERE (x, s) IN (SELECT x, s FROM b)",
+        "SELECT id FROM a WHERE x IS NOT NULL AND NOT (x, id) IN (SELECT x, id FROM b WHERE x IS NOT NULL)",
+        "SELECT a.id, b.id AS o FROM a LEFT JOIN b ON a.s <=> b.s AND a.x <=> b.x",
+        "SELECT id, (SELECT count(*) FROM b WHERE b.s <=> a.s) AS n FROM a",
+    ],
+)
+def test_null_beside_other_values_is_found_as_spark_compares_it(spark: SparkSession, select: str) -> None:
+    with ViewHarness(PAIRS, spark, partitions=1) as harness:
+        values = [(1, 1, "a"), (2, 1, None), (3, None, "a"), (4, None, None), (5, 2, "b")]
+        harness.apply([Insert("a", {"id": key, "x": x, "s": s}) for key, x, s in values])
+        assert harness.create_view(f"CREATE MATERIALIZED VIEW v AS {select}").strategy == "KEYS"
+        harness.verify()
+        harness.apply([Insert("b", {"id": key, "x": x, "s": s}) for key, x, s in values])
+        harness.verify()
+        assert ways(harness) == "keys"
+        harness.apply([Update("b", {"id": 2}, {"s": "b"}), Update("b", {"id": 4}, {"x": 1}), Delete("b", {"id": 1})])
+        harness.verify()
+        assert ways(harness) == "keys"

@@ -71,6 +71,18 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
         )
         for before in ("", "PARTITION BY price > 1")
     ],
+    "windows whose PARTITION BY have no column in common": [
+        (
+            "SELECT id, rank() OVER (PARTITION BY name ORDER BY id) AS by_name,"
+            " rank() OVER (PARTITION BY country ORDER BY id) AS by_country FROM users",
+            {
+                "v": "SELECT a.id, a.by_name, b.by_country"
+                " FROM (SELECT id, rank() OVER (PARTITION BY name ORDER BY id) AS by_name FROM users) a"
+                " JOIN (SELECT id, rank() OVER (PARTITION BY country ORDER BY id) AS by_country FROM users) b"
+                " ON a.id = b.id"
+            },
+        )
+    ],
     "LIMIT over all rows": [
         (
             "SELECT price FROM products ORDER BY price DESC LIMIT 2",
@@ -192,6 +204,7 @@ KEYS: Final = {
     "LATERAL": [
         "SELECT id FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)",
         "SELECT id FROM users WHERE id IN (SELECT user_id FROM orders)",
+        "SELECT id FROM users WHERE (id, name) IN (SELECT user_id, status FROM orders WHERE status IS NOT NULL)",
         "SELECT id FROM users WHERE id NOT IN (SELECT id FROM accounts)",
         "SELECT id, (SELECT count(*) FROM orders o WHERE o.user_id = u.id) AS n FROM users u",
         "SELECT u.id, l.n FROM users u CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders o WHERE user_id = u.id) l",

@@ -25,7 +25,7 @@ SELECT q.user_id, q.id, u.name FROM (SELECT id, user_id, status, rank() OVER (PA
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, user_id, status, rank() OVER (PARTITION BY user_id ORDER BY id) AS a, rank() OVER (PARTITION BY status ORDER BY id) AS b FROM orders;
--- strategy: FULL: the whole query is run and compared with the stored rows: a window over all rows, or partitioned by computed values: each change may change all of its rows
+-- strategy: FULL: the whole query is run and compared with the stored rows: windows whose PARTITION BY have no column in common: each change may change all of its rows
 
 -- view
 CREATE MATERIALIZED VIEW v AS

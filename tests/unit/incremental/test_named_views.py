@@ -109,6 +109,13 @@ def plan_of(sql: str) -> str:
     return memory.views["v"].plan.reason
 
 
+def test_not_in_of_several_columns_needs_all_of_them_without_null_and_of_the_same_types() -> None:
+    in_keys = "SELECT id FROM t WHERE {} AND (id, k) NOT IN (SELECT id, {} FROM w WHERE d IS NOT NULL)"
+    assert "affected (id)" in plan_of(in_keys.format("k IS NOT NULL", "k"))
+    assert "may be NULL" in plan_of(in_keys.format("k > 0", "k"))
+    assert "without an equality" in plan_of(in_keys.format("k IS NOT NULL", "d"))
+
+
 def test_null_for_want_of_a_match_is_not_looked_up_where_null_equals_null() -> None:
     optional = "t LEFT JOIN u ON u.k = t.k"
     joined = f"SELECT t.id, w.id AS o, w.k FROM {optional} JOIN w ON w.g IS NOT DISTINCT FROM u.g"

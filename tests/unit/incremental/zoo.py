@@ -77,6 +77,20 @@ VIEWS: Final = {
         "t.g))"
     ),
     "in or in": "SELECT id, g FROM t WHERE k IN (SELECT k FROM u) OR g IN (SELECT DISTINCT g FROM w WHERE d IS NULL)",
+    "in of two columns": (
+        "SELECT id, s FROM t WHERE k IS NOT NULL AND g IS NOT NULL AND (k, g) IN (SELECT k, g FROM u WHERE k IS NOT "
+        "NULL AND g IS NOT NULL)"
+    ),
+    "in of a column and an expression": (
+        "SELECT id, s FROM t WHERE k IS NOT NULL AND g IS NOT NULL AND (g + 1, t.k) IN (SELECT id, k FROM w WHERE "
+        "d > 0)"
+    ),
+    "not in of two columns": (
+        "SELECT id, s FROM t WHERE k IS NOT NULL AND (g = 2 OR (id, k) NOT IN (SELECT id, k FROM w WHERE g = 1))"
+    ),
+    "in of two columns of groups": (
+        "SELECT id FROM t WHERE k IS NOT NULL AND (id, k) IN (SELECT id, k FROM w GROUP BY id, k HAVING max(g) > 0)"
+    ),
     "in groups": "SELECT id FROM t WHERE k IN (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",
     "not in with a correlation": "SELECT id, k FROM t WHERE k NOT IN (SELECT u.k FROM u WHERE u.g = t.g)",
     "not in over keys": "SELECT id, g FROM t WHERE id NOT IN (SELECT id FROM w WHERE g = 1)",

@@ -174,10 +174,13 @@ def _windowed(select: exp.Select, operator: Operator, values: _Values, *, by_row
     partitions = [parts for _, _, parts in windows(select)]
     if not partitions:
         return operator
-    shared = frozenset.intersection(*map(values.origins, partitions))
+    origins = [values.origins(each) for each in partitions]
+    shared = frozenset.intersection(*origins)
     if not shared:
         values.want(part for parts in partitions for part in parts)
     name = "a window over all rows, or partitioned by computed values"
+    if all(origins):
+        name = "windows whose PARTITION BY have no column in common"
     return Grouping(operator, shared, name, passes_rows=True, by_rows=by_rows)
 
 

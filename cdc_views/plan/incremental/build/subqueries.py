@@ -69,26 +69,32 @@ def _is_in_where(node: exp.Expr) -> bool:
 
 
 def _in_values(holder: exp.In, query: exp.Expr, context: Context, scope: Scope) -> tuple[Operator, list[Equality]]:
-    """The subquery of an IN, and the equality of its column with the value before IN.
+    """The subquery of an IN, and the equalities of its columns with the values before IN.
 
     Raises NotIncremental if a NULL on either side may decide.
     """
     built = context.query(query, context)
-    column = scope.resolve(holder.this)
-    only = built.columns[0] if built.columns is not None and len(built.columns) == 1 else None
+    values = holder.this.expressions if isinstance(holder.this, exp.Tuple) else [holder.this]
+    found = built.columns if built.columns is not None and len(built.columns) == len(values) else [None] * len(values)
+    pairs = [(scope.resolve(value), column) for value, column in zip(values, found, strict=True)]
     if not _must_hold(holder):
         if not _is_in_where(holder):  # in HAVING and QUALIFY a name may be that of a selected column
             raise NotIncremental(
                 "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
             )
-        if not (column and column.is_never_null and only and only.is_never_null):
+        if not all(each is not None and each.is_never_null for pair in pairs for each in pair):
             raise NotIncremental(
                 "NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; "
                 "add IS NOT NULL on both sides, or use NOT EXISTS"
             )
-    if column is None or only is None or not column.origin or not only.origin:
-        return built.operator, []
-    return built.operator, [Equality(column.origin, only.origin)] if are_comparable(column.origin, only.origin) else []
+    equalities = [
+        Equality(value.origin, column.origin)
+        for value, column in pairs
+        if value is not None and column is not None
+        and value.origin and column.origin and are_comparable(value.origin, column.origin)
+    ]  # fmt: skip
+    # A value that is cast may be NULL after that.
+    return built.operator, equalities if _must_hold(holder) or len(equalities) == len(pairs) else []
 
 
 def _correlated(query: exp.Expr, context: Context) -> tuple[Operator, list[Equality]]:

@@ -12,6 +12,9 @@ NULL among them makes `x IN (...)` NULL instead of false, and a row where x is N
 rows at all. So both x and y must never be NULL: as key columns of a table, or because WHERE has `IS NOT NULL` for them.
 Then `x IN (...)` is true or false, and is true exactly if there is an inner row with y = x.
 
+The same holds for `(x, z) IN (SELECT y, w ...)`, with an equality for each of the values; any of these leave all rows
+that decide.
+
     SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id AND o.status = 'paid')
 
     a change of public.users affects (id)
