@@ -30,6 +30,7 @@ WhyFull = Literal[
     "sum not known",
     "number too large",
     "key of NULLs",
+    "NULL in NOT IN",
     "equal hashes",
     "error",
 ]

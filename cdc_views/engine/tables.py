@@ -64,7 +64,8 @@ def as_published(published: ControlRecord | None, suffix_of_views: str = "") -> 
 def mirror_spec(source: SourceTable, generation: str) -> TableSpec:
     """The mirror of a table, at its defined path."""
     path = f"{MIRROR_FOLDER}{path_part(source.name.schema)}/{path_part(source.name.table)}/{generation}"
-    return TableSpec(str(source.name), path, arrow_schema(source), source.key)
+    not_null = frozenset(column.name for column in source.columns if column.not_null)
+    return TableSpec(str(source.name), path, arrow_schema(source), source.key, not_null=not_null)
 
 
 def path_part(name: str) -> str:

@@ -108,7 +108,8 @@ def test_engine_declares_internal_views_of_views_that_have_not_failed(spark: Spa
 
 def test_one_row_of_from_is_stored_with_all_of_its_values(h: ViewHarness) -> None:
     one_row = "(SELECT avg(v) AS mean, max(v) AS `most of all`, sum(CAST(v AS DECIMAL(9, 2))) AS total FROM t) q"
-    select = f"SELECT t.id, q.*, t.v <=> q.`most of all` AS is_most FROM t CROSS JOIN {one_row} WHERE t.v <= q.mean + 1"
+    columns = "t.id, q.mean, total, t.v <=> q.`most of all` AS is_most"
+    select = f"SELECT {columns} FROM t CROSS JOIN {one_row} WHERE t.v <= q.mean + 1"
     assert created(h, select) == "FULL"  # ADD keeps no average of 64 bits
     h.drop_view("grouped")
     assert created(h, select.replace("avg(v)", "avg(CAST(v AS INT))")) == "KEYS"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_views.engine import tables
 from cdc_views.engine.views import choice, declare
 from cdc_views.errors import DriverLost, StrictViewIsFull
 from cdc_views.plan.incremental import maintenance
@@ -132,3 +134,41 @@ def test_null_beside_other_values_is_found_as_spark_compares_it(spark: SparkSess
         harness.apply([Update("b", {"id": 2}, {"s": "b"}), Update("b", {"id": 4}, {"x": 1}), Delete("b", {"id": 1})])
         harness.verify()
         assert ways(harness) == "keys"
+
+
+NOT_IN = "CREATE MATERIALIZED VIEW v AS SELECT id FROM a WHERE id NOT IN (SELECT a_id FROM b)"
+CHILDREN = "CREATE TABLE a (id bigint PRIMARY KEY); CREATE TABLE b (id bigint PRIMARY KEY, a_id bigint{})"
+
+
+@pytest.mark.parametrize(("declared", "strategy"), [(" NOT NULL", "KEYS"), ("", "FULL")])
+def test_not_in_is_kept_by_keys_if_the_source_declares_not_null(
+    spark: SparkSession, declared: str, strategy: str
+) -> None:
+    with ViewHarness(CHILDREN.format(declared), spark, partitions=1) as harness:
+        harness.apply([Insert("a", {"id": 1}), Insert("a", {"id": 2}), Insert("b", {"id": 1, "a_id": 1})])
+        assert harness.create_view(NOT_IN).strategy == strategy
+        harness.verify()
+        harness.apply([Insert("a", {"id": 3}), Update("b", {"id": 1}, {"a_id": 2})])
+        harness.verify()
+        assert ways(harness) == strategy.lower()
+
+
+def test_not_in_is_full_while_a_column_holds_null_in_spite_of_its_declaration(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As an engine knows the table that was started before DROP NOT NULL.
+    mirror_spec = tables.mirror_spec
+    monkeypatch.setattr(tables, "mirror_spec", lambda *of: replace(mirror_spec(*of), not_null=frozenset({"a_id"})))
+    with ViewHarness(CHILDREN.format(""), spark, partitions=1) as harness:
+        harness.apply([Insert("a", {"id": 1}), Insert("a", {"id": 2}), Insert("b", {"id": 1, "a_id": 1})])
+        assert harness.create_view(NOT_IN).strategy == "KEYS"
+        harness.verify()
+        for change, way in (
+            (Insert("b", {"id": 2, "a_id": None}), "full"),
+            (Insert("a", {"id": 4}), "full"),
+            (Delete("b", {"id": 2}), "full"),
+            (Insert("b", {"id": 3, "a_id": 2}), "keys"),
+        ):
+            harness.apply([change])
+            harness.verify()
+            assert ways(harness) == way

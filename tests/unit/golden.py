@@ -52,6 +52,7 @@ KEYS = {
     '"my.schema".Order Items': ("id",),
     "public.a`b": ("id",),
 }
+NOT_NULL = {"public.order_items": frozenset({"product_id"})}
 
 
 def compiled(text: str, file: str = "v.sql") -> CompiledView:
@@ -118,7 +119,7 @@ def _result_types(view: CompiledView) -> dict[str, str]:
 
 def _planned(view: CompiledView, stored: Sequence[StoredPart]) -> Maintenance:
     row_keys = {source: KEYS[source] for source in view.inputs}
-    return maintenance(view, _types(view), _result_types(view), row_keys, stored)
+    return maintenance(view, _types(view), _result_types(view), row_keys, stored, NOT_NULL)
 
 
 def incremental_outcome(text: str) -> str:

@@ -49,7 +49,8 @@ def _columns(view: CompiledView, specs: Mapping[str, TableSpec]) -> dict[str, st
 
 def _maintenance(view: CompiledView, specs: Mapping[str, TableSpec], stored: Sequence[StoredPart] = ()) -> Maintenance:
     row_keys = {source: specs[source].key for source in view.inputs}
-    return maintenance(view, _types(view, specs), _columns(view, specs), row_keys, stored)
+    not_null = {source: specs[source].not_null for source in view.inputs}
+    return maintenance(view, _types(view, specs), _columns(view, specs), row_keys, stored, not_null)
 
 
 def require_strict(view: CompiledView, maintained: Maintenance) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final, Literal
 
 from sqlglot import exp
@@ -18,7 +17,7 @@ from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
-from cdc_views.plan.incremental.expressions.known import Expressions, StoredValues, Wanted
+from cdc_views.plan.incremental.expressions.known import NO_COLUMNS, Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
 from cdc_views.plan.incremental.precedence import require_same_grouping
@@ -36,7 +35,6 @@ _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
 _LISTED: Final = "the values over the rows that are added and removed are merged into the stored lists"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
-NO_KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 PLAN_FAILED: Final = "an error in the planner, please report it"
 # A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
 _FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -95,16 +93,17 @@ def maintenance(
     columns: Mapping[str, str],
     row_keys: RowKeys,
     stored: Sequence[StoredPart] = (),
+    not_null: Mapping[str, frozenset[str]] = NO_COLUMNS,
 ) -> Maintenance:
     """Choose the strategy of a view. `types` and `row_keys` describe its inputs, `columns` are those of its SELECT with
-    their types.
+    their types; `not_null` are the columns of its inputs that the source declares so.
 
     `stored` are its internal views. If it is FULL for want of one, its `wanted` says which expressions that would
     store. Raises UnsupportedView for a query that is nested too deeply.
     """
     if view.parsed is None:
         return Maintenance("FULL", view.key_reason)
-    expressions = Expressions(view.parsed, stored)
+    expressions = Expressions(view.parsed, stored, not_null)
     with naming_deep_nesting(view.definition):
         try:
             found = _incremental(view, view.parsed, types, columns, row_keys, expressions)
@@ -148,7 +147,7 @@ def _incremental(
     plan = Maintenance(
         "KEYS",
         f"the rows of affected ({names}) are looked up, computed again, and compared"
-        f"{_CONSTANT if keys.constants else ''}",
+        f"{_CONSTANT if keys.constants else ''}{_without_null(keys)}",
         keys=keys,
         text=_text(view, parsed, types, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
     )
@@ -162,6 +161,11 @@ def _incremental(
         except _FAULTS as error:
             plan = _with_fault(plan, error)
     return plan
+
+
+def _without_null(keys: KeysPlan) -> str:
+    columns = ", ".join(dict.fromkeys(map(str, keys.without_null)))
+    return f", as long as no row has NULL in {columns}" if columns else ""
 
 
 def _with_fault(plan: Maintenance, error: Exception) -> Maintenance:
@@ -236,7 +240,7 @@ def _text(
     parsed: ParsedQuery,
     types: Types,
     leaves: Collection[Leaf],
-    keys: Mapping[str, frozenset[str]] = NO_KEYS,
+    keys: Mapping[str, frozenset[str]] = NO_COLUMNS,
     expressions: Expressions | None = None,
 ) -> LeafText:
     """The text of a view with these leaves. Raises NotIncremental if it names a table at another place.

@@ -59,11 +59,14 @@ class KeysPlan:
 
     `constants` are the stored rows of subqueries, with the columns that hold their values. While these stay what they
     are, the view depends on the other leaves alone.
+
+    The plan holds for an epoch if no row has NULL in the columns of `without_null`, before and after the epoch.
     """
 
     leaves: tuple[Leaf, ...]
     handles: tuple[Handle, ...]
     constants: tuple[Leaf, ...] = ()
+    without_null: tuple[LeafColumn, ...] = ()
 
     @property
     def lookups(self) -> list[Lookup]:
@@ -103,7 +106,8 @@ def keys_plan(
         built = build(query.tree, leaf_of, expressions, by_rows=by_rows)
         outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
         constants = tuple(expressions.constants.values())
-        return replace(_plan(built, outputs, key, row_keys), constants=constants)
+        without_null = tuple(sorted(expressions.without_null, key=lambda each: (each.leaf.path, each.name)))
+        return replace(_plan(built, outputs, key, row_keys), constants=constants, without_null=without_null)
 
     try:
         return planned(by_rows=False)

@@ -45,6 +45,8 @@ class TableSpec:
     `path` is relative to the warehouse. An empty `key` means that the table has at most one row. `layout` says how rows
     are deleted: `vectors` hides them by deletion vectors, `plain` rewrites their files without them. `kind` is what
     readers need to know about the shape of a view, as values of JSON. The rows of each file are `sorted_by` columns.
+    `not_null` are columns of a mirror that the source declares so. The mirror may hold NULL all the same: of a time
+    before the declaration, or after its end.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TableSpec:
     layout: Layout = "vectors"
     kind: Mapping[str, Any] = field(default_factory=dict, hash=False)
     sorted_by: tuple[str, ...] = ()
+    not_null: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def key_schema(spec: TableSpec) -> pa.Schema:

@@ -23,7 +23,7 @@ SELECT id FROM users WHERE id IN (SELECT user_id FROM orders);
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders);
--- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; add IS NOT NULL on both sides, or use NOT EXISTS
+-- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; add IS NOT NULL on both sides, declare the columns NOT NULL, or use NOT EXISTS
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -50,7 +50,7 @@ SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders WHERE user_id I
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT u.id FROM users u LEFT JOIN orders o ON o.user_id = u.id WHERE o.id NOT IN (SELECT order_id FROM order_items);
--- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; add IS NOT NULL on both sides, or use NOT EXISTS
+-- strategy: FULL: the whole query is run and compared with the stored rows: NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; add IS NOT NULL on both sides, declare the columns NOT NULL, or use NOT EXISTS
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -150,3 +150,14 @@ WITH q AS (SELECT max(stock) AS most FROM products) SELECT p.id, q.most FROM pro
 CREATE MATERIALIZED VIEW v AS
 SELECT p.id, q.most FROM products p RIGHT JOIN (SELECT max(stock) AS most FROM products) q ON p.stock = q.most;
 -- strategy: FULL: the whole query is run and compared with the stored rows: an outer, semi or anti join without an equality of columns
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM products WHERE id NOT IN (SELECT product_id FROM order_items WHERE quantity > 9);
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as no row has NULL in public.order_items.product_id
+--   a change of public.products affects (id)
+--   a change of public.order_items affects (id)
+--     look up public.products by (id) from (public.order_items.product_id)
+--   the rows of affected (id) are computed again from
+--     public.products by (id) from (affected keys 1.id)
+--     public.order_items by (product_id) from (public.products.id)

@@ -54,11 +54,12 @@ State = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True)
 class Table:
-    """A source table: the types of its columns by name, and its primary key."""
+    """A source table: the types of its columns by name, its primary key, and what it declares NOT NULL."""
 
     name: str
     columns: Mapping[str, str]
     key: tuple[str, ...]
+    not_null: frozenset[str] = frozenset()
 
     @property
     def schema(self) -> pa.Schema:
@@ -127,7 +128,8 @@ class Memory:
     def __post_init__(self) -> None:
         for table in self.tables:
             name = f"public.{table.name}"
-            spec = TableSpec(name, f"mirrors/public/{table.name}/1", table.schema, table.key)
+            path = f"mirrors/public/{table.name}/1"
+            spec = TableSpec(name, path, table.schema, table.key, not_null=table.not_null)
             self.stored[name] = Stored(spec, [spec.schema.empty_table()])
 
     def declare(self, views: Mapping[str, str]) -> None:
@@ -188,7 +190,8 @@ class Memory:
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
         own = {column: str(schema.field(column).type) for column in own_columns(compiled, spec)}
         row_keys = {source: self.stored[source].spec.key for source in compiled.inputs}
-        plan = maintenance(compiled, types, own, row_keys, internal)
+        not_null = {source: self.stored[source].spec.not_null for source in compiled.inputs}
+        plan = maintenance(compiled, types, own, row_keys, internal, not_null)
         assert PLAN_FAILED not in plan.reason, plan.reason
         return View(compiled, plan, Stored(spec, [self.identified(rows, compiled)]))
 

@@ -45,6 +45,7 @@ class Box:
 def keys(work: Incremental[KeysPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
     _require_same_constants(work)
+    _require_values(work)
     boxes = affected(work)  # find
     if not boxes:
         return None
@@ -62,6 +63,19 @@ def _require_same_constants(work: Incremental[KeysPlan]) -> None:
         # As text: 0.0 is another value than -0.0, and NaN the same as NaN.
         if len(new) != 1 or repr(old) != repr(new):
             raise TooMany(f'the row of the subquery that "{leaf}" stores has changed', "subquery changed")
+
+
+def _require_values(work: Incremental[KeysPlan]) -> None:
+    """Raise TooMany if a column holds NULL that the plan takes to hold none, before or after the epoch."""
+    for source, name in dict.fromkeys((each.leaf.source, each.name) for each in work.plan.without_null):
+        of = work.versions[source]
+        null = pa.table({name: pa.nulls(1, of.spec.schema.field(name).type)})
+        for version in sorted({of.old, of.new}):
+            counts = work.warehouse.counts(of.spec, version, null)
+            if counts is None:
+                raise TooMany(f'column "{name}" of "{source}" cannot be searched for NULL in the driver')
+            if counts[0]:
+                raise TooMany(f'column "{name}" of "{source}" holds NULL', "NULL in NOT IN")
 
 
 def compared(work: Incremental[Any], rows: pa.Table, stored: pa.Table) -> Changes | None:

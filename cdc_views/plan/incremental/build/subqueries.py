@@ -9,10 +9,11 @@ from sqlglot import exp
 from cdc_views.plan.facts.keys import nested_queries
 from cdc_views.plan.incremental.build.context import Context, with_ctes
 from cdc_views.plan.incremental.build.from_clause import From, has_stored_row
-from cdc_views.plan.incremental.columns import are_comparable
+from cdc_views.plan.incremental.columns import Column, are_comparable
 from cdc_views.plan.incremental.operators import Dependent, Equality, Operator
+from cdc_views.plan.incremental.operators.operator import passes
 from cdc_views.plan.incremental.restrictions import NotIncremental
-from cdc_views.plan.incremental.scope import Scope, conjuncts
+from cdc_views.plan.incremental.scope import conjuncts
 
 
 class WithoutEquality(NotIncremental):
@@ -29,7 +30,7 @@ def dependent(outer: Operator, query: exp.Expr, context: Context) -> Operator:
     equalities = [each for each in equalities if each.is_between(outer, inner)]
     holder = _holder(query)
     if isinstance(holder, exp.In) and not equalities and _is_set(query, holder):
-        inner, equalities = _in_values(holder, query, context, scope)
+        inner, equalities = _in_values(holder, query, context, outer)
     if not inner.leaves:
         return outer
     if not equalities and has_stored_row(query, context):
@@ -68,11 +69,13 @@ def _is_in_where(node: exp.Expr) -> bool:
     return isinstance(where, exp.Where) and isinstance(where.parent, exp.Select)
 
 
-def _in_values(holder: exp.In, query: exp.Expr, context: Context, scope: Scope) -> tuple[Operator, list[Equality]]:
+def _in_values(holder: exp.In, query: exp.Expr, context: Context, outer: Operator) -> tuple[Operator, list[Equality]]:
     """The subquery of an IN, and the equalities of its columns with the values before IN.
 
     Raises NotIncremental if a NULL on either side may decide.
     """
+    scope = context.outer
+    assert scope is not None
     built = context.query(query, context)
     values = holder.this.expressions if isinstance(holder.this, exp.Tuple) else [holder.this]
     found = built.columns if built.columns is not None and len(built.columns) == len(values) else [None] * len(values)
@@ -82,10 +85,13 @@ def _in_values(holder: exp.In, query: exp.Expr, context: Context, scope: Scope) 
             raise NotIncremental(
                 "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
             )
-        if not all(each is not None and each.is_never_null for pair in pairs for each in pair):
+        sides = [
+            (each, operator) for pair in pairs for each, operator in zip(pair, (outer, built.operator), strict=True)
+        ]
+        if not all(_has_values(column, operator, context) for column, operator in sides):
             raise NotIncremental(
                 "NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; "
-                "add IS NOT NULL on both sides, or use NOT EXISTS"
+                "add IS NOT NULL on both sides, declare the columns NOT NULL, or use NOT EXISTS"
             )
     equalities = [
         Equality(value.origin, column.origin)
@@ -95,6 +101,13 @@ def _in_values(holder: exp.In, query: exp.Expr, context: Context, scope: Scope) 
     ]  # fmt: skip
     # A value that is cast may be NULL after that.
     return built.operator, equalities if _must_hold(holder) or len(equalities) == len(pairs) else []
+
+
+def _has_values(column: Column | None, operator: Operator, context: Context) -> bool:
+    """Whether a column of an operator is NULL in no row, as long as those of tables hold none that are NOT NULL."""
+    if column is None or column.is_never_null:
+        return column is not None
+    return bool(column.origin) and passes(operator, column.origin) and context.expressions.have_values(column.origin)
 
 
 def _correlated(query: exp.Expr, context: Context) -> tuple[Operator, list[Equality]]:

@@ -12,8 +12,9 @@ view names: changes of the internal view itself need not be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from sqlglot import exp
@@ -27,6 +28,7 @@ from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, 
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.references import ParsedQuery
 
+NO_COLUMNS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 _STORED: Final = -1  # in the path of the leaf of an internal view, after the path of its table's leaf
 _TIME_WINDOW: Final = "window"
 # Spark makes rows of the first three, or refuses them beside another such function. With a collation, different texts
@@ -64,10 +66,17 @@ class Wanted:
 class Expressions:
     """The computed values of one view: those that are stored, and after the plan is made those that it `wanted`.
 
-    `constants` are the leaves of the subqueries whose stored row the plan uses, by their paths.
+    `constants` are the leaves of the subqueries whose stored row the plan uses, by their paths. `without_null` are
+    columns that the plan takes to hold no NULL.
     """
 
-    def __init__(self, query: ParsedQuery, stored: Iterable[StoredValues | StoredRow | StoredTable] = ()) -> None:
+    def __init__(
+        self,
+        query: ParsedQuery,
+        stored: Iterable[StoredValues | StoredRow | StoredTable] = (),
+        not_null: Mapping[str, Collection[str]] = NO_COLUMNS,
+    ) -> None:
+        """`not_null` are columns that the source declares so, by table."""
         stored = tuple(stored)
         self._query = query
         self._stored = {each.start: each for each in stored if isinstance(each, StoredValues)}
@@ -77,6 +86,8 @@ class Expressions:
         self._used: dict[str, StoredRow | StoredTable] = {}
         self.wanted: dict[int, Wanted | WantedRow | WantedTable] = {}
         self.constants: dict[Path, Leaf] = {}
+        self.without_null: set[LeafColumn] = set()
+        self._not_null = not_null
 
     def scanned(self, leaf: Leaf) -> Operator:
         """The operator that reads a leaf, together with its stored values."""
@@ -150,6 +161,14 @@ class Expressions:
         if place is not None:
             start, end = place
             self.wanted[start] = WantedTable(source, start, end, self._query.definition.sql[start:end])
+
+    def have_values(self, columns: Iterable[LeafColumn]) -> bool:
+        """Whether columns are declared NOT NULL. If so, the plan takes them to hold no NULL."""
+        columns = frozenset(columns)
+        if not columns or any(each.name not in self._not_null.get(each.leaf.source, ()) for each in columns):
+            return False
+        self.without_null |= columns
+        return True
 
     def stored_subqueries(self) -> list[StoredRow | StoredTable]:
         """The stored subqueries that the plan uses."""
