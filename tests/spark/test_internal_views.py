@@ -120,3 +120,17 @@ def test_one_row_of_from_is_stored_with_all_of_its_values(h: ViewHarness) -> Non
     h.apply([Insert("t", {"id": 3, "v": 7, "s": None})])
     h.verify()
     assert ways(h)["grouped"] == "full"
+
+
+def test_exists_that_does_not_depend_on_the_row_is_full_only_when_it_changes(h: ViewHarness) -> None:
+    assert created(h, "SELECT id, EXISTS (SELECT 1 FROM t WHERE s = 'stop') AS has FROM t WHERE v > 0") == "KEYS"
+    h.verify()
+    for change, way in (
+        (Insert("t", {"id": 3, "v": 3, "s": "stop"}), "full"),
+        (Insert("t", {"id": 4, "v": 4, "s": "stop"}), "keys"),
+        (Delete("t", {"id": 3}), "keys"),
+        (Update("t", {"id": 4}, {"s": None}), "full"),
+    ):
+        h.apply([change])
+        h.verify()
+        assert ways(h)["grouped"] == way

@@ -213,6 +213,7 @@ KEYS: Final = {
     ],
     "avg(price)": [
         "SELECT id FROM products WHERE price > (SELECT max(price) FROM products)",
+        "SELECT id FROM products WHERE NOT EXISTS (SELECT 1 FROM orders WHERE status = 'stopped')",
         "SELECT p.id, q.top FROM products p CROSS JOIN (SELECT max(price) AS top FROM products) q",
         "WITH q AS (SELECT max(price) AS top, count(*) AS n FROM products) SELECT p.id, n FROM products p"
         " LEFT JOIN q ON p.price = q.top",

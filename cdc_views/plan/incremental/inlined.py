@@ -33,11 +33,12 @@ class Edit:
 
 @dataclass(frozen=True)
 class Substitute:
-    """In place of `text[start:end]`, `before` and the relation of a leaf are put. Its path ends with `start`."""
+    """In place of `text[start:end]`, `before`, the relation of a leaf and `after` are put. The path ends with `start`."""
 
     start: int
     end: int
     before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class _Inliner:
                 yield event.after
             elif isinstance(event, Substitute):
                 yield event.before
-                yield Place((*path, begin), "")
+                yield Place((*path, begin), event.after)
             elif event is not None:
                 yield from self._named(begin, path)
         yield self._sql[position:end]

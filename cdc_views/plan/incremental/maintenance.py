@@ -250,7 +250,7 @@ def _text(
     """
     edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
     subqueries = expressions.stored_subqueries() if expressions is not None else []
-    substitutes = [Substitute(each.start, each.end, each.select) for each in subqueries]
+    substitutes = [Substitute(each.start, each.end, each.select, each.after) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])
     if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")

@@ -58,7 +58,8 @@ class KeysPlan:
     gives such rows, and lookups by NULL do not find them.
 
     `constants` are the stored rows of subqueries, with the columns that hold their values. While these stay what they
-    are, the view depends on the other leaves alone.
+    are, the view depends on the other leaves alone. Those in `existences` are counts, of which only matters whether
+    they are 0.
 
     The plan holds for an epoch if no row has NULL in the columns of `without_null`, before and after the epoch.
     """
@@ -66,6 +67,7 @@ class KeysPlan:
     leaves: tuple[Leaf, ...]
     handles: tuple[Handle, ...]
     constants: tuple[Leaf, ...] = ()
+    existences: frozenset[Leaf] = frozenset()
     without_null: tuple[LeafColumn, ...] = ()
 
     @property
@@ -105,9 +107,12 @@ def keys_plan(
     def planned(*, by_rows: bool) -> KeysPlan:
         built = build(query.tree, leaf_of, expressions, by_rows=by_rows)
         outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
-        constants = tuple(expressions.constants.values())
-        without_null = tuple(sorted(expressions.without_null, key=lambda each: (each.leaf.path, each.name)))
-        return replace(_plan(built, outputs, key, row_keys), constants=constants, without_null=without_null)
+        return replace(
+            _plan(built, outputs, key, row_keys),
+            constants=tuple(expressions.constants.values()),
+            existences=frozenset(expressions.existences),
+            without_null=tuple(sorted(expressions.without_null, key=lambda each: (each.leaf.path, each.name))),
+        )
 
     try:
         return planned(by_rows=False)

@@ -161,3 +161,13 @@ SELECT id FROM products WHERE id NOT IN (SELECT product_id FROM order_items WHER
 --   the rows of affected (id) are computed again from
 --     public.products by (id) from (affected keys 1.id)
 --     public.order_items by (product_id) from (public.products.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM orders WHERE status = 'stopped');
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT count(*) FROM orders WHERE status = 'stopped'
+--   if the value of _cv_v_1 changes, the whole query is run
+--   a change of public.users affects (id)
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (affected keys 1.id)

@@ -62,6 +62,15 @@ VIEWS: Final = {
     "(SELECT max(k) AS m FROM u) q WHERE w.k = t.k AND w.g < q.m)",
     "cross join before a right join": "SELECT t.id, w.id AS o, w.k FROM (SELECT max(k) AS m FROM u) q, t RIGHT JOIN w "
     "ON w.k = t.k WHERE w.g < q.m",
+    "exists": "SELECT id, k FROM t WHERE EXISTS (SELECT 1 FROM u)",
+    "not exists with a condition": "SELECT id, k FROM t WHERE NOT EXISTS (SELECT u.id, g FROM u WHERE k > 1)",
+    "exists as a value": "SELECT id, EXISTS (SELECT * FROM u AS z WHERE z.s = 'a' -- few\n) AS has FROM t",
+    "exists in a disjunction": "SELECT id FROM t WHERE (EXISTS (SELECT 'x' AS y FROM u WHERE k = 2)) OR k IN "
+    "(SELECT k FROM w)",
+    "exists beside an aggregate": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = 2) AND k < "
+    "(SELECT max(k) FROM u)",
+    "exists in a CTE that is named twice": "WITH c AS (SELECT id, k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = 1))"
+    " SELECT a.id, b.k FROM c a JOIN c b ON a.id = b.id",
     "with a comment": "SELECT id FROM t WHERE k > ((SELECT sum(k) -- of all\n FROM u WHERE u.s = '(a' ))",
 }
 FULL: Final = {
@@ -76,6 +85,9 @@ FULL: Final = {
     "text": "SELECT id FROM t WHERE s > (SELECT max(s) FROM u)",
     "an expression of a total": "SELECT id FROM t WHERE k > (SELECT max(k) - 1 FROM u)",
     "EXISTS": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)",
+    "EXISTS over an aggregate": "SELECT id FROM t WHERE EXISTS (SELECT bool_or(k > 1) FROM u)",
+    "EXISTS over groups": "SELECT id FROM t WHERE EXISTS (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",
+    "EXISTS over a join": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u JOIN w ON w.k = u.k)",
     "right join": "SELECT t.id, q.m FROM t RIGHT JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
     "full join": "SELECT t.id, q.m FROM t FULL JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
     "derived table without a name": "SELECT t.id FROM t, (SELECT max(k) FROM u) AS q WHERE t.k = 1",
@@ -164,6 +176,15 @@ def test_second_value_that_changes_leaves_the_epoch_to_full() -> None:
     before, after = ([(1, 1, 1, "a"), (2, value, 1, "a")] for value in (3, 5))
     memory = maintained(sql, {"t": [(1, 4, 1, "a")], "u": before}, {"t": [(1, 4, 1, "a")], "u": after})
     assert rows(memory) == [(1, 1)]
+
+
+def test_rows_of_exists_that_stay_some_leave_the_epoch_to_keys() -> None:
+    memory = maintained(VIEWS["exists"], {**of_t(1), "u": [(1, 1, 1, "a")]})
+    before = memory.in_full
+    played(memory, [{**of_t(1, 2), "u": [(1, 1, 1, "a"), (2, 1, 1, "a")]}, {**of_t(1, 2), "u": [(2, 1, 1, "a")]}])
+    assert (memory.in_full - before, rows(memory)) == (0, [(0, 1), (1, 2)])
+    assert rows(played(memory, [of_t(1, 2)])) == []
+    assert memory.in_full - before == 1
 
 
 def is_noticed(sql: str) -> None:

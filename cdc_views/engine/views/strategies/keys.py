@@ -57,12 +57,16 @@ def _require_same_constants(work: Incremental[KeysPlan]) -> None:
     """Raise TooMany if a subquery has another row: each row of the view may depend on it."""
     for leaf in work.plan.constants:
         of = work.of(leaf)
-        old, new = (
-            tuples(work.warehouse.rows(of.spec, version).select(list(leaf.types))) for version in (of.old, of.new)
-        )
-        # As text: 0.0 is another value than -0.0, and NaN the same as NaN.
-        if len(new) != 1 or repr(old) != repr(new):
+        old, new = (_constant(work, leaf, version) for version in (of.old, of.new))
+        if len(new) != 1 or old != new:
             raise TooMany(f'the row of the subquery that "{leaf}" stores has changed', "subquery changed")
+
+
+def _constant(work: Incremental[KeysPlan], leaf: Leaf, version: int) -> list[str]:
+    """What the view depends on of the stored rows of a subquery."""
+    rows = tuples(work.warehouse.rows(work.of(leaf).spec, version).select(list(leaf.types)))
+    # As text: 0.0 is another value than -0.0, and NaN the same as NaN.
+    return [repr(row > (0,) if leaf in work.plan.existences else row) for row in rows]
 
 
 def _require_values(work: Incremental[KeysPlan]) -> None:

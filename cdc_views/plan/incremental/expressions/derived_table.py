@@ -61,6 +61,11 @@ class StoredTable:
         """What stands before the relation of the stored rows, in place of the derived table."""
         return f"SELECT {', '.join(map(quoted_name, self.types))} FROM "
 
+    @property
+    def after(self) -> str:
+        """What stands after the relation of the stored rows."""
+        return ""
+
 
 def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     """Where the text has a derived table that an internal view may store: its start and its end."""

@@ -69,7 +69,7 @@ class InternalRow:
     def stored(self, types: Mapping[str, str]) -> StoredRow:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
         wanted = self.wanted
-        return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.aliases, types)
+        return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.aliases, types, wanted.is_existence)
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,9 @@ class Wanted:
 class Expressions:
     """The computed values of one view: those that are stored, and after the plan is made those that it `wanted`.
 
-    `constants` are the leaves of the subqueries whose stored row the plan uses, by their paths. `without_null` are
-    columns that the plan takes to hold no NULL.
+    `constants` are the leaves of the subqueries whose stored row the plan uses, by their paths; of those in
+    `existences` it is a count, and matters only if it is 0. `without_null` are columns that the plan takes to hold no
+    NULL.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Expressions:
         self._used: dict[str, StoredRow | StoredTable] = {}
         self.wanted: dict[int, Wanted | WantedRow | WantedTable] = {}
         self.constants: dict[Path, Leaf] = {}
+        self.existences: set[Leaf] = set()
         self.without_null: set[LeafColumn] = set()
         self._not_null = not_null
 
@@ -140,7 +142,9 @@ class Expressions:
             return False
         self._used[stored.name] = stored
         place = (*path, stored.start)
-        self.constants[place] = Leaf(place, stored.name, stored.values, is_internal=True)
+        self.constants[place] = leaf = Leaf(place, stored.name, stored.values, is_internal=True)
+        if stored.is_existence:
+            self.existences.add(leaf)
         return True
 
     def table(self, select: exp.Expr, path: Path) -> Leaf | None:

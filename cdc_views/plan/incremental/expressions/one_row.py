@@ -11,6 +11,12 @@ Such a subquery is an aggregate over all rows of one table, without HAVING, so i
 value, or in FROM several, each with an alias. All of its names are those of columns of the table, so it means the same
 where it stands alone. The internal view must be kept by ADD: to compute the value in full in each epoch would cost as
 much as to compute the view. So beside a sum or an average it stores what ADD needs.
+
+    SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM holidays WHERE is_today)
+
+An EXISTS that does not depend on the row around it is such a constant, too. The internal view counts the rows of its
+table; in the text that runs, `SELECT 1 FROM` the stored row `WHERE value_1 > 0` stands in its place. The count may
+change, as long as it stays 0, or more than 0.
 """
 
 from __future__ import annotations
@@ -43,7 +49,8 @@ class WantedRow:
     """A subquery over the table `source` whose row no internal view stores yet.
 
     It is `text[start:end]` of the view, and calls its values `aliases`; one that is empty has no name. `sql` is the
-    SELECT of its internal view, with these columns: the values, then what ADD needs beside them.
+    SELECT of its internal view, with these columns: the values, then what ADD needs beside them. `is_existence`: the
+    value is a count, of which only matters whether it is 0.
     """
 
     source: str
@@ -52,6 +59,7 @@ class WantedRow:
     aliases: tuple[str, ...]
     sql: str
     columns: tuple[str, ...]
+    is_existence: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class StoredRow:
     """An internal view with the row of a subquery, which is `text[start:end]` of the outer view.
 
     `sql` is its SELECT, `types` has the Arrow types of its columns. The subquery calls its values `aliases`; one that
-    is empty has no name.
+    is empty has no name. `is_existence` is that of WantedRow.
     """
 
     name: str
@@ -68,13 +76,21 @@ class StoredRow:
     end: int
     aliases: tuple[str, ...]
     types: Mapping[str, str]
+    is_existence: bool = False
 
     @property
     def select(self) -> str:
         """What stands before the relation of the stored row, in place of the subquery."""
+        if self.is_existence:
+            return "SELECT 1 FROM "
         names = zip(self.values, self.aliases, strict=True)
         values = (f"{value} AS {quoted_name(alias)}" if alias else value for value, alias in names)
         return f"SELECT {', '.join(values)} FROM "
+
+    @property
+    def after(self) -> str:
+        """What stands after the relation of the stored row."""
+        return f" WHERE {VALUE(1)} > 0" if self.is_existence else ""
 
     @property
     def values(self) -> dict[str, str]:
@@ -85,27 +101,45 @@ class StoredRow:
 
 def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | None:
     """What an internal view would store for a subquery with this FROM; None if it may not stand alone."""
-    if not isinstance(select, exp.Select) or not _has_one_row(select):
+    if not isinstance(select, exp.Select) or not may_stand_alone(select):
         return None
     (source,) = scope.sources
     is_of_table = source.leaf is not None and is_table(source.leaf.source)
-    columns = [node for node in own_nodes(select) if isinstance(node, exp.Column)]
+    is_existence = _is_existence(select)
+    where = select.args.get("where")
+    nodes = (where.walk() if where else ()) if is_existence else own_nodes(select)
+    columns = [node for node in nodes if isinstance(node, exp.Column)]
     if not is_of_table or any(scope.resolve(column) is None for column in columns):
         return None
     span = span_of(query, select)
     if source.leaf is None or span is None:
         return None
     first, last = span
-    sql, beside = _stored(query, select, query.tokens[first : last + 1])
+    tokens = query.tokens[first : last + 1]
+    start, end = tokens[0].start, tokens[-1].end + 1
+    if is_existence:
+        *_, rest = _items(tokens)
+        sql = f"SELECT count(*) {query.definition.sql[rest[0].start : end]}"
+        return WantedRow(source.leaf.source, start, end, ("",), sql, (VALUE(1),), is_existence)
+    sql, beside = _stored(query, select, tokens)
     aliases = tuple(item.alias for item in select.expressions)
     names = tuple(map(VALUE, range(1, len(aliases) + beside + 1)))
-    start, end = query.tokens[first].start, query.tokens[last].end + 1
     return WantedRow(source.leaf.source, start, end, aliases, sql, names)
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
-    """Whether a subquery is a SELECT of aggregates from one table that is named there."""
-    return isinstance(select, exp.Select) and _has_one_row(select)
+    """Whether a subquery is a SELECT of aggregates from one table that is named there, or EXISTS asks for its rows."""
+    return isinstance(select, exp.Select) and (_has_one_row(select) or _is_existence(select))
+
+
+def _is_existence(select: exp.Select) -> bool:
+    """Whether EXISTS asks for the rows of one table, or for those that meet a condition."""
+    return (
+        isinstance(_holder(select), exp.Exists)
+        and is_over_one_table(select, _CLAUSES)
+        # Any function might be an aggregate, which has a row always.
+        and all(isinstance(item.unalias(), exp.Literal | exp.Star | exp.Column) for item in select.expressions)
+    )
 
 
 def _has_one_row(select: exp.Select) -> bool:
@@ -115,10 +149,14 @@ def _has_one_row(select: exp.Select) -> bool:
 
 def _is_of_from(select: exp.Select) -> bool:
     """Whether the names of the values, which without an alias are Spark's choice, can be used around the subquery."""
+    return isinstance(_holder(select), exp.From | exp.Join | exp.Lateral | exp.CTE)
+
+
+def _holder(select: exp.Select) -> exp.Expr | None:
     node = select.parent
     while isinstance(node, exp.Subquery | exp.Paren):
         node = node.parent
-    return isinstance(node, exp.From | exp.Join | exp.Lateral | exp.CTE)
+    return node
 
 
 def _stored(query: ParsedQuery, select: exp.Select, tokens: Sequence[Token]) -> tuple[str, int]:
