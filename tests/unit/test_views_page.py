@@ -58,6 +58,10 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             {"v": "SELECT country, grouping_id(country) AS level, count(*) AS n FROM users GROUP BY ROLLUP (country)"},
         ),
         (
+            "SELECT country, count(*) AS n FROM users GROUP BY CUBE (country)",
+            {"v": "SELECT country, count(*) AS n FROM users WHERE country IS NOT NULL GROUP BY CUBE (country)"},
+        ),
+        (
             "SELECT country, name, max(id) AS n FROM users GROUP BY GROUPING SETS ((country, name), (country))",
             {
                 "v": "SELECT country, name, max(id) AS n FROM users GROUP BY country, name"

@@ -3,7 +3,8 @@
     GROUP BY ROLLUP (country, status)    groups by (country, status), by (country), and by ()
 
 A row has NULL in the columns that its set lacks, like a group of NULLs. `grouping_id()` tells them apart: it is another
-number for each set. So the columns and that number identify a row, unless a set occurs twice.
+number for each set. So the columns and that number identify a row, unless a set occurs twice. The columns alone do, if
+none of them is NULL in a row of FROM: then each set has NULL in other columns.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from cdc_views.plan.facts.grouping_sets import columns_of_sets
 from cdc_views.plan.facts.joins import JoinFacts, join_facts
-from cdc_views.plan.facts.relation import FromClause, OutputColumn, RelationFacts, no_key, output_of
+from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key, output_of
 
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
@@ -140,7 +140,7 @@ def _selected_rows(
         return replace(rows, key=None, reason="a function that returns several rows has no key")
     group = select.args.get("group")
     if group is not None:
-        rows = _grouped(group, select, outputs, sources, rows)
+        rows = _grouped(group, select, outputs, sources, rows, _never_null(select, sources, frame))
     elif is_aggregated(select):
         rows = replace(rows, key=(), reason="an aggregate without GROUP BY has one row")
     else:
@@ -274,11 +274,29 @@ def _grouped_output(expression: exp.Expr, outputs: Sequence[OutputColumn], sourc
     return next((output for output in outputs if output.name.lower() == expression.name.lower()), None)
 
 
+def _never_null(select: exp.Select, sources: FromClause, frame: JoinFacts) -> set[ColumnRef]:
+    """Columns that have a value in each row of a FROM: those of its key, and those that WHERE requires to have one."""
+    found = set(frame.key or ()) if not frame.nullable else set()
+    where = select.args.get("where")
+    condition = where.this if where is not None else None
+    for each in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+        match each:
+            case exp.Not(this=exp.Is(this=value, expression=exp.Null())):
+                column = sources.resolve(value)
+                found |= {column} if column is not None else set()
+    return found
+
+
 def _grouped(
-    group: exp.Group, select: exp.Select, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
+    group: exp.Group,
+    select: exp.Select,
+    outputs: Sequence[OutputColumn],
+    sources: FromClause,
+    rows: RelationFacts,
+    never_null: set[ColumnRef],
 ) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
-        return _of_grouping_sets(group, outputs, sources, rows)
+        return _of_grouping_sets(group, outputs, sources, rows, never_null)
     if group.args.get("all"):
         wanted = [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
     else:
@@ -293,15 +311,23 @@ def _grouped(
 
 
 def _of_grouping_sets(
-    group: exp.Group, outputs: Sequence[OutputColumn], sources: FromClause, rows: RelationFacts
+    group: exp.Group,
+    outputs: Sequence[OutputColumn],
+    sources: FromClause,
+    rows: RelationFacts,
+    never_null: set[ColumnRef],
 ) -> RelationFacts:
     level = next((each.name for each in outputs if each.name and isinstance(each.value, exp.GroupingId)), None)
     columns = columns_of_sets(group, sources.resolve)
     names = [output_of(column, outputs, sources) for column in (columns or {}).values()]
-    found = [name.lower() for name in (*names, level) if name is not None]
-    if columns is None or len(found) <= len(columns):
+    found = [name.lower() for name in names if name is not None]
+    is_known = columns is not None and len(found) == len(columns)
+    if is_known and level is not None:
+        found, reason = [*found, level.lower()], "the columns of the grouping sets, and grouping_id()"
+    elif is_known and never_null.issuperset(columns or ()):
+        reason = "the columns of the grouping sets, which are NULL only in sets that lack them"
+    else:
         return replace(rows, reason="grouping sets may return a row twice")
-    reason = "the columns of the grouping sets, and grouping_id()"
     return replace(rows, key=tuple(dict.fromkeys(found)), nullable=True, reason=reason)
 
 

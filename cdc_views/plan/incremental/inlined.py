@@ -33,7 +33,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Substitute:
-    """In place of `text[start:end]`, `before`, the relation of a leaf and `after` are put. The path ends with `start`."""
+    """`text[start:end]` becomes `before`, the relation of a leaf, and `after`. The path ends with `start`."""
 
     start: int
     end: int

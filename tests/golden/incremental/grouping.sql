@@ -25,7 +25,7 @@ SELECT DISTINCT user_id, status FROM orders;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status, count(*) AS orders FROM orders GROUP BY ROLLUP (user_id, status);
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -37,7 +37,7 @@ SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY GROUPING SETS ((user_id), (user_id), ());
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -48,3 +48,9 @@ SELECT weight, grouping_id() AS level, count(*) AS n FROM products GROUP BY ROLL
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, grouping_id() AS level, max(ordered_at) AS last, count(*) AS n FROM orders GROUP BY ROLLUP (user_id);
 -- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: column "last" is neither count(*) nor the count or the sum of one value of each row
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, count(*) AS n FROM orders WHERE user_id IS NOT NULL AND status IS NOT NULL GROUP BY CUBE (user_id, status);
+-- strategy: ADD: for each (user_id, status), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id, status)

@@ -157,10 +157,10 @@ SELECT id FROM products WHERE id NOT IN (SELECT product_id FROM order_items WHER
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as no row has NULL in public.order_items.product_id
 --   a change of public.products affects (id)
 --   a change of public.order_items affects (id)
---     look up public.products by (id) from (public.order_items.product_id)
+--     look up public.products by (id) from (product_id) of public.order_items
 --   the rows of affected (id) are computed again from
---     public.products by (id) from (affected keys 1.id)
---     public.order_items by (product_id) from (public.products.id)
+--     public.products by (id) from (id) of the affected keys
+--     public.order_items by (product_id) from (id) of public.products
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -170,4 +170,4 @@ SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM orders WHERE status = 'stop
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.users affects (id)
 --   the rows of affected (id) are computed again from
---     public.users by (id) from (affected keys 1.id)
+--     public.users by (id) from (id) of the affected keys

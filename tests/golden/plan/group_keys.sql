@@ -177,3 +177,27 @@ SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY CUBE 
 -- inputs: public.orders
 -- query
 SELECT user_id, grouping_id() AS level, count(*) AS n FROM _cv_input_0 AS orders GROUP BY CUBE (user_id, status)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT order_id, line, count(*) AS n FROM order_items GROUP BY ROLLUP (order_id, line);
+-- key: (order_id, line): the columns of the grouping sets, which are NULL only in sets that lack them
+-- inputs: public.order_items
+-- query
+SELECT order_id, line, count(*) AS n FROM _cv_input_0 AS order_items GROUP BY ROLLUP (order_id, line)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, count(*) AS n FROM orders WHERE user_id IS NOT NULL GROUP BY ROLLUP (user_id, status);
+-- key: none: grouping sets may return a row twice
+-- inputs: public.orders
+-- query
+SELECT user_id, status, count(*) AS n FROM _cv_input_0 AS orders WHERE user_id IS NOT NULL GROUP BY ROLLUP (user_id, status)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, count(*) AS n FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY ROLLUP (o.id);
+-- key: none: grouping sets may return a row twice
+-- inputs: public.users, public.orders
+-- query
+SELECT o.id, count(*) AS n FROM _cv_input_0 u LEFT JOIN _cv_input_1 o ON o.user_id = u.id GROUP BY ROLLUP (o.id)

@@ -41,11 +41,19 @@ VIEWS: Final = {
     "(WHERE k > 1) AS f FROM i WHERE h <> 1 OR h IS NULL GROUP BY ROLLUP (k)",
     "self join": "SELECT x.k, y.h, grouping_id(x.k, y.h) AS level, count(*) AS n FROM i x JOIN i y ON y.k = x.k "
     "GROUP BY CUBE (x.k, y.h)",
+    "columns without NULL": f"SELECT o.k, o.g, {TOTALS} FROM {ITEMS} WHERE o.k IS NOT NULL AND i.d > 0 "
+    "AND o.g IS NOT NULL GROUP BY ROLLUP (o.k, o.g)",
+    "cube of columns without NULL": "SELECT k, h, count(*) AS n, count(d) AS m, sum(d) AS total FROM i "
+    "WHERE NOT k IS NULL AND h IS NOT NULL GROUP BY CUBE (k, h)",
+    "column of the key": "SELECT id, count(*) AS n FROM o GROUP BY ROLLUP (id)",
     "sum without its count": "SELECT k, h, grouping_id(k, h) AS level, count(*) AS n, sum(d) AS total FROM i "
     "GROUP BY ROLLUP (k, h)",
 }
 FULL: Final = {
     "SELECT k, g, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
+    "SELECT k, g, count(*) AS n FROM o WHERE k IS NOT NULL GROUP BY CUBE (k, g)": "columns without NULL",
+    "SELECT k, count(*) AS n FROM o WHERE k IS NOT NULL OR g = 1 GROUP BY CUBE (k)": "columns without NULL",
+    "SELECT i.id, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY CUBE (i.id)": "not only inner joins",
     "SELECT k, grouping_id(k, g) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "all of their columns",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY GROUPING SETS ((k), (k))": "no set twice",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, o.k)": "no set twice",

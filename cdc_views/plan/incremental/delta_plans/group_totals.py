@@ -111,7 +111,8 @@ def sets_plan(
         wanted = columns_of_sets(group, lambda node: c.origin or None if (c := scope.resolve(node)) else None)
         if wanted is None or key is None:
             raise NotIncremental(
-                "wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice"
+                "wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; "
+                "or in place of grouping_id() columns without NULL"
             )
         plain = _plain(select, scope, columns, wanted)
         levels = [name for name, item in items_of(select, columns).items() if is_grouping(item.unalias())]
