@@ -3,6 +3,7 @@
 columns.py       leaves and columns, and where a column's values come from
 restrictions.py  demands on an operator's output, and the lookups that they become
 operators/       one file for each kind of operator, with its rules and their proof
+precedence.py    operators that Spark and sqlglot group in different ways: such a view is FULL
 scope.py         what names stand for in a FROM
 build/           from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
