@@ -69,13 +69,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
     gc.enable()
-    # DuckDB complains at exit about objects that were never searched; pytest's own searches before it need not find them.
+    # DuckDB complains at exit about objects that were never searched. The searches of pytest before need not find them.
     atexit.register(gc.unfreeze)
-
-
-def pytest_unconfigure() -> None:
-    """DuckDB complains at exit about objects that were never searched."""
-    gc.unfreeze()
 
 
 def allowed_skips() -> set[str]:

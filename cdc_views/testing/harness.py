@@ -352,6 +352,11 @@ class ViewHarness:
             jobs=jobs,
         )
 
+    def internal_views(self, name: str) -> list[str]:
+        """The internal views that the engine keeps for a view."""
+        self._build()
+        return [each.spec.name for each in self._view(name).internal]
+
     @property
     def warehouse(self) -> Path:
         """The folder of the Delta tables and the control log."""

@@ -50,14 +50,19 @@ READS_ALL: Final = "window_over_all"  # must be FULL
 
 @dataclass(frozen=True)
 class Measured:
-    """The costs of one change by view, over small tables, over large ones, and of changes without effect."""
+    """The costs of one change by view, over small tables, over large ones, and of changes without effect.
+
+    `tables` is the number of tables that a view is kept in.
+    """
 
     small: Mapping[str, Cost]
     large: Mapping[str, Cost]
     idle: Mapping[str, Cost]
+    tables: Mapping[str, int]
 
     def problems(self, views: list[str]) -> list[str]:
-        return list(chain.from_iterable(problems(name, self.small[name], self.large[name]) for name in views))
+        of_views = (problems(name, self.small[name], self.large[name], self.tables[name]) for name in views)
+        return list(chain.from_iterable(of_views))
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +87,8 @@ def measured(
         tables.fill(LEAST_SIZE + 1, LARGER * LEAST_SIZE)
         large = tables.costs_of_change(changes)
         tables.apply(changes_without_effect())
-        return Measured(small, large, costs(harness))
+        kept_in = {name: 1 + len(harness.internal_views(name)) for name in harness.views}
+        return Measured(small, large, costs(harness), kept_in)
 
 
 @dataclass(frozen=True)

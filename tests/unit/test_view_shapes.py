@@ -111,8 +111,9 @@ def test_cost_that_grows_with_the_tables_is_a_problem(counter: str) -> None:
     assert problems("v", replace(cost, **{counter: 0}), cost)
 
 
-def test_more_than_one_commit_is_a_problem() -> None:
-    assert problems("v", Cost(commits=1), Cost(commits=2)) == ['view "v": 2 commits in one epoch, wanted at most one']
+def test_more_commits_than_tables_are_a_problem() -> None:
+    assert problems("v", Cost(commits=1), Cost(commits=2)) == ['view "v": 2 commits in one epoch, wanted at most 1']
+    assert problems("v", Cost(commits=1), Cost(commits=2), tables=2) == []
 
 
 def test_small_change_is_of_every_table_but_one() -> None:
