@@ -1,7 +1,7 @@
 """Compares the published tables and views with what Postgres answers now.
 
-Postgres runs hand-written SQL in one snapshot, with one file per table or view (`postgres/<name>.sql`; its first line
-names the key). Nobody may write to Postgres meanwhile. testing/epochs.py compares earlier epochs.
+Postgres runs hand-written SQL in one snapshot, with one file per table or view (below `postgres/`; its first line names
+the key). Nobody may write to Postgres meanwhile. testing/epochs.py compares earlier epochs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check(
     *,
     without: Collection[str] = (),
 ) -> list[Difference]:
-    """Compare with Postgres the tables and views for which `sql_folder` has a file, but for `without`."""
+    """Compare with Postgres the tables and views that have a file below `sql_folder`, but for `without`."""
     questions = {name: question for name, question in read_questions(sql_folder).items() if name not in without}
     with connect(dsn) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

@@ -201,7 +201,7 @@ class Demo:
         )
 
     def _check_epochs(self, project: DemoProject, oracle: WalOracle) -> str:
-        queries = {file.stem: file.read_text() for file in POSTGRES_SQL.glob("*.sql")}
+        queries = {file.stem: file.read_text() for file in POSTGRES_SQL.rglob("*.sql")}
         check = EpochCheck(oracle, project.settings().warehouse, queries)
         check.require_equal()
         oracle.drop()

@@ -202,7 +202,8 @@ def postgres_rows(dsn: str, files: Path = POSTGRES_SQL) -> Iterator[tuple[str, l
 
 def only(name: str, folder: Path) -> Path:
     """A folder with the SQL of one table or view."""
-    shutil.copy(POSTGRES_SQL / f"{name}.sql", folder)
+    [file] = POSTGRES_SQL.rglob(f"{name}.sql")
+    shutil.copy(file, folder)
     return folder
 
 

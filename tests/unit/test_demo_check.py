@@ -185,4 +185,4 @@ def test_description_names_table_kind_and_the_first_keys_but_no_other_values() -
 def test_postgres_sql_has_a_file_for_every_table_and_view() -> None:
     views = {file.stem for file in POSTGRES_SQL.with_name("views").glob("*.sql")}
     tables = {f"public.{table}" for table in SIZES}
-    assert {file.stem for file in POSTGRES_SQL.glob("*.sql")} == views | tables
+    assert {file.stem for file in POSTGRES_SQL.rglob("*.sql")} == views | tables

@@ -61,7 +61,7 @@ def terms_of(text: str) -> list[str]:
 
 
 def test_words_of_the_demo_have_stems_of_their_own() -> None:
-    # Otherwise the patterns of demo/postgres/post_alerts.sql would find other posts than the index.
+    # Otherwise the patterns of demo/postgres/views/post_alerts.sql would find other posts than the index.
     texts = {word for text in (*WORDS, *ODDITIES) for word in re.split(r"\W+", text.lower()) if word}
     stems = {word: terms_of(word) for word in texts}
     assert len({term for terms in stems.values() for term in terms}) == sum(map(len, stems.values()))

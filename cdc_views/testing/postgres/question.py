@@ -95,8 +95,8 @@ class Question:
 
 
 def read_questions(folder: Path) -> dict[str, Question]:
-    """The files `<table or view>.sql` of a folder, by name."""
-    return {file.stem: Question.of(file.read_text()) for file in sorted(folder.glob("*.sql"))}
+    """The files `<table or view>.sql` in a folder and those below it, by name."""
+    return {file.stem: Question.of(file.read_text()) for file in sorted(folder.rglob("*.sql"))}
 
 
 @dataclass(frozen=True)
