@@ -89,15 +89,6 @@ def without_removed_rows(terms: Function) -> Function:
     return broken
 
 
-def other_end(first_rows: Any) -> Any:
-    """The smallest values in place of the largest, and the other way round."""
-
-    def broken(*arguments: Any, is_largest: bool) -> Any:
-        return first_rows(*arguments, is_largest=not is_largest)
-
-    return broken
-
-
 FULL: Final = "cdc_views.engine.views.strategies.full"
 KEYS: Final = "cdc_views.engine.views.strategies.keys"
 PATCH: Final = "cdc_views.engine.views.strategies.patch"
@@ -115,7 +106,6 @@ CONTROLS: Final = {
     "ADD: rows of a join that a change removes": Broken(
         TERMS, "_terms_of_joins", without_removed_rows, "global_max_of_join"
     ),
-    "ADD: the value that follows a removed one": Broken(WAREHOUSE, "Warehouse.first_rows", other_end, "global_max"),
     "PATCH: values that a change removes": Broken(TERMS, "_terms_of_joins", without_removed_rows, "ordered_list"),
 }
 
