@@ -14,6 +14,8 @@ from typing import Final
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from tests.seed import SEED
+
 pytest_plugins = ["tests.sharing"]
 
 # A loaded machine is no failure of what is tested.
@@ -92,7 +94,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say why tests were skipped, once for each reason."""
+    """Say with which seed the tests with random data have run, and why tests were skipped, once for each reason."""
+    terminalreporter.write_line(f"the same random data: CDC_VIEWS_SEED={SEED}")
     skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     for reason in dict.fromkeys(skipped):
         told = reason.removeprefix("Skipped: ")

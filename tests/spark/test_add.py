@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from random import Random, randrange
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import cdc_views.demo
 from cdc_views.errors import UnsupportedView, ViewFailed
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness, assert_equal
+from tests.seed import SEED
 
 NAMES: Final = ("accounts", "savings")
 DDL: Final = [
@@ -21,7 +22,6 @@ DDL: Final = [
     "CREATE TABLE t (id bigint PRIMARY KEY, d numeric(4, 2), n bigint, x double precision)",
 ]
 BANK: Final = (Path(cdc_views.demo.__file__).parent / "views" / "bank_total.sql").read_text()
-SEED: Final = randrange(2**32)
 
 
 @pytest.fixture

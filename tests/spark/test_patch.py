@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from random import Random, randrange
+from random import Random
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 import cdc_views.demo
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
+from tests.seed import SEED
 
 DDL: Final = (
     "CREATE TABLE users (id bigint PRIMARY KEY, name text)",
@@ -24,7 +25,6 @@ COUNTS: Final = (
     "CREATE MATERIALIZED VIEW counts AS SELECT f.follower_id, count(*) AS posts, sum(p.id) AS total FROM follows f "
     "JOIN posts p ON p.author_id = f.followee_id WHERE NOT f.muted GROUP BY f.follower_id"
 )
-SEED: Final = randrange(2**32)
 USERS: Final = range(1, 5)
 EPOCHS: Final = 8
 

@@ -7,16 +7,14 @@ takes other examples; a failure names the seed that gives the same ones again. M
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import date
-from random import randrange
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -29,10 +27,11 @@ from cdc_views.testing import Insert, Update, ViewHarness, assert_equal
 from cdc_views.testing.histories import TABLES, History, Schema, State, histories, play
 from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.full_only import recompute_in_full
+from tests.seed import SEED, naming_the_seed, randomly
 
 EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "20"))
 LIMIT_S: Final = max(600, 5 * EXAMPLES)
-SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
+VARIABLES: Final = f"CDC_VIEWS_EXAMPLES={EXAMPLES}"
 VIEWS_AT_ONCE: Final = 3  # of an example, beside those that they read
 
 # The shapes of views; SQL that means the same to Spark and DuckDB.
@@ -124,30 +123,6 @@ def engines(harness: ViewHarness) -> set[str]:
     return {info["engineInfo"].split("/")[0] for info in infos if info["operation"] != "FENCE"}
 
 
-def randomly(examples: int) -> Callable[[Any], Any]:
-    """Other examples in every run, each of which takes a second."""
-    chosen = settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        # To shrink a failure takes minutes: only where it is looked into, with the seed given.
-        phases=[Phase.generate, Phase.shrink] if "CDC_VIEWS_SEED" in os.environ else [Phase.generate],
-        print_blob=False,
-    )
-    return lambda test: seed(SEED)(chosen(test))
-
-
-@contextmanager
-def naming_the_seed() -> Iterator[None]:
-    """Say in a failure how to have the same examples again."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"the same examples: CDC_VIEWS_SEED={SEED} CDC_VIEWS_EXAMPLES={EXAMPLES}")
-        raise
-
-
 @pytest.mark.timeout(LIMIT_S)
 def test_every_view_is_right_after_every_epoch(spark: SparkSession) -> None:
     ways: set[str] = set()
@@ -161,13 +136,13 @@ def test_every_view_is_right_after_every_epoch(spark: SparkSession) -> None:
             check(harness, history, views)
             ways.update(engines(harness))
 
-    with naming_the_seed():
+    with naming_the_seed(VARIABLES):
         run()
     assert "cdc-views" in ways
 
 
 def test_failure_names_the_seed() -> None:
-    with pytest.raises(ValueError, match="wrong") as failed, naming_the_seed():
+    with pytest.raises(ValueError, match="wrong") as failed, naming_the_seed(VARIABLES):
         raise ValueError("wrong")
     assert failed.value.__notes__ == [f"the same examples: CDC_VIEWS_SEED={SEED} CDC_VIEWS_EXAMPLES={EXAMPLES}"]
 
@@ -194,7 +169,7 @@ def test_history_has_the_same_rows_whether_we_or_spark_read_and_commit(spark: Sp
                     assert_equal(by_spark.rows(name), direct.rows(name), f'view "{name}" by the other way')
             assert {way: engines(harness) for way, harness in ways.items()} == {way: {way} for way in ways}
 
-    with naming_the_seed():
+    with naming_the_seed(VARIABLES):
         run()
 
 

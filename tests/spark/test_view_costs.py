@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from random import Random, randrange
+from random import Random
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from cdc_views.store.index import first_values
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.warehouse import Warehouse
 from cdc_views.testing import Change, Cost, ViewHarness
+from tests.seed import SEED
 from tests.view_shapes import DDL, SHAPES, VIEWS
 from tests.view_shapes.check import declare, with_parents
 from tests.view_shapes.costs import LARGER, problems
@@ -36,7 +37,6 @@ from tests.view_shapes.sizes import (
     small_change,
 )
 
-SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "2")
 AT_ONCE: Final = 10  # views of one harness
 INCREMENTAL: Final = [name for name, view in VIEWS.items() if view.strategy != "FULL"]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from random import Random, randrange
+from random import Random
 from typing import Final
 
 import pytest
@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 
 from cdc_views.errors import BadView
 from cdc_views.testing import Explanation, ViewHarness
+from tests.seed import SEED, naming_the_seed
 from tests.view_shapes import DDL, SHAPES, VIEWS, Shape
 from tests.view_shapes.changes import history
 from tests.view_shapes.check import check_history, declare, without_readers
 
 HISTORIES: Final = int(os.environ.get("CDC_VIEWS_SHAPE_HISTORIES", "1"))
-SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or randrange(2**32))
 EPOCHS: Final = 4 if HISTORIES == 1 else 5  # with the first, which fills the tables, and the last, which empties them
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "shapes"
 LATE: Final = 6  # views that are declared over tables with rows
@@ -109,19 +109,9 @@ def test_sql_that_no_shape_may_use_is_refused(declared: Declared, name: str) -> 
     assert refused.value.message == message
 
 
-@contextmanager
-def naming_the_seed() -> Iterator[None]:
-    """Say in a failure how to have the same histories again."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"the same histories: CDC_VIEWS_SEED={SEED} CDC_VIEWS_SHAPE_HISTORIES={HISTORIES}")
-        raise
-
-
 @pytest.mark.parametrize("number", range(HISTORIES))
 def test_every_shape_equals_its_sql_after_every_epoch(declared: Declared, number: int) -> None:
     chance = Random(f"{SEED} {number}")
     late = chance.sample(without_readers(VIEWS), LATE)
-    with naming_the_seed(), declared.renewed_after_failure() as harness:
+    with naming_the_seed(f"CDC_VIEWS_SHAPE_HISTORIES={HISTORIES}"), declared.renewed_after_failure() as harness:
         check_history(harness, VIEWS, history(chance, EPOCHS), late)

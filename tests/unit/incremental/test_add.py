@@ -14,9 +14,9 @@ from cdc_views.engine.views.strategies import Incremental, TooMany
 from cdc_views.plan.explain import explain
 from cdc_views.store.warehouse import RowsChanged
 from tests.samples import OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
 from tests.unit.incremental.played import declared, is_kept, kept_by, random_states
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 TABLES: Final = (
     Table("a", {"id": "bigint", "d": "decimal", "h": "int", "s": "text"}, ("id",)),

@@ -11,10 +11,10 @@ import pytest
 
 from cdc_views.plan.explain import explain
 from tests.samples import OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, tuples
 from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
 from tests.unit.incremental.test_add_groups import ITEMS, TABLES, TOTAL, item, order
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.extremes")
 adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name

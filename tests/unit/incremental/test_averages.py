@@ -18,11 +18,11 @@ from cdc_views.plan.incremental.delta_plans.averages import averages_and_totals
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from tests.samples import EPOCHS, OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.golden import compiled
 from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
 from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add import BOTH, TABLES
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name
 VIEWS: Final = {

@@ -10,10 +10,10 @@ from typing import Any, Final
 import pytest
 
 from tests.samples import EPOCHS, EXAMPLES
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, Row, State, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, played, random_states
 from tests.unit.incremental.random_tables import Draws, small_changes
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.keys")  # the package has a function of that name

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from tests.samples import OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, tuples
 from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 from tests.unit.incremental.zoo import TABLES
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name

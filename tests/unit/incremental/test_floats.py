@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views import lookups
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, Table
 from tests.unit.incremental.played import check_fails, declared, played, random_states
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.keys")  # the package has a function of that name
 NAN: Final = float("nan")

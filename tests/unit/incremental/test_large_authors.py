@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from tests.samples import OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, Table
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "decisions" / "2026-11-26-timelines.md"
 TABLES: Final = (

@@ -12,9 +12,9 @@ import pytest
 
 from cdc_views.engine.views.strategies import TooMany
 from tests.samples import OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, Table, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name
 
