@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -44,7 +43,7 @@ TYPES: Final = {
     "float": ("float4", pa.float32()),
     "double": ("float8", pa.float64()),
 }
-_NAN: Final = float("nan")
+NAN: Final = float("nan")
 _ENOUGH: Final = 1_000_000
 
 Row = tuple[Any, ...]
@@ -109,8 +108,8 @@ class View:
 class Memory:
     """Tables and the views over them.
 
-    `weak_hash` gives many rows of bags the same hash. `repeats`: each epoch is maintained again by KEYS,
-    and changes nothing.
+    `weak_hash` gives many rows of bags the same hash. `repeats`: each epoch is maintained again. It changes nothing,
+    or in views of ADD, which adds to the rows before the epoch, it changes these as before.
     `by_keys` counts the epochs of views that were maintained by KEYS, ADD or PATCH, `in_full` the others of such views.
     """
 
@@ -236,10 +235,22 @@ class Memory:
         self.by_keys += 1
         if missing != extra:
             raise UnequalView(view, list((missing - extra).elements()), list((extra - missing).elements()))
-        if self.repeats and view.plan.adds is None and view.plan.group_adds is None:
-            with suppress(TooMany):  # then it would be computed in full
-                again = self.changes(view, old)
-                assert again is None, f"repeated, the epoch changes {again}"
+        if self.repeats:
+            self._repeat(view, old)
+
+    def _repeat(self, view: View, old: Mapping[str, int]) -> None:
+        """Maintain the epoch of a view again, as after a crash."""
+        rows = view.stored.versions[-1]
+        adds = view.plan.adds is not None or view.plan.group_adds is not None
+        if adds:
+            del view.stored.versions[-1]
+        try:
+            again = self._after(view, self.changes(view, old))
+        except TooMany:  # then it would be computed in full
+            again = rows
+        if adds:
+            self._commit(view, rows)
+        assert _bag(again) == _bag(rows), f"repeated, the epoch gives {again} instead of {rows}"
 
     def _is_read(self, view: View) -> bool:
         return any(view.name in other.compiled.inputs for other in self.views.values())
@@ -422,7 +433,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     values = column.to_pylist()
     if pa.types.is_nested(column.type):
         return [_frozen(value) for value in values]
-    return [_NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
+    return [NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
 
 
 def _frozen(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -24,6 +24,10 @@ VALUES: Final[dict[str, list[Any]]] = {
     "bool": [True, False, None],
     "float": [0.0, -0.0, 1.5, float("nan"), None],
     "double": [0.0, -0.0, 1.5, float("nan"), None],
+    "time": [
+        *(datetime(2026, 1, 1, 0, minute, tzinfo=UTC) for minute in (0, 25, 50)),
+        datetime(2026, 1, 2, tzinfo=UTC),
+    ],
 }
 NUMBERS: Final = ("int", "bigint")
 MOST_IDS: Final = 4
@@ -83,15 +87,20 @@ class Draws:
 # ---- tables and histories
 
 
-def tables(draws: Draws) -> list[Table]:
-    """Two or three tables, whose columns mostly have the same names and sometimes the same types."""
+def tables(draws: Draws, *, of_spark: bool = False) -> list[Table]:
+    """Two or three tables, whose columns mostly have the same names and sometimes the same types.
+
+    `of_spark`: all have keys, and some have times.
+    """
     found = []
     for name in ("t", "u", "w")[: draws.number(2, 3)]:
         columns = {"id": draws.pick(NUMBERS), "k": draws.pick(NUMBERS), "g": draws.pick(("int", "bigint", "text"))}
-        for other in draws.some(("h", "s", "d", "x", "b", "f"), 0, 2):
-            types = {"h": "int", "s": "text", "d": "decimal", "x": "date", "b": "bool", "f": "double"}
-            columns[other] = types[other]
-        found.append(Table(name, columns, draws.pick((("id",), ("id", "k"), ("id",), ()))))
+        others = {"h": "int", "s": "text", "d": "decimal", "x": "date", "b": "bool", "f": "double"}
+        if of_spark:
+            others["at"] = "time"
+        columns |= {other: others[other] for other in draws.some(list(others), 0, 2)}
+        keys: list[tuple[str, ...]] = [("id",), ("id", "k"), ("id",)]
+        found.append(Table(name, columns, draws.pick(keys if of_spark else [*keys, ()])))
     return found
 
 

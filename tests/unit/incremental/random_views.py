@@ -1,6 +1,7 @@
 """Random views over random tables, as Hypothesis draws them.
 
-The views are SQL that means the same to Spark and DuckDB: the order of NULL is written out, names are not quoted.
+The views are SQL that means the same to Spark, DuckDB and Postgres: the order of NULL is written out, names are not
+quoted. What only Spark has (explode, LATERAL VIEW, windows of time, ROLLUP over no rows) is drawn for Spark alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LITERALS: Final = {
     "date": ["DATE '2026-01-01'", "DATE '2026-01-02'"],
     "bool": ["TRUE", "FALSE"],
     "double": ["CAST(1.5 AS DOUBLE)", "CAST('NaN' AS DOUBLE)"],
+    "time": ["TIMESTAMP '2026-01-01 00:00:00'", "TIMESTAMP '2026-01-01 00:25:00'"],
 }
 CASTS: Final = {
     "int": "INT",
@@ -29,7 +31,14 @@ CASTS: Final = {
     "date": "DATE",
     "bool": "BOOLEAN",
     "double": "DOUBLE",
+    "time": "TIMESTAMP",
 }
+JOINS: Final = (
+    *("JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN", "comma", "LATERAL"),
+    *("SEMI JOIN", "ANTI JOIN"),
+)
+# Of these, only the columns of the left side are left.
+FILTERING: Final = ("SEMI JOIN", "ANTI JOIN")
 
 
 @dataclass(frozen=True)
@@ -43,10 +52,11 @@ class Query:
 
 @dataclass
 class Views:
-    """Makes one view. `used` counts the constructs in it."""
+    """Makes one view. `used` counts the constructs in it. `of_spark`: also those that only Spark has."""
 
     draws: Draws
     tables: Sequence[tuple[str, tuple[Column, ...]]]
+    of_spark: bool = False
     used: Counter[str] = field(default_factory=Counter)
     ctes: list[tuple[str, Query]] = field(default_factory=list)
     named: int = 0
@@ -69,9 +79,15 @@ class Views:
         return Query(f"WITH {', '.join(texts)} {query.sql}", query.columns)
 
     def query(self, depth: int) -> Query:
-        if depth > 0 and self.draws.chance(25):
-            return self.set_operation(depth)
-        return self.select(depth)
+        query = self.set_operation(depth) if depth > 0 and self.draws.chance(25) else self.select(depth)
+        return self.first_rows(query) if self.draws.chance(4) else query
+
+    def first_rows(self, query: Query) -> Query:
+        """The first rows of a query, in an order of all of its columns."""
+        self.used["ORDER BY LIMIT"] += 1
+        order = self.draws.some(query.columns, len(query.columns), len(query.columns))
+        words = [f"{each.name} {self.draws.pick(('NULLS FIRST', 'DESC NULLS LAST'))}" for each in order]
+        return Query(f"{query.sql} ORDER BY {', '.join(words)} LIMIT {self.draws.number(1, 3)}", query.columns)
 
     # ---- FROM
 
@@ -118,7 +134,7 @@ class Views:
         where: list[str] = []
         merged: set[str] = set()
         for _ in range(self.draws.pick((0, 0, 1, 1, 1, 2)) if depth > 0 else self.draws.pick((0, 0, 0, 1))):
-            kind = self.draws.pick(("JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN", "comma", "LATERAL"))
+            kind = self.draws.pick(JOINS)
             if kind == "LATERAL":
                 text, scope = self.lateral(depth, text, scope)
                 continue
@@ -139,7 +155,7 @@ class Views:
                 and any(a.name == b.name and _are_equal_types(a.type, b.type) for a in scope)
             ]
             names = {each.name for each in scope} & {each.name for each in others}
-            if kind != "comma" and shared and self.draws.chance(30):
+            if kind not in ("comma", *FILTERING) and shared and self.draws.chance(30):
                 is_natural = not merged and len(names) == len(shared) and max(ambiguous.values()) == 1
                 if is_natural and self.draws.chance(40):
                     self.used["NATURAL"] += 1
@@ -171,16 +187,42 @@ class Views:
                     self.used["ON with more"] += 1
                 text = f"{text} {kind} {item} ON {condition}"
             self.used[kind] += 1
-            scope = _joined(kind, scope, others)
+            scope = scope if kind in FILTERING else _joined(kind, scope, others)
             if kind == "comma":
                 return text, scope, where
+        if self.of_spark and self.draws.chance(12):
+            text, scope = self.lateral_view(text, scope)
         return text, scope, where
 
     def lateral(self, depth: int, text: str, scope: list[Column]) -> tuple[str, list[Column]]:
-        self.used["LATERAL"] += 1
+        is_left = self.draws.chance(40)
+        self.used["LEFT LATERAL" if is_left else "LATERAL"] += 1
         alias = self.fresh("l")
         inner, _ = self.correlated(depth - 1, scope, "lateral")
-        return f"{text} CROSS JOIN LATERAL ({inner.sql}) {alias}", [*scope, *_qualified(alias, inner.columns)]
+        joined = f"{text} LEFT JOIN LATERAL ({inner.sql}) {alias} ON TRUE"
+        if not is_left:
+            joined = f"{text} CROSS JOIN LATERAL ({inner.sql}) {alias}"
+        return joined, [*scope, *_qualified(alias, inner.columns)]
+
+    def lateral_view(self, text: str, scope: list[Column]) -> tuple[str, list[Column]]:
+        """A FROM with the elements of an array for each row, which OUTER keeps if there are none; Spark alone."""
+        self.used["LATERAL VIEW"] += 1
+        array, type_ = self.array(scope)
+        alias, outer = self.fresh("v"), self.draws.pick(("", "OUTER "))
+        value = Column(f"{alias}.element", "element", type_, is_plain=False)
+        if self.draws.chance(30):
+            place = Column(f"{alias}.place", "place", "int", is_plain=False)
+            return f"{text} LATERAL VIEW {outer}posexplode({array}) {alias} AS place, element", [*scope, place, value]
+        return f"{text} LATERAL VIEW {outer}explode({array}) {alias} AS element", [*scope, value]
+
+    def array(self, scope: Sequence[Column]) -> tuple[str, str]:
+        """An array of values of a row, and the type of its elements; it may be empty, or have NULL; Spark alone."""
+        column = self.draws.pick(scope)
+        other = self.draws.pick([each for each in scope if each.type == column.type])
+        if column.type == "text" and self.draws.chance(50):
+            return f"split({column.text}, 'a')", "text"
+        array = f"array({column.text}, {other.text})"
+        return self.draws.pick((array, f"array_compact({array})")), column.type
 
     def equalities(self, pairs: Sequence[tuple[Column, Column]]) -> str:
         texts = []
@@ -270,6 +312,9 @@ class Views:
             chosen = self.draws.some(inner, 1, 2)
             items = [(each, self.fresh("o")) for each in chosen]
             columns = tuple(Column(name, name, each.type, is_plain=False) for each, name in items)
+            if self.draws.chance(30):
+                self.used["LIMIT in LATERAL"] += 1
+                after += f" ORDER BY {', '.join(f'{each.text} NULLS FIRST' for each in inner)} LIMIT 1"
             return Query(f"SELECT {', '.join(f'{each.text} AS {name}' for each, name in items)}{after}", columns), ""
         function = self.draws.pick(("max", "count", "min"))
         if column.type == "bool":
@@ -282,8 +327,7 @@ class Views:
         return Column(text, "", type_, is_plain=False)
 
     def expression(self, depth: int, scope: Sequence[Column]) -> tuple[str, str]:
-        kind = self.draws.pick(("coalesce", "case", "literal", "plus", "subquery", "exists", "lower"))
-        column = self.draws.pick(scope)
+        kind = self.draws.pick(("coalesce", "case", "literal", "plus", "subquery", "exists", "lower", "trunc"))
         if kind == "subquery" and depth > 0:
             self.used["scalar subquery"] += 1
             inner, type_ = self.correlated(depth - 1, scope, "scalar")
@@ -292,12 +336,19 @@ class Views:
             self.used["EXISTS as a value"] += 1
             inner, _ = self.correlated(depth - 1, scope, "exists")
             return f"EXISTS ({inner.sql})", "bool"
-        if kind == "case":
-            self.used["CASE"] += 1
-            return f"CASE WHEN {self.comparison(scope)} THEN {column.text} END", column.type
         if kind == "literal":
             type_ = self.draws.pick(("int", "text", "date", "bool"))
             return self.draws.pick(LITERALS[type_]), type_
+        return self.function(kind, scope)
+
+    def function(self, kind: str, scope: Sequence[Column]) -> tuple[str, str]:
+        """A function of columns of a row, and its type."""
+        column = self.draws.pick(scope)
+        if kind == "case":
+            self.used["CASE"] += 1
+            return f"CASE WHEN {self.comparison(scope)} THEN {column.text} END", column.type
+        if kind == "trunc" and column.type == "time":
+            return f"date_trunc('{self.draws.pick(('day', 'hour'))}', {column.text})", "time"
         if kind == "plus" and column.type in NUMBERS:
             return f"CAST({column.text} + 1 AS BIGINT)", "bigint"
         if kind == "lower" and column.type == "text":
@@ -325,6 +376,10 @@ class Views:
         items = list(dict.fromkeys(items))
         if self.draws.chance(25):
             items.append(self.value(depth, scope))
+        if self.of_spark and shape == "plain" and self.draws.chance(8):
+            self.used["explode"] += 1
+            array, type_ = self.array(scope)
+            items.append(Column(f"{self.draws.pick(('explode', 'explode_outer'))}({array})", "", type_, is_plain=False))
         if shape == "distinct":
             self.used["DISTINCT"] += 1
         return self.selected("SELECT DISTINCT " if shape == "distinct" else "SELECT ", items, after)
@@ -350,6 +405,8 @@ class Views:
 
     def grouped(self, depth: int, scope: Sequence[Column], after: str) -> Query:
         self.used["GROUP BY"] += 1
+        if self.draws.chance(8):
+            return self.grouping_sets(scope, after)
         items: list[Column] = []
         groups: list[str] = []
         for column in dict.fromkeys([self.draws.column(scope), *self.draws.some(scope, 0, 2)]):
@@ -358,11 +415,19 @@ class Views:
                 groups.append(str(len(items)) if self.draws.chance(15) else column.text)
             else:
                 groups.append(column.text)
-        if self.draws.chance(15):
-            column = self.draws.pick(scope)
-            text = f"coalesce({column.text}, {self.draws.pick(LITERALS[column.type])})"
-            items.append(Column(text, "", column.type, is_plain=False))
+        if self.draws.chance(20):
+            self.used["group expression"] += 1
+            text, type_ = self.function(self.draws.pick(("coalesce", "case", "plus", "lower", "trunc")), scope)
+            items.append(Column(text, "", type_, is_plain=False))
             groups.append(text)
+            if self.draws.chance(30):
+                del items[:-1], groups[:-1]  # by computed values only
+        times = [each for each in scope if each.type == "time"]
+        if self.of_spark and times and self.draws.chance(25):
+            self.used["time window"] += 1
+            length = self.draws.pick(("'30 minutes'", "'1 hour', '30 minutes'", "'1 day'"))
+            items.append(Column("`window`.start", "", "time", is_plain=False))
+            groups.append(f"`window`({self.draws.pick(times).text}, {length})")
         for _ in range(self.draws.number(0 if items else 1, 2)):
             text, type_ = self.aggregate(scope)
             items.append(Column(text, "", type_, is_plain=False))
@@ -372,9 +437,34 @@ class Views:
             having = self.draws.pick((" HAVING count(*) > 1", " HAVING count(*) < 2"))
         return self.selected("SELECT ", items, f"{after} GROUP BY {', '.join(groups)}{having}")
 
+    def grouping_sets(self, scope: Sequence[Column], after: str) -> Query:
+        """Groups by several sets of columns. Only Spark has no row for the set of no column over no rows."""
+        columns = list(dict.fromkeys([self.draws.column(scope), *self.draws.some(scope, 0, 1)]))
+        names = ", ".join(each.text for each in columns)
+        kind = self.draws.pick(("GROUPING SETS", "ROLLUP", "CUBE") if self.of_spark else ("GROUPING SETS",))
+        self.used[kind] += 1
+        sets = f"({names})"
+        if kind == "GROUPING SETS":
+            sets = f"(({names}), ({columns[0].text}))" if len(columns) > 1 else f"(({names}))"
+        items = [replace(each, is_plain=False) for each in columns]
+        level = Column(f"grouping_id({names})", "", "bigint", is_plain=False)
+        items += [level, *(Column(text, "", type_, is_plain=False) for text, type_ in self.totals(scope))]
+        return self.selected("SELECT ", items, f"{after} GROUP BY {kind} {sets}")
+
+    def totals(self, scope: Sequence[Column]) -> list[tuple[str, str]]:
+        """Counts and sums that ADD can keep."""
+        numbers = [each for each in scope if each.type in NUMBERS]
+        found = [("count(*)", "bigint")]
+        for column in self.draws.some(numbers, 0, 1):
+            found += [(f"CAST(sum({column.text}) AS BIGINT)", "bigint"), (f"count({column.text})", "bigint")]
+        return found
+
     def aggregate(self, scope: Sequence[Column]) -> tuple[str, str]:
         column = self.draws.pick(scope)
-        kind = self.draws.pick(("count(*)", "max", "count distinct", "filter", "sum"))
+        kind = self.draws.pick(("count(*)", "max", "count distinct", "filter", "sum", "list"))
+        if kind == "list" and column.type == "text":
+            self.used["ordered list"] += 1
+            return f"array_join(sort_array(collect_list({column.text})), ',')", "text"
         if kind == "sum" and column.type in NUMBERS:
             return f"CAST(sum({column.text}) AS BIGINT)", "bigint"
         if kind == "max" and column.type != "bool":

@@ -12,9 +12,9 @@ import pytest
 
 from cdc_views.plan.incremental import OrderedList
 from tests.samples import OF_EACH_VIEW
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, Table, UnequalView, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
-from tests.unit.incremental.test_random_views import SEED, naming_the_seed
 
 lists: Final = import_module("cdc_views.engine.views.strategies.adding.ordered_lists")
 plans: Final = import_module("cdc_views.plan.incremental.delta_plans.ordered_lists")
@@ -171,6 +171,7 @@ def test_changed_row_reads_no_other_row_of_its_group(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Memory, "run", counting)
     monkeypatch.setattr(Memory, "find", counting_stored)
+    memory.repeats = False
     memory.epoch({"o": (), "b": (), "i": [*rows[1:], item(0, 1000)]})
     assert read == [2, 1], "the row before and after, and the stored list"
     assert list_of(memory) == (*range(1, 1000), 1000, 1000, *range(1001, 2000))

@@ -1,0 +1,86 @@
+"""Random views of the forms that ADD and PATCH keep, which `random_views` has too rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from tests.unit.incremental.random_tables import Column
+from tests.unit.incremental.random_views import Query, Views
+
+_ORDERS: Final = ("NULLS FIRST", "DESC NULLS LAST")
+
+
+def totals(views: Views) -> Query:
+    """Counts and sums by groups, by grouping sets or over all rows, of inner joins."""
+    draws = views.draws
+    scope, after = _joined(views)
+    kind = draws.pick(("groups", "groups", "sets", "all rows"))
+    if kind == "sets":
+        return views.grouping_sets(scope, after)
+    groups = [] if kind == "all rows" else list(dict.fromkeys([draws.column(scope), *draws.some(scope, 0, 1)]))
+    found = views.totals(scope) if groups or draws.chance(50) else _extremes(views, scope)
+    items = [*groups, *(Column(text, "", type_, is_plain=False) for text, type_ in found)]
+    by = f" GROUP BY {', '.join(each.text for each in groups)}" if groups else ""
+    return views.selected("SELECT ", items, f"{after}{by}")
+
+
+def ordered_lists(views: Views) -> Query:
+    """Lists of values of groups, or the first of them, in their order; their type is of no other view."""
+    draws = views.draws
+    scope, after = _joined(views)
+    group = draws.column(scope)
+    values = [each for each in scope if each.type != "double"]  # 0.0 and -0.0 are equal, but no list tells their order
+    chosen = draws.some(values, 1, 2)
+    value = chosen[0].text if draws.chance(40) else f"struct({', '.join(each.text for each in chosen)})"
+    items = f"sort_array(collect_list({value}), {draws.pick(('true', 'false'))})"
+    if draws.chance(50):
+        items = f"slice({items}, 1, {draws.number(1, 2)})"
+    count = ", count(*) AS n" if draws.chance(50) else ""
+    return Query(f"SELECT {group.text} AS part, {items} AS items{count}{after} GROUP BY {group.text}", ())
+
+
+def first_rows(views: Views) -> Query:
+    """The first rows of each partition, or of all, of inner joins; with their keys."""
+    draws = views.draws
+    scope, after = _joined(views)
+    keys = [each for each in scope if each.name in ("id", "k")]
+    part, order = draws.pick(scope), draws.pick(scope)
+    items = list(dict.fromkeys([part, *keys]))
+    words = f"{order.text} {draws.pick(_ORDERS)}, {', '.join(f'{each.text} NULLS FIRST' for each in keys)}"
+    if draws.chance(35):
+        query = views.selected("SELECT ", items, f"{after} ORDER BY {words} LIMIT {draws.number(1, 3)}")
+        return replace(query, is_simple=False)
+    place = f"row_number() OVER (PARTITION BY {part.text} ORDER BY {words})"
+    if draws.chance(50):
+        return views.selected("SELECT ", items, f"{after} QUALIFY {place} <= {draws.number(1, 2)}")
+    numbered = views.selected("SELECT ", [*items, Column(place, "", "int", is_plain=False)], after)
+    alias = views.fresh("q")
+    *columns, last = [replace(each, text=f"{alias}.{each.name}") for each in numbered.columns]
+    where = f" FROM ({numbered.sql}) {alias} WHERE {last.text} <= {draws.number(1, 2)}"
+    return views.selected("SELECT ", [*columns, last] if draws.chance(50) else columns, where)
+
+
+def _extremes(views: Views, scope: Sequence[Column]) -> list[tuple[str, str]]:
+    """The smallest and largest values over all rows, and the number of different ones."""
+    ordered = [each for each in scope if each.type in ("int", "bigint", "decimal", "date")]
+    found = [
+        (f"{views.draws.pick(('max', 'min'))}({each.text})", each.type) for each in views.draws.some(ordered, 1, 2)
+    ]
+    counted = [(f"count(DISTINCT {each.text})", "bigint") for each in views.draws.some(ordered, 0, 1)]
+    return [*found, *counted, ("count(*)", "bigint")]
+
+
+def _joined(views: Views) -> tuple[list[Column], str]:
+    """The columns of one table, or of two that an equality joins, and their FROM with a WHERE."""
+    draws = views.draws
+    text, alias, columns = views.source(0)
+    scope = [replace(each, text=f"{alias}.{each.name}") for each in columns]
+    if draws.chance(50):
+        item, other, more = views.source(0)
+        others = [replace(each, text=f"{other}.{each.name}") for each in more]
+        condition = f"{alias}.{draws.pick(('id', 'k'))} = {other}.{draws.pick(('k', 'id'))}"
+        text, scope = f"{text} JOIN {item} ON {condition}", [*scope, *others]
+    where = f" WHERE {views.comparison(scope)}" if draws.chance(30) else ""
+    return scope, f" FROM {text}{where}"
