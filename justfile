@@ -46,9 +46,10 @@ crash-pairs:
 nightly:
     ./scripts/nightly
 
-# 2,000 random views over random histories without Spark, and 2,000 random histories of views in Spark
+# 2,000 random views over random histories without Spark, by Postgres and in Spark, and 2,000 histories of views in Spark
 oracle:
     CDC_VIEWS_EXAMPLES=2000 ./scripts/test -n 2 tests/unit/incremental
+    CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/stack/test_random_views.py tests/spark/test_random_views.py
     CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/spark/test_random_histories.py
 
 # A Debezium of before 3.7 beside ours, to see that a test can fail which it has to fail
