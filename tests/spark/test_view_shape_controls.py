@@ -5,7 +5,7 @@ The histories are the same in every run, so a control does not pass or fail by c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from cdc_views.errors import UnequalRows
 from cdc_views.testing import ViewHarness
+from tests.unit.incremental.broken import one_equality_too_many
 from tests.view_shapes import DDL, VIEWS
 from tests.view_shapes.changes import history
 from tests.view_shapes.check import check_history, declare, with_parents
@@ -94,6 +95,7 @@ KEYS: Final = "cdc_views.engine.views.strategies.keys"
 PATCH: Final = "cdc_views.engine.views.strategies.patch"
 TERMS: Final = "cdc_views.engine.views.strategies.adding.terms"
 WAREHOUSE: Final = "cdc_views.store.warehouse"
+DEPENDENT: Final = "cdc_views.plan.incremental.operators.dependent"
 CONTROLS: Final = {
     "FULL: rows that appear": Broken(FULL, "difference", half_of_upserts, "window_over_all"),
     "rows of a key that vanish": Broken(KEYS, "difference", without_deletes, "left_join"),
@@ -101,6 +103,16 @@ CONTROLS: Final = {
     "rows that appear": Broken(KEYS, "difference", half_of_upserts, "group_min_max"),
     "old rows of a change": Broken(WAREHOUSE, "Warehouse.changed_rows", without_old_rows, "group_min_max"),
     "affected keys": Broken(KEYS, "values_of", half_of_keys, "inner_join"),
+    "explode: affected keys": Broken(KEYS, "values_of", half_of_keys, "posexplode_outer"),
+    "explode: rows that vanish": Broken(KEYS, "difference", without_deletes, "terms"),
+    "semi join: rows inside": Broken(DEPENDENT, "Dependent.restrict", one_equality_too_many, "semi"),
+    "anti join: rows inside": Broken(DEPENDENT, "Dependent.restrict", one_equality_too_many, "anti"),
+    "LATERAL: rows inside": Broken(DEPENDENT, "Dependent.restrict", one_equality_too_many, "document_lateral"),
+    "window: affected keys": Broken(KEYS, "values_of", half_of_keys, "rank_ties"),
+    "window of time: affected keys": Broken(KEYS, "values_of", half_of_keys, "tumbling"),
+    "DISTINCT: old rows": Broken(WAREHOUSE, "Warehouse.changed_rows", without_old_rows, "distinct_rows"),
+    "EXCEPT ALL: affected keys": Broken(KEYS, "values_of", half_of_keys, "except_all"),
+    "LIMIT: rows to merge": Broken(PATCH, "_united", half_of_keys, "global_top_k"),
     "PATCH: rows to merge": Broken(PATCH, "_united", half_of_keys, "top_k_per_group"),
     "ADD: rows that a change removes": Broken(TERMS, "_terms_of_joins", without_removed_rows, "group_sum_count"),
     "ADD: rows of a join that a change removes": Broken(
@@ -110,8 +122,8 @@ CONTROLS: Final = {
 }
 
 
-def check(spark: SparkSession, view: str, seed: int) -> None:
-    views = with_parents(VIEWS, [view])
+def check(spark: SparkSession, names: Iterable[str], seed: int) -> None:
+    views = with_parents(VIEWS, names)
     with ViewHarness(DDL, spark, partitions=1) as harness:
         declare(harness, views.values())
         check_history(harness, views, history(Random(f"control {seed}"), epochs=4))
@@ -119,7 +131,7 @@ def check(spark: SparkSession, view: str, seed: int) -> None:
 
 def is_noticed(spark: SparkSession, view: str, seed: int) -> bool:
     try:
-        check(spark, view, seed)
+        check(spark, [view], seed)
     except UnequalRows as error:
         return f'view "{view}"' in error.message
     return False
@@ -134,7 +146,6 @@ def test_history_notices_a_broken_rule(spark: SparkSession, monkeypatch: pytest.
     assert any(is_noticed(spark, control.view, seed) for seed in range(TRIES))
 
 
-@pytest.mark.parametrize("view", sorted({control.view for control in CONTROLS.values()}))
-def test_history_passes_where_nothing_is_broken(spark: SparkSession, view: str) -> None:
-    for seed in range(TRIES):
-        check(spark, view, seed)
+@pytest.mark.parametrize("seed", range(TRIES))
+def test_history_passes_where_nothing_is_broken(spark: SparkSession, seed: int) -> None:
+    check(spark, {control.view for control in CONTROLS.values()}, seed)
