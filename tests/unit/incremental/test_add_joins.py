@@ -110,6 +110,7 @@ def test_change_that_removes_the_largest_value_reads_only_what_it_joins(monkeypa
         return run(self, query, tables, *rest)
 
     monkeypatch.setattr(Memory, "run", counting)
+    memory.repeats = False
     memory.epoch({"b": (), **shop(range(1, 49))})
     # The order with its item; then the item with the next largest price, and its order.
     assert (read, outcome(memory)) == ([2, 2], ([(48, Decimal("48.00"))], 0))
