@@ -192,8 +192,8 @@ def test_definition_has_the_select_its_lineage_and_why_it_is_kept_so(page: Page)
     expect(completed).to_have_text(SELECT.replace("FROM orders", "FROM public.orders"))
     expect(page.locator(".reasons")).to_contain_text("ADD the totals over changed rows are added")
     expect(page.locator(".reasons")).to_contain_text("(user_id) the columns of GROUP BY")
-    expect(page.locator("pre.code").nth(1)).to_contain_text("\n  read public.orders; one row for each (id)")
-    expect(page.locator("pre.code").nth(2)).to_have_text(
+    expect(page.locator("pre.code").nth(2)).to_contain_text("\n  read public.orders; one row for each (id)")
+    expect(page.locator("pre.code").nth(3)).to_have_text(
         "a change of public.orders changes the totals of its (user_id)"
     )
     expect(page.get_by_label("It is read by")).to_have_text("daily_sales")
