@@ -30,7 +30,7 @@ FROM posts p LEFT JOIN users u ON u.id = p.author_id
 """
 WORDS = ["the", "cat", "Cats", "dog", "été", "running", "中文", "wi-fi"]
 
-Posting = tuple[str, str, int, int, int, tuple[int, ...]]
+Posting = tuple[str, str, object, int, int, tuple[int, ...]]
 
 
 def from_scratch(
@@ -46,7 +46,7 @@ def from_scratch(
             lengths.append(len(tokens))
             for term in {token.term for token in tokens}:
                 places = tuple(token.position for token in tokens if token.term == term)
-                postings.add((term, field, document["post_id"], len(places), len(tokens), places))
+                postings.add((term, field, document[options.key], len(places), len(tokens), places))
         totals.add((field, sum(length > 0 for length in lengths), sum(lengths)))
     totals = {(field, count, length or sum(each[2] for each in totals)) if field == "*" else (field, count, length)
               for field, count, length in totals}  # fmt: skip
