@@ -20,6 +20,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from cdc_views import faults
 from cdc_views.engine.building.build import Build, CannotBuild
 from cdc_views.engine.building.groups import groups_to_build
 from cdc_views.engine.tables import Tables
@@ -76,6 +77,7 @@ class Beside:
             for number in range(len(self._builds)):
                 self._turns.put(number)
             _LOGGER.info("building beside the epochs: %s", ", ".join(sorted(tables.building)))
+            faults.point("building.after_begin")
             self._thread.start()
 
     def join(self) -> None:
@@ -152,6 +154,7 @@ class Beside:
             _LOGGER.warning("not built beside the epochs, so the next one computes %s: %s", _listed(build), problem)
         else:
             assert build.at is not None
+            faults.point("building.before_join")
             self._tables.adopt(build.specs.values(), build.at)
             _LOGGER.info("joined after epoch %s: %s", build.at.epoch, _listed(build))
         for name in build.names:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from cdc_views import faults
 from cdc_views.engine.building.groups import Group
 from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.intent import Intent
@@ -75,6 +76,7 @@ class Build:
         results = self._views.maintain(
             tables, changed, Intent(takeover.epoch, takeover.attempt, cut, tables.versions())
         )
+        faults.point("building.after_fill" if self.at is None else "building.after_following")
         if failed := {name: result.failure for name, result in results.items() if result.status == "failed"}:
             raise CannotBuild(str(failed))
         tables.stand_at({**changed, **{name: result.version for name, result in results.items()}})
