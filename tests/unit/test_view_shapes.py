@@ -15,7 +15,7 @@ from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.testing.memory.memory_source import MemorySource
 from tests.view_shapes import DDL, SHAPES, TABLES, VIEWS, View
 from tests.view_shapes.changes import Epoch, history
-from tests.view_shapes.check import with_parents, without_readers
+from tests.view_shapes.check import tables_below, with_parents, without_readers
 from tests.view_shapes.costs import MOST, problems
 from tests.view_shapes.sizes import LEAST_SIZE, changes_without_effect, hot_change, inserts, reversal, small_change
 
@@ -63,6 +63,13 @@ def test_strategy_is_good_enough_if_it_is_no_weaker(
 def test_same_seed_gives_the_same_history() -> None:
     assert repr(history(Random("7"), 5)) == repr(history(Random("7"), 5))
     assert repr(history(Random("7"), 5)) != repr(history(Random("8"), 5))
+
+
+def test_history_of_a_view_changes_the_tables_below_it() -> None:
+    names = tables_below(VIEWS, ["amounts_with_times"])
+    assert names == {"orders", "order_items", "products"}
+    epochs = history(Random("8"), 6, names)
+    assert {change.table for epoch in epochs for transaction in epoch for change in transaction} == names
 
 
 @pytest.mark.parametrize("epochs", HISTORIES)

@@ -6,7 +6,7 @@ but the given source of chance, so a seed gives the same history again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -34,17 +34,22 @@ _MOST_ROWS: Final = 8  # of a table
 _NULLS: Final = 0.15  # the share of NULLs in columns that may have them
 
 
-def history(chance: Random, epochs: int) -> list[Epoch]:
-    """At least three epochs: the first fills the tables, or only some; the last deletes every row."""
-    model = _Model(chance)
+def history(chance: Random, epochs: int, names: Collection[str] = TABLES.keys()) -> list[Epoch]:
+    """At least three epochs: the first fills the tables, or only some; the last deletes every row.
+
+    `names` are the tables that change: those below a view, for a history of that view alone.
+    """
+    model = _Model(chance, names)
     return [model.filled(), *(model.epoch() for _ in range(epochs - 2)), model.emptied()]
 
 
 class _Model:
     """The rows of the tables after the changes so far, by table and key."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, names: Collection[str]) -> None:
         self._chance = chance
+        self._tables = [table for table in TABLES.values() if table.name in names]
+        self._links = [link for link in LINKS if all(name in names for name, _ in link)]
         self._rows: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in TABLES}
         self._steps: Sequence[Callable[[Table], Iterator[Change]]] = (
             *(self._insert, self._insert, self._update, self._update, self._update, self._change_key, self._delete),
@@ -55,22 +60,23 @@ class _Model:
     def filled(self) -> Epoch:
         """Inserts into every table, or into each with an even chance: then views are built over empty tables."""
         share = self._chance.choice((0.5, 1, 1, 1))
-        chosen = [table for table in TABLES.values() if self._chance.random() < share]
+        chosen = [table for table in self._tables if self._chance.random() < share]
         return [[change for table in chosen for _ in range(_MOST_ROWS - 2) for change in self._insert(table)]]
 
     def epoch(self) -> Epoch:
         """One to three transactions that change one table, a few tables, or any."""
-        tables = self._chance.sample(list(TABLES.values()), self._chance.choice((1, 3, len(TABLES))))
+        number = self._chance.choice((1, 3, len(self._tables)))
+        tables = self._chance.sample(self._tables, min(number, len(self._tables)))
         return [self._transaction(tables) for _ in range(self._chance.randint(1, 3))]
 
     def emptied(self) -> Epoch:
         """Deletes every row of every table, in one transaction."""
-        return [[change for table in TABLES.values() for change in self._clear(table)]]
+        return [[change for table in self._tables for change in self._clear(table)]]
 
     def _transaction(self, tables: Sequence[Table]) -> Transaction:
         changes: Transaction = []
         names = {table.name for table in tables}
-        links = [link for link in LINKS if any(name in names for name, _ in link)]
+        links = [link for link in self._links if any(name in names for name, _ in link)]
         for _ in range(self._chance.randint(1, 2 + len(tables))):
             if links and self._chance.random() < 0.2:
                 changes += self._chance.choice(self._link_steps)(*self._chance.choice(links))

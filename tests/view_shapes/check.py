@@ -8,6 +8,7 @@ from cdc_views.errors import UnequalRows, ViewFailed
 from cdc_views.testing import Changes, Explanation, ViewHarness, assert_equal
 from tests.view_shapes.changes import Epoch
 from tests.view_shapes.shape import View
+from tests.view_shapes.tables import TABLES
 
 
 def declare(harness: ViewHarness, views: Iterable[View]) -> dict[str, Explanation]:
@@ -22,6 +23,11 @@ def with_parents(views: Mapping[str, View], names: Iterable[str]) -> dict[str, V
         if view.name in wanted:
             wanted |= view.reads
     return {view.name: view for view in views.values() if view.name in wanted}
+
+
+def tables_below(views: Mapping[str, View], names: Iterable[str]) -> set[str]:
+    """The tables that the named views read, directly or through other views."""
+    return {read for view in with_parents(views, names).values() for read in view.reads} & TABLES.keys()
 
 
 def without_readers(views: Mapping[str, View]) -> list[str]:
