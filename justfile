@@ -40,7 +40,8 @@ two-writers:
 
 # All pairs of crashes, instead of some at random
 crash-pairs:
-    CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py
+    CDC_VIEWS_CRASH_PAIRS=all ./scripts/test tests/faults/test_crash_pairs.py tests/spark/test_crash_pairs.py \
+        tests/spark/test_building_crash_pairs.py
 
 # What takes too long for each change: the tests marked nightly, and larger samples of the sweeps; prints its time
 nightly:

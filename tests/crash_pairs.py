@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import product
 from typing import Final
 
@@ -34,8 +34,11 @@ def pairs(points: Sequence[str], some: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("first", "second"), chosen, ids=[f"{seed}-{a}-{b}" for a, b in chosen])
 
 
-def crashes(first: str, second: str) -> list[str]:
-    """The pair, with a crash before each of the two that an epoch half done must be there for."""
+def crashes(first: str, second: str, outside: Set[str] = frozenset()) -> list[str]:
+    """The pair, with a crash before each of the two that an epoch half done must be there for.
+
+    The points of `outside` may be reached outside an epoch, too.
+    """
     needed = [] if first not in _LEFT_BY else [HALF_DONE]
-    between = [HALF_DONE] if second in _LEFT_BY and first not in _LEFT_BY[second] else []
+    between = [HALF_DONE] if second in _LEFT_BY and first not in _LEFT_BY[second] - outside else []
     return [*needed, first, *between, second]

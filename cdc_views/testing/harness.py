@@ -423,12 +423,16 @@ class ViewHarness:
         runner = ViewRunner(self._spark, self._levels())
         self._writer = EpochWriter(self._log, self._tables, runner, self._control, quarantine)
         with self._writing():
-            take_over(self._control, self._tables, {})
+            takeover = take_over(self._control, self._tables, {})
             if self._tables.published is None:
                 self._tables.skip(self._log.begin())
+            self._begin(takeover)
             recover(self._writer)
         self._maintenance = Maintenance(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
         self._has_crashed = False
+
+    def _begin(self, takeover: ControlRecord) -> None:
+        """What an engine does between its takeover and its recovery: nothing, as no view is built beside the epochs."""
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

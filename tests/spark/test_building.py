@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql import query
 from cdc_views.store.control import BUILDING, ControlRecord, PublishedDetail
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
+from tests.building import build_any_size, without_thread
 from tests.waiting import wait_for
 
 TABLES = (
@@ -83,8 +83,7 @@ class Project:
 
     def by_hand(self) -> tuple[Beside, list[Build]]:
         """The views that no epoch has, taken out of the epochs; the caller does what the thread would."""
-        beside = self.beside()
-        beside._thread = threading.Thread(target=lambda: None)
+        beside = without_thread(self.beside())
         beside.begin(self.takeover)
         return beside, beside._builds
 
@@ -103,7 +102,7 @@ class Project:
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views over small tables are built beside the epochs, too."""
-    monkeypatch.setattr("cdc_views.engine.building.groups._is_large", lambda *_: True)
+    build_any_size(monkeypatch)
 
 
 @pytest.fixture(params=[random.randrange(2**32)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from cdc_views.errors import BadView, UnequalRows
 from cdc_views.store.control import ControlRecord
 from cdc_views.store.warehouse import RowsChanged
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
+from tests.building import build_any_size, without_thread
 from tests.rebuilt import rebuilt, swap_in
 
 TABLES = """
@@ -216,15 +216,14 @@ def test_rebuilt_documents_and_matches_are_swapped_in(h: ViewHarness, spark: Spa
 def test_view_that_is_built_beside_the_epochs_joins_them(
     h: ViewHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, live: list[str]
 ) -> None:
-    monkeypatch.setattr("cdc_views.engine.building.groups._is_large", lambda *_: True)
+    build_any_size(monkeypatch)
     history = History(9)
     for view in live:
         h.create_view(view)
     h.apply_transactions([history.transaction() for _ in range(5)])
     for view in (each for each in (INDEX, ALERTS) if each not in live):
         h.create_view(view)
-    beside = Beside(spark, h._tables, h._writer.views)
-    beside._thread = threading.Thread(target=lambda: None)  # the test does what it would do
+    beside = without_thread(Beside(spark, h._tables, h._writer.views))
     beside.begin(next(record for record in reversed(h.records) if record.kind == "takeover"))
     [build] = beside._builds
     for _ in range(3):
