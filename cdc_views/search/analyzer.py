@@ -6,7 +6,8 @@
 2. A word is normalized (NFKC) and case-folded. Accents of Latin and Greek letters are removed, before it is stemmed, so
    that a text with accents and the same text without them have the same terms.
 3. Stop words are dropped. Their place counts, so a phrase does not match across it.
-4. The word is stemmed by Snowball for the language, if there is one.
+4. The word is stemmed by Snowball for the language, if there is one. The word before that, its form, is a second term,
+   with which prefixes are compared: runn* begins running, and not its stem.
 
 What decides the terms is part of `identity`: an index whose analyzer has another one is built again.
 """
@@ -43,17 +44,20 @@ _ELIDING: Final = frozenset({"french", "italian", "catalan"})
 # Latin letters that Unicode does not decompose, after case folding.
 _LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i",
                                  "’": "'", "ʼ": "'"})  # fmt: skip
-_NO_WORD: Final = ""  # instead of the term of a blank or a mark; a stop word has None
+FORM: Final = "="
+"""Begins the terms that are forms: no word begins with it. An index without a language needs none."""
+
 _KEPT_WORDS: Final = 100_000
 
 
 class Token(NamedTuple):
-    """A word of a text: its term, its place among the words, and where it is in the text."""
+    """A word of a text: its term, its place among the words, where it is in the text, and what prefixes see of it."""
 
     term: str
     position: int
     start: int
     end: int
+    form: str
 
 
 @dataclass(frozen=True)
@@ -67,44 +71,46 @@ class Analyzer:
         """Prepare what every text needs."""
         stemmer = None if self.language == NO_LANGUAGE else Stemmer.Stemmer(self.language, 0)
         stopped = frozenset(folded(word) for word in self.stop_words)
-        elides = self.language in _ELIDING
 
         @lru_cache(_KEPT_WORDS)
-        def term_of(word: str) -> str | None:
+        def terms_of(word: str) -> tuple[str, ...] | None:
+            """The terms of a word, the form last; none for a stop word, and None for a blank or a mark."""
             if not _WORD.search(word):
-                return _NO_WORD
-            term = folded(word)
-            if elides:
-                term = _ELISION.sub("", term)
-            if term in stopped:
                 return None
-            return str(stemmer.stemWord(term)) if stemmer is not None else term
+            form = self._normal(word)
+            if form in stopped:
+                return ()
+            return (form,) if stemmer is None else (str(stemmer.stemWord(form)), FORM + form)
 
-        object.__setattr__(self, "_term_of", term_of)
+        object.__setattr__(self, "_terms_of", terms_of)
 
     @property
     def identity(self) -> str:
         """Everything that decides the terms: two analyzers with one identity give the same terms."""
-        return f"words {_VERSION} ({_libraries()}), language {self.language}, without {','.join(self.stop_words)}"
+        language = self.language if self.language == NO_LANGUAGE else f"{self.language} with forms"
+        return f"words {_VERSION} ({_libraries()}), language {language}, without {','.join(self.stop_words)}"
 
     def tokens(self, text: str) -> list[Token]:
         """The words of a text that have a term, in their order."""
-        term_of, found, position = self._term_of, list[Token](), 0  # type: ignore[attr-defined]
+        terms_of, found, position = self._terms_of, list[Token](), 0  # type: ignore[attr-defined]
         for match in _SEGMENT.finditer(text):
-            term = term_of(match[0])
-            if term:
-                found.append(Token(term, position, match.start(), match.end()))
-            position += term != _NO_WORD
+            terms = terms_of(match[0])
+            if terms:
+                found.append(Token(terms[0], position, match.start(), match.end(), terms[-1]))
+            position += terms is not None
         return found
 
     def positions(self, text: str) -> dict[str, list[int]]:
-        """The places of each term among the words of a text. It is what an index of many texts takes its time for."""
-        term_of, found, position = self._term_of, dict[str, list[int]](), 0  # type: ignore[attr-defined]
+        """The places of each term, forms included, among the words of a text.
+
+        It is what an index of many texts takes its time for.
+        """
+        terms_of, found, position = self._terms_of, dict[str, list[int]](), 0  # type: ignore[attr-defined]
         for segment in _SEGMENT.findall(text):
-            term = term_of(segment)
-            if term == _NO_WORD:
+            terms = terms_of(segment)
+            if terms is None:
                 continue
-            if term is not None:
+            for term in terms:
                 places = found.get(term)
                 if places is None:
                     found[term] = [position]
@@ -114,9 +120,15 @@ class Analyzer:
         return found
 
     def prefix(self, text: str) -> str | None:
-        """The beginning of terms that a prefix stands for: folded and not stemmed; None if it is not one word."""
+        """The beginning of the forms that a prefix stands for; None if it is not one word."""
         words = [segment for segment in _SEGMENT.findall(text) if _WORD.search(segment)]
-        return folded(words[0]) if len(words) == 1 else None
+        if len(words) != 1:
+            return None
+        return self._normal(words[0]) if self.language == NO_LANGUAGE else FORM + self._normal(words[0])
+
+    def _normal(self, word: str) -> str:
+        """A word as it is before it is stemmed."""
+        return _ELISION.sub("", folded(word)) if self.language in _ELIDING else folded(word)
 
 
 @cache

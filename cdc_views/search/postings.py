@@ -1,9 +1,9 @@
 """Documents to postings: one row for each term of each text column of a document.
 
-term, field   what is looked for, and the text column that has it
+term, field   what is looked for, and the text column that has it; a form (analyzer.py) begins with =
 document      the key of the document
 frequency     how often the column of this document has the term
-length        how many terms the column of this document has, each counted as often as it occurs
+length        how many words with a term the column of this document has
 positions     the places of the term among the words of the column, counted from 0
 
 Rows are sorted by term, so that a reader finds those of a term in few row groups.
@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_views.search.analyzer import FORM
 from cdc_views.search.options import IndexOptions
 
 Numbers = np.ndarray[Any, Any]
@@ -152,7 +153,7 @@ class _Rows:
     def add(self, field: int, document: int, positions: Mapping[str, list[int]]) -> int:
         """Add what a text column of a document has; returns its length in terms."""
         terms, (codes, fields, documents, frequencies, lengths) = self._terms, self._numbers
-        length = sum(map(len, positions.values()))
+        length = sum(len(places) for term, places in positions.items() if not term.startswith(FORM))
         codes.extend([terms.setdefault(term, len(terms)) for term in positions])
         frequencies.extend(map(len, positions.values()))
         self._positions.extend(chain.from_iterable(positions.values()))

@@ -51,7 +51,7 @@ def _matched(token: Token, clauses: Sequence[Clause]) -> str | None:
     """The term or prefix of a query that a word of a text matches."""
     for clause in clauses:
         if clause.prefix is not None:
-            if token.term.startswith(clause.prefix):
+            if token.form.startswith(clause.prefix):
                 return clause.prefix + "*"
         elif any(token.term == term for term, _ in clause.terms):
             return token.term

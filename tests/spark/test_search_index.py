@@ -44,8 +44,8 @@ def from_scratch(
         for document in documents:
             tokens = analyzer.tokens(str(document[field] or ""))
             lengths.append(len(tokens))
-            for term in {token.term for token in tokens}:
-                places = tuple(token.position for token in tokens if token.term == term)
+            for term in {term for token in tokens for term in (token.term, token.form)}:
+                places = tuple(token.position for token in tokens if term in (token.term, token.form))
                 postings.add((term, field, document[options.key], len(places), len(tokens), places))
         totals.add((field, sum(length > 0 for length in lengths), sum(lengths)))
     totals = {(field, count, length or sum(each[2] for each in totals)) if field == "*" else (field, count, length)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_views.search import Analyzer
-from cdc_views.search.analyzer import ENGLISH_STOP_WORDS, folded
+from cdc_views.search.analyzer import ENGLISH_STOP_WORDS, FORM, folded
 
 
 def terms(text: str, language: str = "none", stop_words: tuple[str, ...] = ()) -> list[str]:
@@ -40,6 +40,19 @@ def test_stems_are_those_of_the_language() -> None:
     assert terms("l’été de l'homme", "french") == terms("ete de homme", "french")
 
 
+def test_forms_are_words_before_they_are_stemmed() -> None:
+    english = Analyzer("english", ENGLISH_STOP_WORDS)
+    assert [token.form for token in english.tokens("The Runners ran")] == ["=runners", "=ran"]
+    assert (english.prefix("Runn"), Analyzer().prefix("Runn")) == ("=runn", "runn")
+    assert [token.form for token in Analyzer("french").tokens("l’Étoile")] == ["=etoile"]
+    assert Analyzer("french").prefix("l'ét") == "=et"
+
+
+@given(st.text())
+def test_only_forms_begin_as_forms_do(text: str) -> None:
+    assert not any(token.term.startswith(FORM) for token in Analyzer("english").tokens(text))
+
+
 def test_stop_words_leave_their_place() -> None:
     tokens = Analyzer("english", ENGLISH_STOP_WORDS).tokens("The end of the world")
     assert [(token.term, token.position) for token in tokens] == [("end", 1), ("world", 4)]
@@ -48,7 +61,7 @@ def test_stop_words_leave_their_place() -> None:
 @given(st.text())
 def test_places_in_the_text_are_those_of_the_words(text: str) -> None:
     for token in Analyzer().tokens(text):
-        assert folded(text[token.start : token.end]) == token.term
+        assert folded(text[token.start : token.end]) == token.term == token.form
 
 
 @given(st.text())
@@ -57,6 +70,7 @@ def test_positions_and_tokens_agree(text: str) -> None:
     found: dict[str, list[int]] = {}
     for token in analyzer.tokens(text):
         found.setdefault(token.term, []).append(token.position)
+        found.setdefault(token.form, []).append(token.position)
     assert analyzer.positions(text) == found
 
 

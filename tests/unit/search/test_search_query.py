@@ -85,6 +85,17 @@ def test_phrase_counts_each_place() -> None:
     assert index.found('"a a"') == [3]
 
 
+def test_prefix_is_compared_with_words_before_they_are_stemmed() -> None:
+    index = index_of("she is running", "the runner ran", "happy", "a run", language="english", stop_words=("the",))
+    assert set(index.found("runn*")) == {1, 2}
+    assert set(index.found("run*")) == {1, 2, 4}
+    assert (index.found("happy*"), index.found("happi*"), index.found("happi")) == ([3], [], [3])
+    assert index.found("th*") == []
+    assert index.found("=running") == index.found("running") == [4, 1]
+    # A word counts once for the length of its text.
+    assert (index.answer("happy").explain(0)[0].length, index.counts.by_field["body"]) == (1, (4, 8))
+
+
 def test_prefix_counts_all_words_that_begin_so() -> None:
     index = index_of("post posts poster", "pos", "postal")
     found = index.answer("post*")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+import Stemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,20 +14,22 @@ from cdc_views.search import IndexOptions
 from tests.samples import sample
 from tests.unit.search.memory_index import MemoryIndex
 
-WORDS = ["ada", "bob", "cat", "catalog", "dog"]
+WORDS = ["ada", "bob", "cat", "cats", "catalog", "dogs"]
 WEIGHTS = {"title": 2.5, "body": 1.0}
 texts = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 documents = st.lists(st.fixed_dictionaries({"title": st.one_of(st.none(), texts), "body": texts}), max_size=12)
 
 
-def bm25(corpus: Sequence[Mapping[str, str | None]], query: str, k1: float, b: float) -> list[tuple[float, int]]:
+def bm25(
+    corpus: Sequence[Mapping[str, str | None]], query: str, k1: float, b: float, stem: Callable[[str], str]
+) -> list[tuple[float, int]]:
     """The score and number of each document with one of the words, from the definition in bm25.py."""
     scores: dict[int, float] = {}
     for word in query.split():
         for field, weight in WEIGHTS.items():
             split = [(document[field] or "").split() for document in corpus]
             with_terms = [words for words in split if words]
-            counts = [words.count(word) if word[-1] != "*" else sum(each.startswith(word[:-1]) for each in words)
+            counts = [sum(each.startswith(word[:-1]) if word[-1] == "*" else stem(each) == stem(word) for each in words)
                       for words in split]  # fmt: skip
             n = sum(count > 0 for count in counts)
             if not n:
@@ -41,18 +44,20 @@ def bm25(corpus: Sequence[Mapping[str, str | None]], query: str, k1: float, b: f
 
 
 @settings(max_examples=sample(40, 200))
-@given(documents, st.lists(st.sampled_from([*WORDS, "cat*", "zebra"]), min_size=1, max_size=3, unique=True),
-       st.sampled_from([(1.2, 0.75), (0.0, 0.0), (2.0, 1.0)]))  # fmt: skip
+@given(documents, st.lists(st.sampled_from([*WORDS, "cat*", "cats*", "zebra"]), min_size=1, max_size=3, unique=True),
+       st.sampled_from([(1.2, 0.75), (0.0, 0.0), (2.0, 1.0)]), st.sampled_from(["none", "english"]))  # fmt: skip
 def test_scores_and_ranking_equal_bm25_from_scratch(
-    corpus: list[dict[str, str | None]], query: list[str], parameters: tuple[float, float]
+    corpus: list[dict[str, str | None]], query: list[str], parameters: tuple[float, float], language: str
 ) -> None:
     k1, b = parameters
     index = MemoryIndex(
-        IndexOptions("id", WEIGHTS, k1=k1, b=b), [{"id": number, **each} for number, each in enumerate(corpus)]
+        IndexOptions("id", WEIGHTS, language, k1=k1, b=b),
+        [{"id": number, **each} for number, each in enumerate(corpus)],
     )
     found = index.answer(" ".join(query))
     ranked = found.best(len(corpus))
-    wanted = bm25(corpus, " ".join(query), k1, b)
+    stem = str if language == "none" else Stemmer.Stemmer(language).stemWord
+    wanted = bm25(corpus, " ".join(query), k1, b, stem)
     assert [found.documents[number].as_py() for number in ranked] == [number for _, number in wanted]
     assert [-found.scores[number] for number in ranked] == pytest.approx([score for score, _ in wanted], rel=1e-12)
     for number in ranked:
