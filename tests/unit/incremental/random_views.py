@@ -536,7 +536,9 @@ class Views:
             if same and self.draws.chance(90):
                 named = [each for each in same if each.name == column.name]
                 chosen = self.draws.pick(named or same)
-                items.append(chosen.text)
+                # Spark cannot plan INTERSECT ALL and EXCEPT ALL over a column that a branch has twice under one name.
+                again = f" AS again_{len(items)}" if chosen.text in items else ""
+                items.append(chosen.text + again)
                 types.append(chosen.type)
             else:
                 items.append(f"CAST({self.draws.pick(LITERALS[column.type])} AS {CASTS[column.type]})")
