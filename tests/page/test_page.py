@@ -392,6 +392,27 @@ def test_token_is_asked_for_once_and_kept_by_the_tab_alone(shop: Shop, opened: O
         expect(dialog).to_be_visible()
 
 
+def test_request_refused_after_a_token_was_given_tries_that_token(shop: Shop, opened: Opened) -> None:
+    """In place of a dialog that does not say that the token was wrong, since this request had none."""
+    with serving(shop.root, tokens=TOKEN) as http, opened(http.url) as page:
+        dialog = page.get_by_role("dialog", name="Token")
+        late: list[Route] = []
+        page.route("**/history", lambda route: route.continue_() if late else late.append(route))
+        with page.expect_request("**/history"):
+            page.reload()
+        expect(dialog).to_be_visible()
+        page.route(re.compile("/(status|views|epoch)$"), lambda route: None)
+        dialog.get_by_label("Token").fill("wrong")
+        with page.expect_request("**/status"), page.expect_request("**/views"):
+            page.keyboard.press("Enter")
+        late[0].continue_()
+        expect(dialog).to_contain_text("The token was refused.")
+        page.unroute_all()  # The others, which were held, go on.
+        dialog.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="order_totals", exact=True)).to_be_visible()
+
+
 def test_token_is_asked_for_until_it_is_given(shop: Shop, opened: Opened) -> None:
     token = "ein Schlüssel ohne Tür 🔑"
     with serving(shop.root, tokens=token) as http, opened(http.url) as page:

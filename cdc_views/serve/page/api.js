@@ -61,8 +61,12 @@ async function ask(address, options) {
     const authorization = token === null ? {} : { Authorization: `Bearer ${bytesOf(token)}` };
     const response = await answered(address, { ...options, headers: { ...options.headers, ...authorization } });
     if (response.status === 401) {
-      if (sessionStorage.getItem(KEY) === token) sessionStorage.removeItem(KEY);
-      sessionStorage.setItem(KEY, await askForToken(refused || token !== null));
+      // Another request may have got a token meanwhile: that one is tried before anybody is asked again.
+      const kept = sessionStorage.getItem(KEY);
+      if (kept === token) sessionStorage.removeItem(KEY);
+      if (kept === token || kept === null) {
+        sessionStorage.setItem(KEY, await askForToken(refused || token !== null));
+      }
       continue;
     }
     const body = parsed(await response.text());
