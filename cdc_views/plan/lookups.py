@@ -60,9 +60,19 @@ class _Words:
             yield f"a change of {self.names[leaf.path]} changes the {changed} of its ({names})"
             yield from self._lookups("look up ", plan.joined[leaf.path])
         for each in plan.lists:
-            if each.most is not None and plan.keys is not None:
-                yield f"where the first {each.most} of ({each.name}) do not follow, ({names}) is computed again from"
-                yield from self._lookups("", plan.keys.handles[0].recompute)
+            if each.most is not None:
+                yield from self._again(plan, f"where the first {each.most} of ({each.name}) do not follow")
+        for extreme in plan.extremes:
+            yield from self._again(plan, f"if the value of ({extreme.name}) is removed")
+
+    def _again(self, plan: GroupPlan, case: str) -> Iterator[str]:
+        """How groups are computed in a case in which they do not follow from the changed rows."""
+        if plan.keys is None:
+            yield f"{case}, the whole query is run"
+            return
+        (handle,) = plan.keys.handles
+        yield f"{case}, ({_columns(handle)}) is computed again from"
+        yield from self._lookups("", handle.recompute)
 
     def of_totals(self, plan: AddPlan) -> Iterator[str]:
         for leaf in plan.leaves if plan.joined else ():

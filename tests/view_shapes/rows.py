@@ -22,11 +22,22 @@ ROWS: Final = (
         ),
     ),
     shape(27, "bag", "SELECT country, name FROM users"),
-    shape(
+    Shape(
         34,
         "terms",
-        "SELECT term, post_id, count(*) AS n FROM (SELECT id AS post_id, explode(split(lower(body), ' ')) AS term"
-        " FROM posts) AS t GROUP BY term, post_id",
+        (
+            View(
+                "terms",
+                "SELECT term, post_id, count(*) AS n FROM (SELECT id AS post_id, explode(split(lower(body), ' ')) AS"
+                " term FROM posts) AS t GROUP BY term, post_id",
+            ),
+            View(
+                "tag_counts",
+                "SELECT t.tag, count(*) AS posts, count(p.body) AS bodies FROM posts p LATERAL VIEW explode(p.tags) t"
+                " AS tag GROUP BY t.tag",
+                "ADD",
+            ),
+        ),
     ),
     shape(
         35,

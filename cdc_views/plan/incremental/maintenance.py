@@ -11,7 +11,7 @@ from sqlglot import exp
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.grouping_sets import has_only_sets
-from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
@@ -34,6 +34,8 @@ _MOST_LOOKUPS: Final = 200
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
 _LISTED: Final = "the values over the rows that are added and removed are merged into the stored lists"
+_COMPARED: Final = "extremes are compared with those over the rows that are added and removed"
+_AVERAGED: Final = "averages follow from sums and counts"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
 PLAN_FAILED: Final = "an error in the planner, please report it"
 # A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
@@ -65,9 +67,10 @@ class Maintenance:
     """The strategy of a view and the reason for it.
 
     KEYS has `keys`, PATCH `patch` beside it, or alone for the first rows of a whole query. ADD has `adds`, or for
-    groups `group_adds` beside `keys`, which grouping sets lack; with ordered lists, these are PATCH. All of these have
-    `text`. KEYS has the internal views that it uses in `stored`. FULL has the expressions that are `wanted`: internal
-    views that store them may make it KEYS. `fault` is an error of the planner that ruled out a better one.
+    groups `group_adds` beside `keys`, which grouping sets and some computed groups lack; with ordered lists, these are
+    PATCH. All of these have `text`. The internal views that `keys` uses are in `stored`. FULL has the expressions that
+    are `wanted`: internal views that store them may make it KEYS. `fault` is an error of the planner that ruled out a
+    better one.
     """
 
     strategy: StrategyName
@@ -136,10 +139,12 @@ def _incremental(
     try:
         keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
     except NotIncremental:
-        first = _first_rows(view, parsed, types, columns, row_keys)
-        if first is None:
+        other = _first_rows(view, parsed, types, columns, row_keys) or _computed_groups(
+            view, parsed, types, columns, may_lack_keys=not expressions.wanted
+        )
+        if other is None:
             raise
-        return first
+        return other
     lookups = len(keys.lookups)
     if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
@@ -151,9 +156,7 @@ def _incremental(
         keys=keys,
         text=_text(view, parsed, types, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
     )
-    if keys.internal_views:
-        return plan
-    for better in (_patched, _added):
+    for better in (_added,) if keys.internal_views else (_patched, _added):
         try:
             return better(plan, view, parsed, columns, row_keys)
         except NotIncremental:
@@ -176,15 +179,15 @@ def _with_fault(plan: Maintenance, error: Exception) -> Maintenance:
 def _reason(adds: AddPlan) -> str:
     kinds = {
         _ADDED: adds.totals,
-        "extremes are compared with those over the rows that are added and removed": adds.extremes,
+        _COMPARED: adds.extremes,
         "different values are counted again if a changed row has them": adds.distincts,
-        "averages follow from sums and counts": adds.averages,
+        _AVERAGED: adds.averages,
     }
     return "; ".join(text for text, found in kinds.items() if found)
 
 
 def _reason_of_groups(groups: GroupPlan) -> str:
-    kinds = {_LISTED: groups.lists, _ADDED: groups.totals}
+    kinds = {_LISTED: groups.lists, _ADDED: groups.totals, _COMPARED: groups.extremes, _AVERAGED: groups.averages}
     return f"for each ({', '.join(groups.found_by)}), " + "; ".join(text for text, found in kinds.items() if found)
 
 
@@ -198,6 +201,23 @@ def _first_rows(
     except NotIncremental:
         return None
     return Maintenance("PATCH", "the stored rows are merged with the rows that are added", patch=patch, text=text)
+
+
+def _computed_groups(
+    view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], *, may_lack_keys: bool
+) -> Maintenance | None:
+    """The plan for ADD by groups that KEYS cannot find; None if there is none.
+
+    Without `may_lack_keys`, an internal view might find them: then none in which an epoch may have to be FULL.
+    """
+    try:
+        groups = group_plan(parsed, leaf_at(view.sources.__getitem__, types), columns, view.key, None)
+        text = _text(view, parsed, types, groups.leaves)
+    except NotIncremental:
+        return None
+    if not groups.follows_always and not may_lack_keys:
+        return None
+    return Maintenance("ADD", _reason_of_groups(groups), group_adds=groups, text=text)
 
 
 def _patched(
@@ -217,9 +237,14 @@ def _added(
 ) -> Maintenance:
     """The plan for ADD by groups, or for PATCH of their lists. Raises NotIncremental."""
     assert plan.keys is not None
-    if view.key is None:
-        raise NotIncremental("the view has no key")
-    groups = group_plan(parsed, columns, plan.keys)
+    leaves = {leaf.path: leaf for leaf in plan.keys.leaves}
+
+    def leaf_of(table: object, path: Path) -> Leaf:
+        if path not in leaves:
+            raise NotIncremental("an internal view stands for a part of the query")
+        return leaves[path]
+
+    groups = group_plan(parsed, leaf_of, columns, view.key, plan.keys)
     strategy: StrategyName = "PATCH" if groups.lists else "ADD"
     return replace(plan, strategy=strategy, reason=_reason_of_groups(groups), group_adds=groups)
 

@@ -37,12 +37,19 @@ SELECT u.id, u.name, t.tag FROM users u LEFT JOIN posts p ON p.author_id = u.id 
 CREATE MATERIALIZED VIEW v AS
 SELECT post_id, term, count(*) AS n FROM (SELECT id AS post_id, explode(split(body, ' ')) AS term FROM posts) q
 GROUP BY post_id, term;
--- strategy: KEYS: the rows of affected (post_id) are looked up, computed again, and compared
---   a change of public.posts affects (post_id)
---   the rows of affected (post_id) are computed again from
---     public.posts by (id) from (post_id) of the affected keys
+-- strategy: ADD: for each (post_id, term), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.posts changes the totals of its (post_id, term)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT tag, count(*) AS n FROM (SELECT explode(tags) AS tag FROM posts) q GROUP BY tag;
--- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+-- strategy: ADD: for each (tag), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.posts changes the totals of its (tag)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT t.tag, count(*) AS n, max(p.created_at) AS latest FROM posts p LATERAL VIEW explode(p.tags) t AS tag
+GROUP BY t.tag;
+-- strategy: ADD: for each (tag), the totals over the rows that are added are added, those over the rows that are removed are subtracted; extremes are compared with those over the rows that are added and removed
+--   a change of public.posts changes the totals of its (tag)
+--   if the value of (latest) is removed, the whole query is run

@@ -12,7 +12,8 @@ SELECT count(*) AS orders FROM orders;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT upper(status) AS status, count(*) AS orders FROM orders GROUP BY 1;
--- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+-- strategy: ADD: for each (status), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (status)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -68,3 +69,24 @@ SELECT weight, count(*) AS n FROM products GROUP BY weight;
 --   a change of public.products affects (weight)
 --   the rows of affected (weight) are computed again from
 --     public.products by (weight) from (weight) of the affected keys, NULL matches NULL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, count(*) AS orders, max(ordered_at) AS latest FROM orders GROUP BY user_id;
+-- strategy: ADD: for each (user_id), the totals over the rows that are added are added, those over the rows that are removed are subtracted; extremes are compared with those over the rows that are added and removed
+--   a change of public.orders changes the totals of its (user_id)
+--   if the value of (latest) is removed, (user_id) is computed again from
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.user_id, i.product_id, count(*) AS orders, min(i.quantity) AS least
+FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id, i.product_id;
+-- strategy: ADD: for each (user_id, product_id), the totals over the rows that are added are added, those over the rows that are removed are subtracted; extremes are compared with those over the rows that are added and removed
+--   a change of public.orders changes the totals of its (user_id, product_id)
+--     look up public.order_items by (order_id) from (id) of public.orders
+--   a change of public.order_items changes the totals of its (user_id, product_id)
+--     look up public.orders by (id) from (order_id) of public.order_items
+--   if the value of (least) is removed, (user_id, product_id) is computed again from
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
+--     public.order_items by (product_id) from (product_id) of the affected keys, NULL matches NULL

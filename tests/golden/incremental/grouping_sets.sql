@@ -47,7 +47,9 @@ SELECT weight, grouping_id() AS level, count(*) AS n FROM products GROUP BY ROLL
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, grouping_id() AS level, max(ordered_at) AS last, count(*) AS n FROM orders GROUP BY ROLLUP (user_id);
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: column "last" is neither count(*) nor the count or the sum of one value of each row
+-- strategy: ADD: for each (user_id, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted; extremes are compared with those over the rows that are added and removed
+--   a change of public.orders changes the totals of its (user_id, level)
+--   if the value of (last) is removed, the whole query is run
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -13,14 +13,19 @@ _ORDERS: Final = ("NULLS FIRST", "DESC NULLS LAST")
 
 
 def totals(views: Views) -> Query:
-    """Counts and sums by groups, by grouping sets or over all rows, of inner joins."""
+    """Counts, sums and extremes by groups, by grouping sets or over all rows, of inner joins."""
     draws = views.draws
     scope, after = _joined(views)
     kind = draws.pick(("groups", "groups", "sets", "all rows"))
     if kind == "sets":
         return views.grouping_sets(scope, after)
     groups = [] if kind == "all rows" else list(dict.fromkeys([draws.column(scope), *draws.some(scope, 0, 1)]))
-    found = views.totals(scope) if groups or draws.chance(50) else _extremes(views, scope)
+    if groups and draws.chance(30):
+        text, type_ = views.function(draws.pick(("coalesce", "case", "plus", "lower")), scope)
+        groups = [*groups[: draws.number(0, 1)], Column(text, "", type_, is_plain=False)]
+    found = views.totals(scope) if groups or draws.chance(50) else [*_different(views, scope), ("count(*)", "bigint")]
+    if len(found) == 1 or draws.chance(40):
+        found += _extremes(views, scope)
     items = [*groups, *(Column(text, "", type_, is_plain=False) for text, type_ in found)]
     by = f" GROUP BY {', '.join(each.text for each in groups)}" if groups else ""
     return views.selected("SELECT ", items, f"{after}{by}")
@@ -63,13 +68,14 @@ def first_rows(views: Views) -> Query:
 
 
 def _extremes(views: Views, scope: Sequence[Column]) -> list[tuple[str, str]]:
-    """The smallest and largest values over all rows, and the number of different ones."""
+    """The smallest and largest values."""
     ordered = [each for each in scope if each.type in ("int", "bigint", "decimal", "date")]
-    found = [
-        (f"{views.draws.pick(('max', 'min'))}({each.text})", each.type) for each in views.draws.some(ordered, 1, 2)
-    ]
-    counted = [(f"count(DISTINCT {each.text})", "bigint") for each in views.draws.some(ordered, 0, 1)]
-    return [*found, *counted, ("count(*)", "bigint")]
+    return [(f"{views.draws.pick(('max', 'min'))}({each.text})", each.type) for each in views.draws.some(ordered, 1, 2)]
+
+
+def _different(views: Views, scope: Sequence[Column]) -> list[tuple[str, str]]:
+    """The number of different values."""
+    return [(f"count(DISTINCT {each.text})", "bigint") for each in views.draws.some(scope, 0, 1)]
 
 
 def _joined(views: Views) -> tuple[list[Column], str]:

@@ -47,14 +47,33 @@ VIEWS: Final = {
     "AS s FROM i JOIN b ON b.k = i.h) q ON q.oid = o.id GROUP BY o.k",
     "cancelling values": f"SELECT o.k, count(*) AS n, CAST(sum(CASE WHEN i.h = 1 THEN i.d ELSE -i.d END) AS "
     f"DECIMAL(18, 2)) AS s FROM {ITEMS} GROUP BY o.k",
+    "extremes": "SELECT k, max(x) AS newest, min(id) AS first, count(*) AS n FROM o GROUP BY k",
+    "extremes of a join": f"SELECT o.k, min(i.d) AS l, max(i.h + o.k) AS m, count(*) AS n FROM {ITEMS} GROUP BY o.k",
+    "filtered extreme": "SELECT k, max(d) FILTER (WHERE h = 1) AS m, count(*) AS n FROM i GROUP BY k",
+    "average": "SELECT k, avg(h) AS a, sum(h) AS s, count(h) AS m, count(*) AS n FROM i GROUP BY k",
+    "groups of two tables": f"SELECT o.g, i.h, count(*) AS n, max(i.d) AS m FROM {ITEMS} GROUP BY o.g, i.h",
+    "computed group": "SELECT h % 2 AS p, k, count(*) AS n FROM i GROUP BY k, h % 2",
+    "sum without its count of a computed group": "SELECT upper(g) AS u, CAST(sum(id) AS BIGINT) AS s, count(*) AS n "
+    "FROM o GROUP BY upper(g)",
+    "computed group with a maximum": "SELECT k, h % 2 AS p, count(*) AS n, max(d) AS m FROM i GROUP BY 1, p",
+}
+# What needs no lookup of a group, so no internal view of its values.
+COMPUTED: Final = {
+    "values computed from one table": "SELECT coalesce(h, 0) AS p, count(*) AS n FROM i GROUP BY coalesce(h, 0)",
+    "values computed from two tables": f"SELECT o.k + i.h AS p, count(*) AS n FROM {ITEMS} GROUP BY p",
+    "a sum and its count": "SELECT upper(g) AS u, CAST(sum(id) AS BIGINT) AS s, count(id) AS m, count(*) AS n FROM o "
+    "GROUP BY upper(g)",
+    "values of a derived table": "SELECT q.p, count(*) AS n FROM (SELECT k + h AS p FROM i WHERE h <> 1) q GROUP BY p",
 }
 OTHERS: Final = {
     "no count of rows": f"SELECT o.k, {TOTAL}, count(i.d) AS n FROM {ITEMS} GROUP BY o.k",
     "count of some rows": "SELECT k, count(*) FILTER (WHERE h = 1) AS n FROM i GROUP BY k",
     "having": "SELECT k, count(*) AS n FROM i GROUP BY k HAVING count(*) > 1",
-    "maximum": "SELECT k, count(*) AS n, max(h) AS m FROM i GROUP BY k",
+    "maximum of text": "SELECT k, count(*) AS n, max(g) AS m FROM o GROUP BY k",
+    "average without its sum": "SELECT k, count(*) AS n, count(h) AS m, avg(h) AS a FROM i GROUP BY k",
     "expression of a total": "SELECT k, count(*) + 1 AS n, count(*) AS m FROM i GROUP BY k",
-    "computed group": "SELECT k, h % 2 AS p, count(*) AS n FROM i GROUP BY k, h % 2",
+    "computed group of floats": "SELECT h / 2 AS p, count(*) AS n FROM i GROUP BY h / 2",
+    "computed group that is not selected": "SELECT k, count(*) AS n FROM i GROUP BY k, h % 2",
     "group column that is not selected": "SELECT k, count(*) AS n FROM i GROUP BY k, h",
     "distinct values": "SELECT k, count(DISTINCT h) AS m, count(*) AS n FROM i GROUP BY k",
     "left join": "SELECT o.k, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY o.k",
@@ -85,6 +104,13 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
         assert memory.in_full == 0
 
 
+@pytest.mark.parametrize("name", COMPUTED)
+def test_groups_of_computed_values_are_added_up_without_lookups(name: str) -> None:
+    with naming_the_seed():
+        memory = maintained_at_random(COMPUTED[name], f"{SEED} {name}", OF_EACH_VIEW)
+        assert (memory.in_full, memory.views["v"].plan.keys) == (0, None)
+
+
 @pytest.mark.parametrize("version", ["old", "new"])
 def test_other_leaves_at_one_version_are_noticed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     look_up = terms.look_up
@@ -109,6 +135,21 @@ def test_sums_that_are_never_null_are_noticed(monkeypatch: pytest.MonkeyPatch) -
         - change.removed.get(total.name, Decimal())
     ))  # fmt: skip
     is_noticed(VIEWS["join"])
+
+
+def test_stored_extremes_that_always_stay_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "new_extreme", lambda extreme, before, *_, **__: before)
+    is_noticed(VIEWS["extremes"])
+
+
+def test_extremes_of_removed_rows_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    new_extreme = strategy.new_extreme
+    monkeypatch.setattr(
+        strategy,
+        "new_extreme",
+        lambda extreme, before, added, _, **rest: new_extreme(extreme, before, added, [], **rest),
+    )
+    is_noticed(VIEWS["extremes of a join"])
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -178,6 +219,21 @@ def test_total_beyond_its_type_is_left_to_keys() -> None:
     with pytest.raises(duckdb.ConversionException):
         memory.changes(memory.views["v"], old)
     assert memory.ways.taken() == {"view": {"v": "keys"}}
+
+
+def test_group_reads_its_rows_only_if_its_extreme_was_removed() -> None:
+    sql = "SELECT k, max(h) AS m, count(*) AS n FROM i GROUP BY k"
+    before = [(1, 7, 5, None), (2, 7, 3, None), (3, 7, 1, None)]
+    memory = maintained(sql, {"i": before}, {"i": [(1, 7, 5, None), (3, 7, 4, None)]})
+    assert (rows(memory), memory.ways.taken()) == ([(7, 5, 2)], {})
+    memory = maintained(sql, {"i": before}, {"i": before[1:]})
+    assert (rows(memory), memory.ways.taken()) == ([(7, 3, 2)], {"view": {"v": "keys"}})
+
+
+def test_changed_row_that_keeps_the_extreme_reads_no_group() -> None:
+    sql = "SELECT k, max(h) AS m, CAST(sum(d) AS DECIMAL(18, 2)) AS s, count(d) AS c, count(*) AS n FROM i GROUP BY k"
+    memory = maintained(sql, {"i": [(1, 7, 5, Decimal("1.00"))]}, {"i": [(1, 7, 5, Decimal("2.00"))]})
+    assert (rows(memory), memory.ways.taken()) == ([(7, 5, Decimal("2.00"), 1, 1)], {})
 
 
 CONDITIONAL = (

@@ -8,7 +8,6 @@ from importlib import import_module
 from random import Random
 from typing import Final, cast
 
-import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import TooMany
@@ -68,13 +67,12 @@ def test_other_average_is_computed_in_full_with_the_reason(sql: str) -> None:
 )
 def test_average_of_decimals_is_rounded_half_up(total: str, count: int, wanted: str) -> None:
     # As avg() of Spark 4.1.1 rounds: compared with it over 3,000 random groups when this was written.
-    found = new_average(OF_DECIMALS, {"s": Decimal(total), "n": Decimal(count)}, pa.decimal128(12, 6))
-    assert found.to_pylist() == [Decimal(wanted)]
+    assert new_average(OF_DECIMALS, {"s": Decimal(total), "n": Decimal(count)}) == Decimal(wanted)
 
 
 @pytest.mark.parametrize("totals", [{"s": None, "n": Decimal()}, {"s": None, "n": None}])
 def test_average_of_no_values_is_null(totals: dict[str, Decimal | None]) -> None:
-    assert new_average(OF_DECIMALS, totals, pa.decimal128(12, 6)).to_pylist() == [None]
+    assert new_average(OF_DECIMALS, totals) is None
 
 
 @pytest.mark.parametrize(
@@ -83,10 +81,10 @@ def test_average_of_no_values_is_null(totals: dict[str, Decimal | None]) -> None
 def test_values_whose_sums_doubles_may_not_hold_are_left_to_full(bits: int, count: int, is_kept: bool) -> None:
     average, totals = Average("a", "s", "n", None, bits), {"s": Decimal(count), "n": Decimal(count)}
     if is_kept:
-        assert new_average(average, totals, pa.float64()).to_pylist() == [1.0]
+        assert new_average(average, totals) == 1.0
     else:
         with pytest.raises(TooMany):
-            new_average(average, totals, pa.float64())
+            new_average(average, totals)
 
 
 @pytest.mark.parametrize(
@@ -113,5 +111,5 @@ def test_type_of_an_average_is_that_which_spark_makes_of_the_sum(average: str, t
 
 
 def test_average_that_stays_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adding, "new_average", lambda average, totals, type_: pa.array([None], type_))
+    monkeypatch.setattr(adding, "new_average", lambda average, totals: None)
     check_fails(lambda seed: maintained(VIEWS["one table"], *random_states(TABLES, seed)), 20)

@@ -48,6 +48,8 @@ VIEWS: Final = {
     "column of the key": "SELECT id, count(*) AS n FROM o GROUP BY ROLLUP (id)",
     "sum without its count": "SELECT k, h, grouping_id(k, h) AS level, count(*) AS n, sum(d) AS total FROM i "
     "GROUP BY ROLLUP (k, h)",
+    "extremes": f"SELECT o.k, {LEVEL}, o.g, count(*) AS n, max(i.d) AS m, min(i.h) AS l FROM {ITEMS} "
+    "GROUP BY CUBE (o.k, o.g)",
 }
 FULL: Final = {
     "SELECT k, g, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
@@ -59,7 +61,6 @@ FULL: Final = {
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, o.k)": "no set twice",
     "SELECT k % 2 AS p, grouping_id(k % 2) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k % 2)": "unchanged",
     "SELECT k, grouping_id(k) AS level, count(g) AS n FROM o GROUP BY ROLLUP (k)": "no count(*)",
-    "SELECT k, grouping_id(k) AS level, count(*) AS n, max(g) AS m FROM o GROUP BY ROLLUP (k)": "neither count(*)",
     "SELECT k, grouping_id(k) AS level, count(*) AS n, count(DISTINCT g) AS m FROM o GROUP BY ROLLUP (k)": "neither",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k) HAVING count(*) > 1": "HAVING",
     "SELECT q.k, grouping_id(q.k) AS level, count(*) AS n FROM (SELECT DISTINCT k FROM o) q GROUP BY ROLLUP (q.k)":
@@ -98,7 +99,7 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
     with naming_the_seed():
         memory = maintained(VIEWS[name], *random_states(TABLES, f"{SEED} {name}", count=OF_EACH_VIEW))
         assert is_kept(memory)
-        assert memory.in_full == 0 or name == "sum without its count"
+        assert memory.in_full == 0 or name in ("sum without its count", "extremes")
 
 
 @pytest.mark.parametrize("name", VIEWS)

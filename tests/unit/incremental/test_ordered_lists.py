@@ -53,6 +53,7 @@ VIEWS: Final = {
     "first of a join": f"SELECT o.k, slice(array_sort(collect_list(struct(i.h, o.g))), 1, 3) AS l FROM {ITEMS} "
     "GROUP BY o.k",
     "structs alone": "SELECT k, sort_array(collect_list(struct(h))) AS l FROM i GROUP BY k",
+    "computed group": "SELECT h % 2 AS p, sort_array(collect_list(id)) AS l FROM i GROUP BY h % 2",
     "only the first of a join": "SELECT o.k, slice(sort_array(collect_list(i.h)), 1, 1) AS l FROM "
     f"{ITEMS} GROUP BY o.k",
     "first of a self join": "SELECT p.k, slice(sort_array(collect_list(q.h), false), 1, 2) AS l, count(*) AS n FROM i "
@@ -65,10 +66,9 @@ OTHERS: Final = {
     "structs in structs": "SELECT k, sort_array(collect_list(struct(struct(x, g) AS a, id))) AS l FROM o GROUP BY k",
     "other places": "SELECT k, slice(sort_array(collect_list(id)), 2, 3) AS l FROM o GROUP BY k",
     "computed number of values": "SELECT k, slice(sort_array(collect_list(id)), 1, 1 + 1) AS l FROM o GROUP BY k",
-    "computed group": "SELECT h % 2 AS p, sort_array(collect_list(id)) AS l FROM i GROUP BY h % 2",
     "group of floats": "SELECT z, sort_array(collect_list(id)) AS l FROM o GROUP BY z",
     "group column that is not selected": "SELECT k, sort_array(collect_list(id)) AS l FROM o GROUP BY k, g",
-    "maximum": "SELECT k, sort_array(collect_list(id)) AS l, max(id) AS m FROM o GROUP BY k",
+    "maximum of text": "SELECT k, sort_array(collect_list(id)) AS l, max(g) AS m FROM o GROUP BY k",
     "having": "SELECT k, sort_array(collect_list(id)) AS l FROM o GROUP BY k HAVING count(*) > 1",
     "left join": "SELECT o.k, sort_array(collect_list(i.h)) AS l FROM o LEFT JOIN i ON i.id = o.id GROUP BY o.k",
     "length of a list": "SELECT k, len(sort_array(collect_list(id))) AS l FROM o GROUP BY k",

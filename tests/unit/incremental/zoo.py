@@ -236,7 +236,7 @@ VIEWS: Final = {
         "GROUP BY upper(u.s)"
     ),
     "group by an expression of each of two tables": (
-        "SELECT upper(u.s) AS x, t.g + 1 AS y, count(*) AS c FROM t JOIN u ON u.k = t.k GROUP BY upper(u.s), y"
+        "SELECT upper(u.s) AS x, t.g + 1 AS y, max(u.s) AS m FROM t JOIN u ON u.k = t.k GROUP BY upper(u.s), y"
     ),
     "group by an expression of the kept side": (
         "SELECT coalesce(t.s, 'a') AS x, count(u.id) AS c FROM t LEFT JOIN u ON u.k = t.k GROUP BY 1"

@@ -36,7 +36,12 @@ from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
-from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme, split
+from cdc_views.plan.incremental.delta_plans.extremes import (
+    Distinct,
+    Extreme,
+    distincts_and_others,
+    extremes_and_others,
+)
 from cdc_views.plan.incremental.delta_plans.linear import joins_of, require_linear, require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.totals import Total, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
@@ -87,7 +92,8 @@ def add_plan(
         leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
         joined = joins_of(operator) if isinstance(operator, InnerJoin) else {}
         of_values = 1 if joined else len(leaves)
-        extremes, distincts, others = split(items_of(select, columns), scope, columns, of_values)
+        extremes, others = extremes_and_others(items_of(select, columns), scope, columns, of_values)
+        distincts, others = distincts_and_others(others, scope, of_values)
         averages, counts_and_sums = averages_and_totals(others, columns, scope)
         totals = totals_of(counts_and_sums, scope, columns)
     except NotIncremental as reason:

@@ -73,11 +73,30 @@ class Distinct:
         return tuple(Lookup(column.leaf, (column.name,), values) for column in self.columns)
 
 
-def extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) -> Extreme | None:
-    """The extreme that a column of this Arrow type is; None if it is none. Raises NotIncremental for other types.
+def extremes_and_others(
+    items: Mapping[str, exp.Expr], scope: Scope, columns: Mapping[str, str], leaves: int = 0
+) -> tuple[tuple[Extreme, ...], dict[str, exp.Expr]]:
+    """The extremes among the columns of a view with their Arrow types, and the other columns. Raises NotIncremental.
 
-    `leaves` is how many leaves have the values of the FROM: one of a join.
+    `leaves` is how many leaves have the values of the FROM: one of a join; 0 for groups, whose rows have no bounds.
     """
+    found = {name: each for name, item in items.items() if (each := _extreme(name, item, scope, columns[name], leaves))}
+    return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
+
+
+def distincts_and_others(
+    items: Mapping[str, exp.Expr], scope: Scope, leaves: int
+) -> tuple[tuple[Distinct, ...], dict[str, exp.Expr]]:
+    """The numbers of different values among the columns of a view, and the other columns. Raises NotIncremental.
+
+    `leaves` is as for extremes.
+    """
+    found = {name: each for name, item in items.items() if (each := _distinct(name, item, scope, leaves))}
+    return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
+
+
+def _extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) -> Extreme | None:
+    """The extreme that a column of this Arrow type is; None if it is none. Raises NotIncremental for other types."""
     node = _unfiltered(item)
     if not isinstance(node, exp.Min | exp.Max) or node.expressions:
         return None
@@ -88,8 +107,8 @@ def extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) ->
     return Extreme(name, isinstance(node, exp.Max), origin if is_plain else ())
 
 
-def distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct | None:
-    """The number of different values that a column is; None if it is none. `leaves` is as for `extreme`.
+def _distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct | None:
+    """The number of different values that a column is; None if it is none.
 
     Raises NotIncremental if the values are not those of one column of each leaf.
     """
@@ -101,18 +120,6 @@ def distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct |
     if len(origin) != leaves or not all(is_looked_up(each.type) for each in origin):
         raise NotIncremental(f'column "{name}" counts different values that are not those of a column of each table')
     return Distinct(name, origin)
-
-
-def split(
-    items: Mapping[str, exp.Expr], scope: Scope, columns: Mapping[str, str], leaves: int
-) -> tuple[tuple[Extreme, ...], tuple[Distinct, ...], dict[str, exp.Expr]]:
-    """The extremes, the numbers of different values, and the other columns. Raises NotIncremental."""
-    extremes = {
-        name: found for name, item in items.items() if (found := extreme(name, item, scope, columns[name], leaves))
-    }
-    distincts = {name: count for name, item in items.items() if (count := distinct(name, item, scope, leaves))}
-    others = {name: item for name, item in items.items() if name not in {**extremes, **distincts}}
-    return tuple(extremes.values()), tuple(distincts.values()), others
 
 
 def _origin(value: exp.Expr, scope: Scope) -> tuple[LeafColumn, ...]:

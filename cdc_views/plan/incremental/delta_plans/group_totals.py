@@ -16,6 +16,18 @@ value does not mean that a sum has values.
     SELECT o.user_id, count(*) AS items, sum(i.quantity * i.unit_price) AS amount
     FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id
 
+A group may be found by computed values, such as those of `explode` or `date_trunc`, if the view has them all: the text
+computes them for the changed rows, and stored rows are looked up by them. The values must be exact, since the driver
+puts the rows of a group together.
+
+    SELECT t.tag, count(*) AS posts FROM posts LATERAL VIEW explode(tags) t AS tag GROUP BY t.tag
+
+Extremes of a group follow from the stored one, and those over the rows added and removed, as over all rows
+(extremes.py). Averages follow from the new sum and count of the group (averages.py).
+
+Totals of a group that do not follow from the changed rows need all rows of the group. KEYS looks these up. Where it has
+no plan, as for the values of `explode`, such an epoch is FULL.
+
 Grouping sets. A view over ROLLUP, CUBE or GROUPING SETS is the UNION ALL of a view for each set, and a row of it is
 that of a group and a set: its key has `grouping_id()` beside the columns of the groups. A row of the FROM is in one
 group of each set, by its own columns alone. So the totals of all sets are added in the same way, and the coarse sets,
@@ -39,15 +51,12 @@ from sqlglot import exp
 from cdc_views.plan.facts.grouping_sets import columns_of_sets, is_grouping
 from cdc_views.plan.facts.keys import makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
-from cdc_views.plan.incremental.columns import Leaf, Origin, Path, is_exact, leaf_at
-from cdc_views.plan.incremental.delta_plans.linear import (
-    joins_of,
-    require_handle,
-    require_multilinear,
-    require_only,
-)
+from cdc_views.plan.incremental.columns import Leaf, Path, is_exact, leaf_at
+from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
+from cdc_views.plan.incremental.delta_plans.extremes import Extreme, extremes_and_others
+from cdc_views.plan.incremental.delta_plans.linear import joins_of, require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList, lists_and_others
-from cdc_views.plan.incremental.delta_plans.totals import Total, aggregate_of, items_of, totals_of
+from cdc_views.plan.incremental.delta_plans.totals import Total, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
@@ -55,13 +64,13 @@ from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
 from cdc_views.views.references import ParsedQuery
 
-_OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "where", "group"})
+_OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group"})
 _OF_GROUP: Final = frozenset({"expressions"})
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """How counts, sums and ordered lists of groups are maintained.
+    """How counts, sums, extremes, averages and ordered lists of groups are maintained.
 
     `groups` are the columns of the view that identify a group, or are the same in all of its rows; stored rows are
     found by those in `found_by`. `rows` is the column that counts the rows of the group, None if there are only lists
@@ -75,23 +84,38 @@ class GroupPlan:
     found_by: tuple[str, ...]
     rows: str | None
     totals: tuple[Total, ...]
+    extremes: tuple[Extreme, ...]
+    averages: tuple[Average, ...]
     lists: tuple[OrderedList, ...]
     joined: Mapping[Path, tuple[Lookup, ...]]
     keys: KeysPlan | None = None
 
+    @property
+    def follows_always(self) -> bool:
+        """Whether the new row of a group follows from every change, as long as no number is too large."""
+        sums = (total for total in self.totals if total.is_sum)
+        return not self.lists and not self.extremes and all(total.values is not None for total in sums)
 
-def group_plan(query: ParsedQuery, columns: Mapping[str, str], keys: KeysPlan) -> GroupPlan:
-    """Plan a view whose query is one SELECT with GROUP BY. Raises NotIncremental with the reason for KEYS.
 
-    `columns` are the columns of the view with their Arrow types, in order; `keys` is the plan of the view for KEYS.
+def group_plan(
+    query: ParsedQuery, leaf_of: LeafOf, columns: Mapping[str, str], key: Sequence[str] | None, keys: KeysPlan | None
+) -> GroupPlan:
+    """Plan a view whose query is one SELECT with GROUP BY. Raises NotIncremental with the reason.
+
+    `columns` are the columns of the view with their Arrow types, in order; `key` are those that identify a row. `keys`
+    is the plan of the view for KEYS, if it has one.
     """
-    leaves = {leaf.path: leaf for leaf in keys.leaves}
     select, group = _grouped(query)
-    operator, scope = _multilinear(query, select, lambda table, path: leaves[path])
-    require_handle(group.expressions, scope, keys)
-    wanted = {column.origin for each in group.expressions if (column := scope.resolve(each)) is not None}
-    groups = _plain(select, scope, columns, wanted)
-    return _plan(select, operator, scope, columns, groups, keys.handles[0].parts[0].names, keys)
+    operator, scope = _multilinear(query, select, leaf_of)
+    names = [_names_of(each, select, scope, columns) for each in group.expressions]
+    groups = list(dict.fromkeys(name for same in names for name in same))
+    if key is None or not {*key} <= {*groups} or not all({*same} & {*key} for same in names):
+        raise NotIncremental("groups that are not identified by columns of the view")
+    if not all(is_exact(columns[name]) for name in groups):
+        raise NotIncremental("groups of floating-point values, or of values of a nested type")
+    if keys is not None and not _is_handle_of(groups, keys):
+        raise NotIncremental("groups that are not found by their columns")
+    return _plan(select, operator, scope, columns, groups, key, keys)
 
 
 def sets_plan(
@@ -114,8 +138,9 @@ def sets_plan(
                 "wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; "
                 "or in place of grouping_id() columns without NULL"
             )
-        plain = _plain(select, scope, columns, wanted)
-        levels = [name for name, item in items_of(select, columns).items() if is_grouping(item.unalias())]
+        items = items_of(select, columns)
+        plain = [name for name, item in items.items() if (c := scope.resolve(item.unalias())) and c.origin in wanted]
+        levels = [name for name, item in items.items() if is_grouping(item.unalias())]
         if not {*key} <= {*plain, *levels} or not all(is_exact(columns[name]) for name in key):
             raise NotIncremental("groups of floating-point values, or of values of a nested type")
         return _plan(select, operator, scope, columns, [*plain, *levels], key, None)
@@ -141,10 +166,30 @@ def _multilinear(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tup
     return operator, scope
 
 
-def _plain(select: exp.Select, scope: Scope, columns: Mapping[str, str], wanted: Collection[Origin]) -> list[str]:
-    """The columns of the view that are columns of its groups."""
-    items = items_of(select, columns)
-    return [name for name, item in items.items() if (c := scope.resolve(item.unalias())) and c.origin in wanted]
+def _names_of(expression: exp.Expr, select: exp.Select, scope: Scope, columns: Mapping[str, str]) -> list[str]:
+    """The columns of the view that have the values of an expression of GROUP BY.
+
+    An item of SELECT with the tree of the expression may be another one, as sqlglot has one tree for CAST and TRY_CAST.
+    Then Spark accepts it only as a function of other expressions of GROUP BY, so it has one value in a group, too.
+    """
+    items = {name: item.unalias() for name, item in items_of(select, columns).items()}
+    if isinstance(expression, exp.Literal) and expression.is_int:
+        return list(items)[int(expression.name) - 1 :][:1]
+    named = scope.resolve(expression)
+    is_alias = isinstance(expression, exp.Column) and not expression.table and not scope.has(expression.name.lower())
+
+    def is_same(name: str, item: exp.Expr) -> bool:
+        column = scope.resolve(item)
+        if named is not None and column is not None:
+            return column is named or bool(named.origin and column.origin == named.origin)
+        return item == expression or (is_alias and name == expression.name.lower())
+
+    return [name for name, item in items.items() if is_same(name, item)]
+
+
+def _is_handle_of(groups: Collection[str], keys: KeysPlan) -> bool:
+    """Whether KEYS finds rows by columns of the groups only, so that it computes whole groups."""
+    return len(keys.handles) == 1 and all({*part.names} <= {*groups} for part in keys.handles[0].parts)
 
 
 def _plan(
@@ -160,12 +205,20 @@ def _plan(
     lists, others = lists_and_others(items, scope)
     if lists and keys is None:
         raise NotIncremental("a list of values")
-    aggregates = {name: aggregate_of(name, item) for name, item in others.items()}
+    extremes, others = extremes_and_others(others, scope, columns)
+    averages, aggregates = averages_and_totals(others, columns, scope)
     rows = [name for name, each in aggregates.items() if each.counts_rows and each.filter is None]
     if not rows and not lists:
         raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
-    leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
-    totals = totals_of(aggregates, scope, columns)
     return GroupPlan(
-        leaves, tuple(groups), tuple(found_by), rows[0] if rows else None, totals, lists, joins_of(operator), keys
+        tuple(sorted(operator.leaves, key=lambda leaf: leaf.path)),
+        tuple(groups),
+        tuple(found_by),
+        rows[0] if rows else None,
+        totals_of(aggregates, scope, columns),
+        extremes,
+        averages,
+        lists,
+        joins_of(operator),
+        keys,
     )

@@ -21,12 +21,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
+from cdc_views.base.python_values import plain_values
 from cdc_views.engine.views.strategies.adding.averages import new_average
-from cdc_views.engine.views.strategies.adding.extremes import both_versions, following, new_extreme, new_number
+from cdc_views.engine.views.strategies.adding.extremes import (
+    ExtremeRemoved,
+    both_versions,
+    following,
+    new_extreme,
+    new_number,
+)
 from cdc_views.engine.views.strategies.adding.terms import (
     of_set,
     one_row,
@@ -37,7 +44,7 @@ from cdc_views.engine.views.strategies.adding.terms import (
 from cdc_views.engine.views.strategies.difference import difference
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.results import changes_of
-from cdc_views.plan.incremental import AddPlan, Total
+from cdc_views.plan.incremental import AddPlan, Extreme, Total
 from cdc_views.store.warehouse import Changes
 
 DIGITS: Final = 80  # enough for an exact sum of numbers of 38 digits with any scales
@@ -83,13 +90,27 @@ def _new_row(work: Incremental[AddPlan], rows: _Rows) -> pa.Table:
         before, added, removed = (_totals(plan, each) for each in ([stored], rows.added, rows.removed))
         row = _sum(plan, before, added, removed)
     columns = {name: column_of([value], spec.schema.field(name).type) for name, value in row.items()}
-    columns |= {each.name: new_average(each, row, spec.schema.field(each.name).type) for each in plan.averages}
-    for each in plan.extremes:
-        known = new_extreme(each, stored, rows.added, rows.removed, is_linear=not plan.joined)
-        columns[each.name] = following(work, each) if known is None else known
+    columns |= {
+        each.name: column_of([new_average(each, row)], spec.schema.field(each.name).type) for each in plan.averages
+    }
+    columns |= {each.name: _extreme(work, rows, each) for each in plan.extremes}
     both = zip(rows.others[::2], rows.others[1::2], strict=True)
     columns |= {each.name: new_number(each, stored, *pair) for each, pair in zip(plan.distincts, both, strict=True)}
     return pa.table([columns[name] for name in spec.schema.names], schema=spec.schema)
+
+
+def _extreme(work: Incremental[AddPlan], rows: _Rows, extreme: Extreme) -> pa.Array | pa.ChunkedArray:
+    """The new value of an extreme, as a column. Raises TooMany."""
+
+    def values(tables: Iterable[pa.Table]) -> list[Any]:
+        return [value for each in tables for value in plain_values(each.column(extreme.name))]
+
+    (before,) = values([rows.stored])
+    try:
+        value = new_extreme(extreme, before, values(rows.added), values(rows.removed), is_linear=not work.plan.joined)
+    except ExtremeRemoved:
+        return following(work, extreme)
+    return column_of([value], work.spec.schema.field(extreme.name).type)
 
 
 def _totals(plan: AddPlan, tables: Iterable[pa.Table]) -> Row:
@@ -145,7 +166,7 @@ def zero_or_null(total: Total, counts: Mapping[str, Decimal | None]) -> Decimal 
     raise TooMany(f'whether column "{total.name}" is 0 or NULL does not follow from the changed rows', "sum not known")
 
 
-def column_of(values: Iterable[Decimal | None], type_: pa.DataType) -> pa.Array:
-    """Totals as a column of their type."""
+def column_of(values: Iterable[Any], type_: pa.DataType) -> pa.Array:
+    """Totals, averages or extremes as a column of their type."""
     is_whole = pa.types.is_integer(type_)
     return pa.array([int(value) if value is not None and is_whole else value for value in values], type_)

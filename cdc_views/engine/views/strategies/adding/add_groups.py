@@ -14,7 +14,7 @@ FULL the whole view if it has grouping sets. KEYS also computes a group whose li
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -22,22 +22,25 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_views.base.python_values import plain_values
 from cdc_views.engine.views.lookups import distinct
 from cdc_views.engine.views.strategies.adding.add import DIGITS, column_of, zero_or_null
+from cdc_views.engine.views.strategies.adding.averages import new_average
+from cdc_views.engine.views.strategies.adding.extremes import new_extreme
 from cdc_views.engine.views.strategies.adding.ordered_lists import ChangedRow, Lists, lists_of
 from cdc_views.engine.views.strategies.adding.terms import Term, require_possible, terms_of_joins
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import Box, compared, recomputed, stored_with
 from cdc_views.engine.views.view_tables import BOX
-from cdc_views.plan.incremental import GroupPlan, Total
+from cdc_views.plan.incremental import Extreme, GroupPlan, Total
 from cdc_views.store.warehouse import Changes, TableSpec
 
 Group = tuple[object, ...]
 Totals = dict[str, Decimal]
 """The totals of a group that are not NULL, by column."""
 GroupRow = dict[str, Any]
-"""The new totals of a group, and the new values of its lists, by column."""
+"""The new totals, averages, extremes and lists of a group, by column."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,27 @@ class _Stored:
 
     number: int | None = None
     totals: Totals = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Extremes:
+    """An extreme of the stored rows, and that of the rows with the totals of terms, as plain values."""
+
+    plan: Extreme
+    stored: list[Any]
+    found: list[Any]
+
+    @classmethod
+    def of(cls, plan: Extreme, stored: pa.Table, found: pa.Table) -> _Extremes:
+        return cls(plan, *(plain_values(rows.column(plan.name)) for rows in (stored, found)))
+
+    def new(self, stored: int | None, changes: Collection[ChangedRow], *, is_linear: bool) -> Any:
+        """The new value of a group, whose stored row has this number. Raises ExtremeRemoved."""
+        before = None if stored is None else self.stored[stored]
+        added, removed = (
+            [self.found[each.number] for each in changes if each.is_added == is_added] for is_added in (True, False)
+        )
+        return new_extreme(self.plan, before, added, removed, is_linear=is_linear)
 
 
 def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
@@ -77,11 +101,12 @@ def _computed_again(work: Incremental[GroupPlan], groups: pa.Table) -> pa.Table:
     """The new rows of some groups by KEYS. Raises TooMany if the view has no such plan."""
     keys = work.plan.keys
     if keys is None:
-        raise TooMany("totals of a grouping set do not follow from the changed rows", "sum not known")
+        raise TooMany("totals of a group do not follow from the changed rows", "sum not known")
     (handle,) = keys.handles
-    (part,) = handle.parts
     work.warehouse.ways.took("view", work.spec.name, "keys")
-    return recomputed(work.by_keys(keys), [Box(handle, (groups.select(list(part.names)),))])
+    box = Box(handle, tuple(distinct(groups.select(list(part.names))) for part in handle.parts))
+    rows, wanted = recomputed(work.by_keys(keys), [box]), set(_groups(work.plan, groups))
+    return rows.filter(pa.array([group in wanted for group in _groups(work.plan, rows)], pa.bool_()))
 
 
 def _changes(plan: GroupPlan, terms: list[Term], found: pa.Table) -> dict[Group, _Change]:
@@ -102,6 +127,7 @@ def _new_rows(
     """The new rows of the groups; and the groups whose totals do not follow from the changed rows."""
     plan, spec = work.plan, work.spec
     lists = {each.name: lists_of(each, stored, found) for each in plan.lists}
+    extremes = [_Extremes.of(each, stored, found) for each in plan.extremes]
     totals = zip(_groups(plan, stored), _totals(plan, stored), strict=True)
     before = {group: _Stored(number, row) for number, (group, row) in enumerate(totals)}
     groups = pa.concat_tables([each.select(list(plan.groups)) for each in (stored, found)])
@@ -109,7 +135,7 @@ def _new_rows(
     after: dict[Group, GroupRow | None] = {}
     for group in places:
         with suppress(TooMany):
-            after[group] = _row(plan, lists, before.get(group, _Stored()), changes[group])
+            after[group] = _row(plan, lists, extremes, before.get(group, _Stored()), changes[group])
     rows = {group: row for group, row in after.items() if row is not None}
     values, doubtful = (
         groups.take(pa.array([places[group] for group in chosen], pa.int64()))
@@ -124,11 +150,15 @@ def _new_rows(
     return pa.table(columns, schema=spec.schema), doubtful
 
 
-def _row(plan: GroupPlan, lists: Mapping[str, Lists], stored: _Stored, change: _Change) -> GroupRow | None:
+def _row(
+    plan: GroupPlan, lists: Mapping[str, Lists], extremes: Iterable[_Extremes], stored: _Stored, change: _Change
+) -> GroupRow | None:
     """The new row of a group; None if it has no rows any more. Raises TooMany if it does not follow from the change."""
     row: GroupRow = dict(_sum(plan, stored.totals, change))
     if plan.rows is not None and not row[plan.rows]:
         return None
+    row |= {each.name: new_average(each, row) for each in plan.averages}
+    row |= {each.plan.name: each.new(stored.number, change.rows, is_linear=len(plan.leaves) == 1) for each in extremes}
     row |= {name: each.merged(stored.number, change.rows) for name, each in lists.items()}
     if plan.rows is not None or any(len(row[name]) for name in lists):
         return row
@@ -180,7 +210,7 @@ def _totals(plan: GroupPlan, rows: pa.Table) -> list[Totals]:
     ]
 
 
-def _column(spec: TableSpec, name: str, groups: pa.Table, totals: list[GroupRow]) -> pa.Array | pa.ChunkedArray:
+def _column(spec: TableSpec, name: str, groups: pa.Table, rows: list[GroupRow]) -> pa.Array | pa.ChunkedArray:
     if name in groups.column_names:
         return groups.column(name)
-    return column_of([row[name] for row in totals], spec.schema.field(name).type)
+    return column_of([row[name] for row in rows], spec.schema.field(name).type)

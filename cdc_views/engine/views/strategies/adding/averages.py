@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Final
 
-import pyarrow as pa
-
 from cdc_views.engine.views.strategies.incremental import TooMany
 from cdc_views.plan.incremental import Average
 
@@ -17,15 +15,15 @@ _DIGITS: Final = 120
 _QUOTIENT: Final = Decimal(1).scaleb(-38)
 
 
-def new_average(average: Average, totals: Mapping[str, Decimal | None], type_: pa.DataType) -> pa.Array:
-    """The new value, as a column. Raises TooMany where Spark would not add the values exactly."""
+def new_average(average: Average, totals: Mapping[str, Decimal | None]) -> Decimal | float | None:
+    """The new value. Raises TooMany where Spark would not add the values exactly."""
     total, count = totals[average.total], totals[average.count]
     if total is None or not count:
-        return pa.array([None], type_)
+        return None
     if average.scale is not None:
         with localcontext() as context:
             context.prec, context.rounding = _DIGITS, ROUND_HALF_UP
-            return pa.array([(total / count).quantize(_QUOTIENT).quantize(Decimal(1).scaleb(-average.scale))], type_)
+            return (total / count).quantize(_QUOTIENT).quantize(Decimal(1).scaleb(-average.scale))
     if int(count) << (average.bits - 1) >= _MOST_EXACT:  # Spark may add the largest of them first
         raise TooMany(f'the values of column "{average.name}" are too many for exact doubles', "number too large")
-    return pa.array([int(total) / int(count)], type_)
+    return int(total) / int(count)

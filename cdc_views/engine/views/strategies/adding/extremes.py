@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,22 +19,22 @@ from cdc_views.plan.incremental import AddPlan, Distinct, Extreme, Leaf, LeafCol
 _STEPS: Final = (1, 32, 1024)
 
 
-def new_extreme(
-    extreme: Extreme, stored: pa.Table, added: Sequence[pa.Table], removed: Sequence[pa.Table], *, is_linear: bool
-) -> pa.ChunkedArray | None:
-    """The new value, of the stored one and those over the rows added and removed; None if it does not follow.
+class ExtremeRemoved(TooMany):
+    """The stored extreme may have been removed, so that the changed rows do not say which value follows it."""
 
-    `added` and `removed` have one row for each term. A linear FROM has no term that adds what another one removes.
+
+def new_extreme(extreme: Extreme, before: Any, added: Sequence[Any], removed: Sequence[Any], *, is_linear: bool) -> Any:
+    """The new value, of the stored one and those over the rows added and removed, one of each term. None is NULL.
+
+    A linear FROM has no term that adds what another one removes. Raises ExtremeRemoved.
     """
-    before = _value(extreme, stored)
     most, gone = _most(extreme, added), _most(extreme, removed)
-    plus, minus = (None if rows is None else _value(extreme, rows) for rows in (most, gone))
-    stays = is_linear or minus is None or (plus is not None and _is_beyond(extreme, plus, minus))
-    if most is not None and stays and (before is None or not _is_beyond(extreme, before, plus)):
-        return most.column(extreme.name)
-    if minus is None or (before is not None and _is_beyond(extreme, before, minus)):
-        return stored.column(extreme.name)
-    return None
+    stays = is_linear or gone is None or (most is not None and _is_beyond(extreme, most, gone))
+    if most is not None and stays and (before is None or not _is_beyond(extreme, before, most)):
+        return most
+    if gone is None or (before is not None and _is_beyond(extreme, before, gone)):
+        return before
+    raise ExtremeRemoved(f'the value of column "{extreme.name}" was removed', "extreme removed")
 
 
 def following(work: Incremental[AddPlan], extreme: Extreme) -> pa.ChunkedArray:
@@ -43,7 +43,7 @@ def following(work: Incremental[AddPlan], extreme: Extreme) -> pa.ChunkedArray:
         rows, bounds = _first(work, extreme, most)
         require_possible(work, [rows])
         found = of_set(work.run([rows]), 0)
-        value = _value(extreme, found)
+        (value,) = plain_values(found.column(extreme.name))
         if not bounds or (value is not None and not any(_is_beyond(extreme, each, value) for each in bounds)):
             return found.column(extreme.name)
     text = f'column "{extreme.name}" was removed, and the first other rows do not say which value follows it'
@@ -75,16 +75,10 @@ def _first_rows(work: Incremental[AddPlan], column: LeafColumn, most: int, *, is
     return rows
 
 
-def _most(extreme: Extreme, tables: Sequence[pa.Table]) -> pa.Table | None:
-    """The row with the most extreme value of some; None if each has NULL."""
-    rows = [each for each in tables if _value(extreme, each) is not None]
+def _most(extreme: Extreme, values: Iterable[Any]) -> Any:
+    """The most extreme of some values; None without one."""
     chosen = max if extreme.is_largest else min
-    return chosen(rows, key=lambda each: _value(extreme, each), default=None)
-
-
-def _value(extreme: Extreme, rows: pa.Table) -> Any:
-    (value,) = plain_values(rows.column(extreme.name))
-    return value
+    return chosen((value for value in values if value is not None), default=None)
 
 
 def _is_beyond(extreme: Extreme, one: Any, other: Any) -> bool:
