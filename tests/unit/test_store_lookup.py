@@ -147,6 +147,22 @@ def test_commit_after_a_compaction_reads_the_keys_of_its_file_alone(tmp_path: Pa
     assert as_rows(read_table(tmp_path, "t", version + 1)) == as_rows(everything)
 
 
+def test_compaction_reads_the_keys_of_its_file_into_the_indexes_in_use(tmp_path: Path) -> None:
+    warehouse = warehouse_in(tmp_path)
+    upkeep = TableUpkeep(tmp_path, SPEC, UpkeepSettings(), warehouse.tables.table(SPEC.path))
+    everything = table_of([(n, "b", "x", n) for n in range(5000)])
+    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, everything), Stamp(1, 1, "0/1"))
+    for attempt in (2, 3, 4):
+        changes = Changes(None, everything.slice(attempt * 10, 10))
+        version = warehouse.commit(SPEC, version, changes, Stamp(1, attempt, "0/1"))
+    assert upkeep.catch_up(version)
+    version = upkeep.compact([add for add in upkeep.files if "deletionVector" not in add], Stamp(1, 4, "0/1"))
+    with counting(Work()) as work:
+        warehouse.commit(SPEC, version, Changes(None, everything.slice(25, 100)), Stamp(1, 5, "0/1"))
+    assert (work.files_read, work.rows_read) == (0, 0)
+    assert as_rows(read_table(tmp_path, "t", version + 1)) == as_rows(everything)
+
+
 def test_commit_writes_deletion_vectors_of_the_files_alone_that_lose_rows(tmp_path: Path) -> None:
     warehouse, state = warehouse_in(tmp_path), TableState()
     version = warehouse.create(SPEC)
@@ -275,6 +291,20 @@ def test_index_without_room_in_memory_goes_to_disk(tmp_path: Path, monkeypatch: 
     assert index("second", 60_000) is None
     assert index("third", 30_000) is not None
     assert [path for path, _ in first.find(texts(25_000))] == ["f", "g"]
+
+
+def test_index_on_disk_is_there_while_another_has_outgrown_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_ON_DISK", 1000)
+    indexes = Indexes(1 << 20, folder=tmp_path, disk_bytes=4 << 20)
+    first, second = (indexes.index(Path(name), ("a",), 30_000) for name in ("first", "second"))
+    assert first is not None
+    assert second is not None
+    second.add("f", texts(30_000))
+    first.add("f", texts(60_000))
+    assert indexes.memory_bytes > 1 << 20
+    assert indexes.index(Path("second"), ("a",), 30_000) is second
 
 
 def texts(rows: int) -> Fingerprints:

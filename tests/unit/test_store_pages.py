@@ -18,6 +18,7 @@ from cdc_views.metrics import Work, counting
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers
 from cdc_views.store.files import PAGES_IN_ROW_GROUP, ROW_GROUP, write_rows
 from cdc_views.store.files.pages import PageMap, WantedRows, page_map, read_rows
+from cdc_views.store.index import fetching
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.known_file import KnownFile
 from tests.samples import sample
@@ -155,6 +156,43 @@ def test_altered_type_of_a_column_is_that_of_the_table(tmp_path: Path) -> None:
 
 def test_page_with_many_wanted_rows_counts_once(tmp_path: Path) -> None:
     path = write_rows(tmp_path, narrow_rows(ROW_GROUP), [])["path"]
-    file = KnownFile(tmp_path / path)
-    assert file.rows_by_page(0, np.arange(PAGE_ROWS), ["last"]) is not None
-    assert file.rows_by_page(0, np.arange(ROW_GROUP), ["last"]) is None
+    file = KnownFile(tmp_path / path, pq.read_metadata(tmp_path / path))
+
+    def should_decode(rows: int) -> bool:
+        wanted = file.by_page(np.arange(rows), ["last"])
+        assert wanted is not None
+        return file.should_decode(0, wanted)
+
+    assert not should_decode(PAGE_ROWS)
+    assert should_decode(ROW_GROUP)
+
+
+def test_row_group_that_has_left_the_cache_has_to_pay_off_again(tmp_path: Path) -> None:
+    path = write_rows(tmp_path, narrow_rows(ROW_GROUP), [])["path"]
+    groups, schema = RowGroups(tmp_path / ".rows", 0), pa.schema([SCHEMA.field("last")])
+    read = [fetched(groups, tmp_path, path, [5], schema)[0].rows_read for _ in range(2 * PAGES_IN_ROW_GROUP)]
+    assert read == [*[PAGE_ROWS] * (PAGES_IN_ROW_GROUP - 1), ROW_GROUP] * 2
+
+
+def test_lookup_decodes_only_some_of_the_row_groups_that_have_paid_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_MOST_ROWS_AHEAD", ROW_GROUP)
+    rows = narrow_rows(3 * ROW_GROUP)
+    path = write_rows(tmp_path, rows, [])["path"]
+    groups, schema = RowGroups(tmp_path / ".rows", 1 << 30), pa.schema([SCHEMA.field("last")])
+    numbers = [group * ROW_GROUP + page * PAGE_ROWS for group in range(3) for page in range(PAGES_IN_ROW_GROUP)]
+    read = []
+    for _ in range(4):
+        work, found = fetched(groups, tmp_path, path, numbers, schema)
+        assert sorted(found["last"].to_pylist()) == numbers
+        read.append(work.rows_read)
+    assert read == [3 * ROW_GROUP, 2 * ROW_GROUP, ROW_GROUP, 0]
+
+
+def test_row_groups_that_have_paid_off_do_not_make_a_lookup_too_large(tmp_path: Path) -> None:
+    path = write_rows(tmp_path, narrow_rows(2 * ROW_GROUP), [])["path"]
+    most = 2 * PAGE_ROWS
+    groups, schema = RowGroups(tmp_path / ".rows", 0, most_decoded_rows=most), pa.schema([SCHEMA.field("last")])
+    for number in range(2 * PAGES_IN_ROW_GROUP):
+        assert groups.fetch(tmp_path, {path: RowNumbers([number, ROW_GROUP + number])}, schema) is not None

@@ -99,6 +99,16 @@ class Indexes:
             self._known[name] = known
             return known.index
 
+    def in_use(self, table: Path) -> dict[tuple[str, ...], KeyIndex]:
+        """The indexes of a table that were asked for of late, by their columns."""
+        with self._lock:
+            now = self._clock.monotonic()
+            return {
+                columns: known.index
+                for (folder, columns), known in self._known.items()
+                if folder == table and now - known.used_at_s < _IDLE_S
+            }
+
     def forget(self, table: Path, columns: tuple[str, ...]) -> None:
         """Drop an index that cannot be trusted."""
         with self._lock:
@@ -138,10 +148,10 @@ class Indexes:
         return True
 
     def _has_room_for(self, wanted: _Known) -> bool:
-        return (
-            self._used() + wanted.memory_bytes <= self._memory_bytes
-            and self._used_on_disk() + wanted.disk_bytes <= self._disk_bytes
-        )
+        # Others may have outgrown their room: that is for them to answer for, the next time that they are asked for.
+        memory, disk = wanted.memory_bytes, wanted.disk_bytes
+        has_memory = not memory or self._used() + memory <= self._memory_bytes
+        return has_memory and (not disk or self._used_on_disk() + disk <= self._disk_bytes)
 
     def _moves_to_disk(self, wanted: _Known) -> bool:
         # Only the index that is asked for: others may be in use by other threads.
@@ -194,6 +204,21 @@ class DriverTable:
         index = self._index(columns)
         if index is not None and index.missing([path]):
             index.add(path, keys)
+
+    def index_new_files(self, schema: pa.Schema) -> None:
+        """Read the keys of new files into the indexes in use, so that the next lookup need not.
+
+        `schema` has the columns of the table. That an index was asked for does not count as use.
+        """
+        for names, index in self.indexes.in_use(self.folder).items():
+            if not {*names} <= {*schema.names}:
+                continue
+            columns = pa.schema([schema.field(name) for name in names])
+            try:
+                add_files(index, self.folder, index.missing(self.state.files), columns)
+            except BaseException:
+                self.forget(columns)
+                raise
 
     def forget(self, columns: pa.Schema) -> None:
         """Drop the index of these columns."""

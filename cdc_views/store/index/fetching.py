@@ -2,7 +2,8 @@
 
 Of a row group that is rarely asked for, only the pages with the wanted rows are decoded. Once they have cost as much as
 the whole row group, it is decoded and cached, so no order of lookups costs more than twice the best choice (ski rental;
-Karlin et al., "Competitive snoopy caching", 1988).
+Karlin et al., "Competitive snoopy caching", 1988). The same holds for each time that it leaves the cache. One lookup
+decodes few row groups as a whole; the others wait for a later one.
 
 The cache keeps Arrow in memory-mapped files within a disk budget; the least recently used row group goes first. It
 takes only memory that nobody else needs, and reading a row touches a few pages of it. The mapped files have no name, so
@@ -13,12 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +33,15 @@ from cdc_views.store.files.pages import WantedRows, read_rows
 from cdc_views.store.index.known_file import Counts, KnownFile
 from cdc_views.store.index.stored_keys import conformed
 
+Known = TypeVar("Known", pq.FileMetaData, KnownFile)
+
 # Above this Spark is faster, since it decodes on all cores.
 _MOST_DECODED_ROWS: Final = 2_000_000
-_MOST_FILES: Final = 1000
+# What one lookup decodes of row groups whose pages would do: it should not wait for all that have paid off at once.
+_MOST_ROWS_AHEAD: Final = 500_000
+# For a million rows a footer takes 700 KB, and 0.6 ms to read again; what else is known of a file 300 KB, and 25 ms.
+_MOST_FOOTERS: Final = 1000
+_MOST_FILES: Final = 4000
 # Each may be a memory mapping. A process has at most 65,530 (vm.max_map_count); beyond that it gets no memory at all.
 _MOST_GROUPS: Final = 10_000
 # A mapping takes whole pages, so smaller groups stay in memory: at most 40 MiB for the most groups there may be.
@@ -45,7 +52,7 @@ _PAGE_BYTES: Final = 4096
 class _Wanted:
     """Rows of one row group, numbered within it, and the columns of the group that are cached.
 
-    `by_page` has the same rows if they are to be read by page.
+    `by_page` has the same rows if they are not cached and can be read by page; `is_whole` if they should not.
     """
 
     path: Path
@@ -53,6 +60,7 @@ class _Wanted:
     rows: Counts
     kept: pa.RecordBatch
     by_page: WantedRows | None
+    is_whole: bool
 
 
 class RowGroups:
@@ -62,6 +70,7 @@ class RowGroups:
         self._folder = folder
         self._disk_bytes = disk_bytes
         self._most_decoded_rows = most_decoded_rows
+        self._footers: OrderedDict[Path, pq.FileMetaData] = OrderedDict()
         self._files: OrderedDict[Path, KnownFile] = OrderedDict()
         self._decoded: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
         self._used_bytes = 0
@@ -75,17 +84,21 @@ class RowGroups:
         wanted = [
             each for path, rows in stored.items() for each in self._by_group(data_file(table, path), rows, schema)
         ]
-        if sum(self._rows_to_decode(each, schema) for each in wanted) > self._most_decoded_rows:
+        if sum(self._fewest_rows(each, schema) for each in wanted) > self._most_decoded_rows:
             return None
-        by_group = groupby((each for each in wanted if each.by_page is None), key=lambda each: each.path)
-        parts = [rows for path, of_file in by_group for rows in self._rows_of(path, of_file, schema)]
-        parts += _rows_by_page([each.by_page for each in wanted if each.by_page is not None], schema)
+        by_page, by_group = self._divided(wanted)
+        parts = [
+            rows
+            for path, of_file in groupby(by_group, key=lambda each: each.path)
+            for rows in self._rows_of(path, of_file, schema)
+        ]
+        parts += _rows_by_page(by_page, schema)
         # Each row group gives a few rows: callers would pay for every batch.
         return pa.Table.from_batches(parts, schema=schema).combine_chunks()
 
     def footer(self, file: Path) -> pq.FileMetaData:
         """The footer of a data file, which never changes."""
-        return self._file(file).footer
+        return _cached(self._footers, file, pq.read_metadata, _MOST_FOOTERS, self._lock)
 
     def rows_in_groups(self, file: Path) -> list[int]:
         """The number of rows in each row group of a data file."""
@@ -109,25 +122,31 @@ class RowGroups:
         for of_group in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(groups)) + 1):
             group, found = int(groups[of_group[0]]), numbers[of_group]
             kept = self._kept(path, group)
-            by_page = file.rows_by_page(group, found, schema.names) if _missing(kept, schema) else None
-            yield _Wanted(path, group, found - (file.ends[group] - file.sizes[group]), kept, by_page)
+            by_page = file.by_page(found, schema.names) if _missing(kept, schema) else None
+            is_whole = by_page is None or file.should_decode(group, by_page)
+            yield _Wanted(path, group, found - (file.ends[group] - file.sizes[group]), kept, by_page, is_whole)
 
     def _file(self, path: Path) -> KnownFile:
-        with self._lock:
-            if (known := self._files.get(path)) is not None:
-                self._files.move_to_end(path)
-                return known
-        known = KnownFile(path)
-        with self._lock:
-            self._files[path] = known
-            while len(self._files) > _MOST_FILES:
-                self._files.popitem(last=False)
-        return known
+        return _cached(self._files, path, lambda path: KnownFile(path, self.footer(path)), _MOST_FILES, self._lock)
 
-    def _rows_to_decode(self, wanted: _Wanted, schema: pa.Schema) -> int:
+    def _fewest_rows(self, wanted: _Wanted, schema: pa.Schema) -> int:
+        """The fewest rows to decode for these."""
         if wanted.by_page is not None:
             return wanted.by_page.pages.rows_count
         return self.rows_in_groups(wanted.path)[wanted.group] if _missing(wanted.kept, schema) else 0
+
+    def _divided(self, wanted: Iterable[_Wanted]) -> tuple[list[WantedRows], list[_Wanted]]:
+        """The rows to be read by page, and those of cached row groups, or of such as are decoded as a whole now."""
+        by_page, by_group, spare = list[WantedRows](), list[_Wanted](), _MOST_ROWS_AHEAD
+        for each in wanted:
+            if each.by_page is None:
+                by_group.append(each)
+            elif each.is_whole and (ahead := self.rows_in_groups(each.path)[each.group]) <= spare:
+                by_group.append(each)
+                spare -= ahead
+            else:
+                by_page.append(each.by_page)
+        return by_page, by_group
 
     def _rows_of(self, path: Path, wanted: Iterable[_Wanted], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The wanted rows of a file, which is opened only if a row group must be decoded."""
@@ -143,6 +162,7 @@ class RowGroups:
                         metrics.count(files_read=1)
                     rows = _decoded(reader, each.group, [schema.field(name) for name in missing], rows)
                     self._keep(path, each.group, rows)
+                    self._file(path).was_decoded(each.group)
                 found = rows.select(schema.names).take(pa.array(each.rows))
                 # The type differs only if a column was altered since it was decoded.
                 yield found if found.schema == schema else found.cast(schema)
@@ -172,6 +192,22 @@ class RowGroups:
 
 
 _NOTHING: Final = pa.record_batch([], schema=pa.schema([]))
+
+
+def _cached(
+    known: OrderedDict[Path, Known], path: Path, read: Callable[[Path], Known], most: int, lock: threading.Lock
+) -> Known:
+    """What is known of a file, read if it is not; the least recently used goes first."""
+    with lock:
+        if (found := known.get(path)) is not None:
+            known.move_to_end(path)
+            return found
+    found = read(path)
+    with lock:
+        known[path] = found
+        while len(known) > most:
+            known.popitem(last=False)
+    return found
 
 
 def _missing(kept: pa.RecordBatch, schema: pa.Schema) -> list[str]:

@@ -16,30 +16,36 @@ Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class KnownFile:
-    """A data file: its footer, and the row number before which each row group ends."""
+    """A data file: the row number before which each row group ends, and its pages."""
 
-    def __init__(self, path: Path) -> None:
-        self.footer = pq.read_metadata(path)
-        self.sizes = [self.footer.row_group(number).num_rows for number in range(self.footer.num_row_groups)]
+    def __init__(self, path: Path, footer: pq.FileMetaData) -> None:
+        self.sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
         self.ends: Counts = np.cumsum(self.sizes, dtype=np.int64)
         self._path = path
+        self._has_index = bool(self.sizes) and footer.row_group(0).column(0).has_offset_index
         self._pages_read: Counts = np.zeros(len(self.sizes), np.int64)
 
-    def rows_by_page(self, group: int, rows: Counts, names: Sequence[str]) -> WantedRows | None:
-        """These rows of a row group, to be read by page; None if all of the group should be decoded, and kept.
+    def by_page(self, rows: Counts, names: Sequence[str]) -> WantedRows | None:
+        """These rows, to be read by page; None if a column has no pages of its own."""
+        if self._map is None or any(name not in self._map.columns for name in names):
+            return None
+        return WantedRows(self._path, self._map, rows)
+
+    def should_decode(self, group: int, wanted: WantedRows) -> bool:
+        """Whether all of a row group should be decoded, and kept, in place of the pages with these rows.
 
         That is so once as many pages of it were asked for as it has: both have cost the same then.
         """
-        if self._map is None or any(name not in self._map.columns for name in names):
-            return None
-        self._pages_read[group] += len(np.unique(self._map.page_of(rows)))
-        is_cheaper = self._pages_read[group] < self._page_counts[group]
-        return WantedRows(self._path, self._map, rows) if is_cheaper else None
+        self._pages_read[group] += len(wanted.pages.numbers)
+        return bool(self._pages_read[group] >= self._page_counts[group])
+
+    def was_decoded(self, group: int) -> None:
+        """Count the pages of a row group anew: if it does not stay in the cache, it has to pay off again."""
+        self._pages_read[group] = 0
 
     @cached_property
     def _map(self) -> PageMap | None:
-        has_index = bool(self.sizes) and self.footer.row_group(0).column(0).has_offset_index
-        return page_map(self._path) if has_index else None
+        return page_map(self._path) if self._has_index else None
 
     @cached_property
     def _page_counts(self) -> Counts:

@@ -79,7 +79,10 @@ class TableUpkeep:
             return files_due(self._table.state, self._settings, times)
 
     def compact(self, files: Sequence[Add], stamp: Stamp) -> int:
-        """Merge these files and return the new version. Raises Fenced if another writer took that version."""
+        """Merge these files and return the new version. Raises Fenced if another writer took that version.
+
+        The indexes in use get the keys of the merged files here, in the time of upkeep, not in that of an epoch.
+        """
         with self._table.lock:
             try:
                 compact(self._folder, self.spec, self._table.state, files, stamp)
@@ -89,6 +92,7 @@ class TableUpkeep:
                     hint="another engine is writing; this one has stopped",
                 ) from taken
             self._known = self._table.state.version
+            self._table.index_new_files(self.spec.schema)
         self._note_removed(range(self._known, self._known + 1))
         return self._known
 
