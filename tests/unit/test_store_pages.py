@@ -196,3 +196,15 @@ def test_row_groups_that_have_paid_off_do_not_make_a_lookup_too_large(tmp_path: 
     groups, schema = RowGroups(tmp_path / ".rows", 0, most_decoded_rows=most), pa.schema([SCHEMA.field("last")])
     for number in range(2 * PAGES_IN_ROW_GROUP):
         assert groups.fetch(tmp_path, {path: RowNumbers([number, ROW_GROUP + number])}, schema) is not None
+
+
+def test_lookup_may_decode_a_part_of_a_large_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_MOST_ROWS_AT_ONCE", 3 * PAGE_ROWS)
+    path = write_rows(tmp_path, narrow_rows(ROW_GROUP), [])["path"]
+    groups, schema = RowGroups(tmp_path / ".rows", 0, most_decoded_rows=0), pa.schema([SCHEMA.field("last")])
+    numbers = [page * PAGE_ROWS for page in range(5)]
+    stored = {path: RowNumbers(numbers)}
+    assert groups.fetch(tmp_path, stored, schema, all_rows=16 * PAGE_ROWS) is None
+    found = groups.fetch(tmp_path, stored, schema, all_rows=17 * PAGE_ROWS)
+    assert found is not None
+    assert found["last"].to_pylist() == numbers

@@ -35,8 +35,11 @@ from cdc_views.store.index.stored_keys import conformed
 
 Known = TypeVar("Known", pq.FileMetaData, KnownFile)
 
-# Above this Spark is faster, since it decodes on all cores.
+# Above this, and this share of the rows of a table, Spark is faster, since it decodes on all cores.
 _MOST_DECODED_ROWS: Final = 2_000_000
+_LARGE_SHARE: Final = 0.3
+# By page. Of what is decoded at once, most is thrown away.
+_MOST_ROWS_AT_ONCE: Final = 500_000
 # What one lookup decodes of row groups whose pages would do: it should not wait for all that have paid off at once.
 _MOST_ROWS_AHEAD: Final = 500_000
 # For a million rows a footer takes 700 KB, and 0.6 ms to read again; what else is known of a file 300 KB, and 25 ms.
@@ -76,15 +79,16 @@ class RowGroups:
         self._used_bytes = 0
         self._lock = threading.Lock()
 
-    def fetch(self, table: Path, stored: StoredRows, schema: pa.Schema) -> pa.Table | None:
+    def fetch(self, table: Path, stored: StoredRows, schema: pa.Schema, *, all_rows: int = 0) -> pa.Table | None:
         """These rows, in no particular order, with the columns and types of `schema`.
 
-        None if so many rows would have to be decoded that Spark is faster.
+        None if so many of `all_rows` would have to be decoded that Spark is faster.
         """
         wanted = [
             each for path, rows in stored.items() for each in self._by_group(data_file(table, path), rows, schema)
         ]
-        if sum(self._fewest_rows(each, schema) for each in wanted) > self._most_decoded_rows:
+        most = max(self._most_decoded_rows, _LARGE_SHARE * all_rows)
+        if sum(self._fewest_rows(each, schema) for each in wanted) > most:
             return None
         by_page, by_group = self._divided(wanted)
         parts = [
@@ -226,8 +230,23 @@ def _decoded(file: pq.ParquetFile, group: int, fields: Sequence[pa.Field], kept:
 
 
 def _rows_by_page(wanted: Sequence[WantedRows], schema: pa.Schema) -> list[pa.RecordBatch]:
-    if not wanted:
-        return []
+    return [batch for some in _pieces(wanted) for batch in _read(some, schema)]
+
+
+def _pieces(wanted: Iterable[WantedRows]) -> Iterator[list[WantedRows]]:
+    """The same, as many at once as may be decoded at once."""
+    piece, rows = list[WantedRows](), 0
+    for each in wanted:
+        if piece and rows + each.pages.rows_count > _MOST_ROWS_AT_ONCE:
+            yield piece
+            piece, rows = [], 0
+        piece.append(each)
+        rows += each.pages.rows_count
+    if piece:
+        yield piece
+
+
+def _read(wanted: Iterable[WantedRows], schema: pa.Schema) -> list[pa.RecordBatch]:
     by_file = [list(of_file) for _, of_file in groupby(wanted, key=lambda each: each.file)]
     files = [each[0]._replace(rows=np.concatenate([of_group.rows for of_group in each])) for each in by_file]
     read = read_rows(files, schema.names)
