@@ -190,21 +190,18 @@ def test_lookup_decodes_only_some_of_the_row_groups_that_have_paid_off(
     assert read == [3 * ROW_GROUP, 2 * ROW_GROUP, ROW_GROUP, 0]
 
 
-def test_row_groups_that_have_paid_off_do_not_make_a_lookup_too_large(tmp_path: Path) -> None:
-    path = write_rows(tmp_path, narrow_rows(2 * ROW_GROUP), [])["path"]
-    most = 2 * PAGE_ROWS
-    groups, schema = RowGroups(tmp_path / ".rows", 0, most_decoded_rows=most), pa.schema([SCHEMA.field("last")])
-    for number in range(2 * PAGES_IN_ROW_GROUP):
-        assert groups.fetch(tmp_path, {path: RowNumbers([number, ROW_GROUP + number])}, schema) is not None
-
-
-def test_lookup_may_decode_a_part_of_a_large_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_decoded_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "_MOST_ROWS_AT_ONCE", 3 * PAGE_ROWS)
-    path = write_rows(tmp_path, narrow_rows(ROW_GROUP), [])["path"]
-    groups, schema = RowGroups(tmp_path / ".rows", 0, most_decoded_rows=0), pa.schema([SCHEMA.field("last")])
-    numbers = [page * PAGE_ROWS for page in range(5)]
-    stored = {path: RowNumbers(numbers)}
-    assert groups.fetch(tmp_path, stored, schema, all_rows=16 * PAGE_ROWS) is None
-    found = groups.fetch(tmp_path, stored, schema, all_rows=17 * PAGE_ROWS)
-    assert found is not None
-    assert found["last"].to_pylist() == numbers
+    pieces = []
+    read = fetching.read_rows
+
+    def counted(wanted: Sequence[WantedRows], names: Sequence[str]) -> pa.Table:
+        pieces.append(sum(each.pages.rows_count for each in wanted))
+        return read(wanted, names)
+
+    monkeypatch.setattr(fetching, "read_rows", counted)
+    rows = narrow_rows(2 * ROW_GROUP)
+    path = write_rows(tmp_path, rows, [])["path"]
+    numbers = [ROW_GROUP // 2 * number + 1 for number in range(4)]
+    _, found = fetched(RowGroups(tmp_path / ".rows", 0), tmp_path, path, numbers, pa.schema([SCHEMA.field("last")]))
+    assert (found["last"].to_pylist(), pieces) == (numbers, [2 * PAGE_ROWS, 2 * PAGE_ROWS])

@@ -60,10 +60,8 @@ class ChangedRows:
     def _fetch(self, table: DriverTable, stored: list[StoredRows], schema: pa.Schema) -> pa.Table | None:
         if sum(len(rows) for each in stored for rows in each.values()) > self._settings.driver_rows:
             return None
-        all_rows = table.state.stored_rows or 0
-        parts = [self._row_groups.fetch(table.folder, each, schema, all_rows=all_rows) for each in stored]
-        found = [part for part in parts if part is not None]
-        return pa.concat_tables([schema.empty_table(), *found]) if len(found) == len(parts) else None
+        found = [self._row_groups.fetch(table.folder, each, schema) for each in stored]
+        return pa.concat_tables([schema.empty_table(), *found])
 
 
 def _differing(table: DriverTable, base: int, version: int) -> list[tuple[StoredRows, StoredRows]] | None:

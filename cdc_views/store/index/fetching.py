@@ -5,6 +5,9 @@ the whole row group, it is decoded and cached, so no order of lookups costs more
 Karlin et al., "Competitive snoopy caching", 1988). The same holds for each time that it leaves the cache. One lookup
 decodes few row groups as a whole; the others wait for a later one.
 
+However many rows are wanted, they are decoded here, and a piece at a time. At worst all of a table is: still less than
+a view computed in full, which reads all of its tables and all of its stored rows.
+
 The cache keeps Arrow in memory-mapped files within a disk budget; the least recently used row group goes first. It
 takes only memory that nobody else needs, and reading a row touches a few pages of it. The mapped files have no name, so
 they vanish with the process however it ends. Data files never change, so the cache is never stale.
@@ -35,9 +38,6 @@ from cdc_views.store.index.stored_keys import conformed
 
 Known = TypeVar("Known", pq.FileMetaData, KnownFile)
 
-# Above this, and this share of the rows of a table, Spark is faster, since it decodes on all cores.
-_MOST_DECODED_ROWS: Final = 2_000_000
-_LARGE_SHARE: Final = 0.3
 # By page. Of what is decoded at once, most is thrown away.
 _MOST_ROWS_AT_ONCE: Final = 500_000
 # What one lookup decodes of row groups whose pages would do: it should not wait for all that have paid off at once.
@@ -69,27 +69,20 @@ class _Wanted:
 class RowGroups:
     """Decoded row groups, cached within `disk_bytes` below `folder`; for several threads."""
 
-    def __init__(self, folder: Path, disk_bytes: int, *, most_decoded_rows: float = _MOST_DECODED_ROWS) -> None:
+    def __init__(self, folder: Path, disk_bytes: int) -> None:
         self._folder = folder
         self._disk_bytes = disk_bytes
-        self._most_decoded_rows = most_decoded_rows
         self._footers: OrderedDict[Path, pq.FileMetaData] = OrderedDict()
         self._files: OrderedDict[Path, KnownFile] = OrderedDict()
         self._decoded: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
         self._used_bytes = 0
         self._lock = threading.Lock()
 
-    def fetch(self, table: Path, stored: StoredRows, schema: pa.Schema, *, all_rows: int = 0) -> pa.Table | None:
-        """These rows, in no particular order, with the columns and types of `schema`.
-
-        None if so many of `all_rows` would have to be decoded that Spark is faster.
-        """
+    def fetch(self, table: Path, stored: StoredRows, schema: pa.Schema) -> pa.Table:
+        """These rows, in no particular order, with the columns and types of `schema`."""
         wanted = [
             each for path, rows in stored.items() for each in self._by_group(data_file(table, path), rows, schema)
         ]
-        most = max(self._most_decoded_rows, _LARGE_SHARE * all_rows)
-        if sum(self._fewest_rows(each, schema) for each in wanted) > most:
-            return None
         by_page, by_group = self._divided(wanted)
         parts = [
             rows
@@ -132,12 +125,6 @@ class RowGroups:
 
     def _file(self, path: Path) -> KnownFile:
         return _cached(self._files, path, lambda path: KnownFile(path, self.footer(path)), _MOST_FILES, self._lock)
-
-    def _fewest_rows(self, wanted: _Wanted, schema: pa.Schema) -> int:
-        """The fewest rows to decode for these."""
-        if wanted.by_page is not None:
-            return wanted.by_page.pages.rows_count
-        return self.rows_in_groups(wanted.path)[wanted.group] if _missing(wanted.kept, schema) else 0
 
     def _divided(self, wanted: Iterable[_Wanted]) -> tuple[list[WantedRows], list[_Wanted]]:
         """The rows to be read by page, and those of cached row groups, or of such as are decoded as a whole now."""

@@ -44,7 +44,7 @@ class Lookups:
             if state is None or state.stored_rows is None:
                 return None
             wanted = fingerprints(keys.select(columns.names).cast(columns))
-            found = self._fetch(table, table.find(columns, wanted, state), schema, state.stored_rows)
+            found = self._fetch(table, table.find(columns, wanted, state), schema)
             if found is not None and not are_among(fingerprints(found.select(columns.names)), wanted):
                 table.forget(columns)
                 return None
@@ -73,11 +73,9 @@ class Lookups:
                 return None
             field = spec.schema.field(column)
             found = self._first_values.rows(table.folder, state, field, most, is_largest=is_largest)
-            return self._fetch(table, found, schema, state.stored_rows)
+            return self._fetch(table, found, schema)
 
-    def _fetch(
-        self, table: DriverTable, stored: StoredRows | None, schema: pa.Schema, all_rows: int | None
-    ) -> pa.Table | None:
+    def _fetch(self, table: DriverTable, stored: StoredRows | None, schema: pa.Schema) -> pa.Table | None:
         if stored is None or sum(map(len, stored.values())) > self._settings.driver_rows:
             return None
-        return self._row_groups.fetch(table.folder, stored, schema, all_rows=all_rows or 0)
+        return self._row_groups.fetch(table.folder, stored, schema)

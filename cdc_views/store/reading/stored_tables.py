@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,7 +100,7 @@ class StoredTables:
         self._tables = DriverTables(root, Indexes(index_bytes))
         self._entries: dict[str, tuple[int, tuple[int, int] | None]] = {}  # a version of each table, and its entry
         # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
-        self._row_groups = RowGroups(Path(tempfile.gettempdir()), cached_bytes, most_decoded_rows=math.inf)
+        self._row_groups = RowGroups(Path(tempfile.gettempdir()), cached_bytes)
         self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
         self._values = ValueSearch(self._row_groups)
         self._history = History(root)
@@ -140,9 +139,7 @@ class StoredTables:
             stored = self._by_index(table, state, keys)
             if stored is None:
                 stored = self._by_reading(table, state, keys)
-            rows = self._row_groups.fetch(table.folder, stored, schema)
-            assert rows is not None  # as many rows are decoded as there are
-            return rows
+            return self._row_groups.fetch(table.folder, stored, schema)
 
     def with_text(self, path: str, version: int, column: str, text: str, columns: Iterable[str]) -> pa.Table:
         """The rows whose column has a text, with these columns, in no order.
