@@ -92,8 +92,9 @@ class TableUpkeep:
                     hint="another engine is writing; this one has stopped",
                 ) from taken
             self._known = self._table.state.version
-            self._table.index_new_files(self.spec.schema)
         self._note_removed(range(self._known, self._known + 1))
+        with self._table.lock:
+            self._table.index_new_files(self.spec.schema)
         return self._known
 
     def is_checkpoint_due(self, times: int = 1) -> bool:
