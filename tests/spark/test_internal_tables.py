@@ -18,7 +18,8 @@ from cdc_views.testing import Delete, Insert, Update, ViewHarness
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
 GROUPED = (
-    "CREATE MATERIALIZED VIEW grouped AS SELECT upper(s) AS s, count(*) AS n, sum(v) AS total FROM t GROUP BY upper(s)"
+    "CREATE MATERIALIZED VIEW grouped AS SELECT upper(s) AS s, count(DISTINCT id) AS n, sum(v) AS total FROM t"
+    " GROUP BY upper(s)"
 )
 SAFE = "CREATE MATERIALIZED VIEW safe AS SELECT id, v FROM t"
 ABOVE = "CREATE MATERIALIZED VIEW above AS SELECT n, count(*) AS groups FROM grouped GROUP BY n"

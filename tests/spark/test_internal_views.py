@@ -13,8 +13,8 @@ from cdc_views.store.control import PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
-BY_NUMBER = "CAST(s AS INT) AS number, count(*) AS n FROM t WHERE s RLIKE '^[0-9]+$' GROUP BY CAST(s AS INT)"
-BY_UPPER = "SELECT upper(s) AS s, count(*) AS n, sum(v) AS total FROM t GROUP BY upper(s)"
+BY_NUMBER = "CAST(s AS INT) AS number, count(DISTINCT id) AS n FROM t WHERE s RLIKE '^[0-9]+$' GROUP BY CAST(s AS INT)"
+BY_UPPER = "SELECT upper(s) AS s, count(DISTINCT id) AS n, sum(v) AS total FROM t GROUP BY upper(s)"
 INTERNAL = "_cv_grouped_1"
 
 
