@@ -132,8 +132,8 @@ def test_commit_of_few_keys_reads_no_file_again(tmp_path: Path) -> None:
     assert read == [(1, 5000, 7), (0, 0, 7), (0, 0, 7)]
 
 
-def test_commit_after_a_compaction_reads_the_keys_of_its_file_alone(tmp_path: Path) -> None:
-    warehouse, upkeep = warehouse_in(tmp_path), TableUpkeep(tmp_path, SPEC, UpkeepSettings())
+def commit_after_a_compaction(root: Path, warehouse: Warehouse, upkeep: TableUpkeep) -> Work:
+    """What a commit reads whose rows are partly in a file that was merged just before."""
     everything = table_of([(n, "b", "x", n) for n in range(5000)])
     version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, everything), Stamp(1, 1, "0/1"))
     for attempt in (2, 3, 4):
@@ -143,24 +143,21 @@ def test_commit_after_a_compaction_reads_the_keys_of_its_file_alone(tmp_path: Pa
     version = upkeep.compact([add for add in upkeep.files if "deletionVector" not in add], Stamp(1, 4, "0/1"))
     with counting(Work()) as work:
         warehouse.commit(SPEC, version, Changes(None, everything.slice(25, 100)), Stamp(1, 5, "0/1"))
+    assert as_rows(read_table(root, "t", version + 1)) == as_rows(everything)
+    return work
+
+
+def test_commit_after_a_compaction_reads_the_keys_of_its_file_alone(tmp_path: Path) -> None:
+    upkeep = TableUpkeep(tmp_path, SPEC, UpkeepSettings())
+    work = commit_after_a_compaction(tmp_path, warehouse_in(tmp_path), upkeep)
     assert (work.files_read, work.rows_read) == (1, 30)
-    assert as_rows(read_table(tmp_path, "t", version + 1)) == as_rows(everything)
 
 
 def test_compaction_reads_the_keys_of_its_file_into_the_indexes_in_use(tmp_path: Path) -> None:
     warehouse = warehouse_in(tmp_path)
     upkeep = TableUpkeep(tmp_path, SPEC, UpkeepSettings(), warehouse.tables.table(SPEC.path))
-    everything = table_of([(n, "b", "x", n) for n in range(5000)])
-    version = warehouse.commit(SPEC, warehouse.create(SPEC), Changes(None, everything), Stamp(1, 1, "0/1"))
-    for attempt in (2, 3, 4):
-        changes = Changes(None, everything.slice(attempt * 10, 10))
-        version = warehouse.commit(SPEC, version, changes, Stamp(1, attempt, "0/1"))
-    assert upkeep.catch_up(version)
-    version = upkeep.compact([add for add in upkeep.files if "deletionVector" not in add], Stamp(1, 4, "0/1"))
-    with counting(Work()) as work:
-        warehouse.commit(SPEC, version, Changes(None, everything.slice(25, 100)), Stamp(1, 5, "0/1"))
+    work = commit_after_a_compaction(tmp_path, warehouse, upkeep)
     assert (work.files_read, work.rows_read) == (0, 0)
-    assert as_rows(read_table(tmp_path, "t", version + 1)) == as_rows(everything)
 
 
 def test_commit_writes_deletion_vectors_of_the_files_alone_that_lose_rows(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
+from cdc_views.plan.incremental.delta_plans.linear import leaf_among
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import NO_COLUMNS, Expressions, StoredValues, Wanted
@@ -237,14 +238,7 @@ def _added(
 ) -> Maintenance:
     """The plan for ADD by groups, or for PATCH of their lists. Raises NotIncremental."""
     assert plan.keys is not None
-    leaves = {leaf.path: leaf for leaf in plan.keys.leaves}
-
-    def leaf_of(table: object, path: Path) -> Leaf:
-        if path not in leaves:
-            raise NotIncremental("an internal view stands for a part of the query")
-        return leaves[path]
-
-    groups = group_plan(parsed, leaf_of, columns, view.key, plan.keys)
+    groups = group_plan(parsed, leaf_among(plan.keys.leaves), columns, view.key, plan.keys)
     strategy: StrategyName = "PATCH" if groups.lists else "ADD"
     return replace(plan, strategy=strategy, reason=_reason_of_groups(groups), group_adds=groups)
 

@@ -62,11 +62,8 @@ async function ask(address, options) {
     const response = await answered(address, { ...options, headers: { ...options.headers, ...authorization } });
     if (response.status === 401) {
       // Another request may have got a token meanwhile: that one is tried before anybody is asked again.
-      const kept = sessionStorage.getItem(KEY);
-      if (kept === token) sessionStorage.removeItem(KEY);
-      if (kept === token || kept === null) {
-        sessionStorage.setItem(KEY, await askForToken(refused || token !== null));
-      }
+      if (sessionStorage.getItem(KEY) === token) sessionStorage.removeItem(KEY);
+      if (!hasToken()) sessionStorage.setItem(KEY, await askForToken(refused || token !== null));
       continue;
     }
     const body = parsed(await response.text());

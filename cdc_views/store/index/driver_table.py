@@ -100,7 +100,7 @@ class Indexes:
             return known.index
 
     def in_use(self, table: Path) -> dict[tuple[str, ...], KeyIndex]:
-        """The indexes of a table that were asked for of late, by their columns."""
+        """The indexes of a table that were used recently, by their columns."""
         with self._lock:
             now = self._clock.monotonic()
             return {
@@ -208,7 +208,7 @@ class DriverTable:
     def index_new_files(self, schema: pa.Schema) -> None:
         """Read the keys of new files into the indexes in use, so that the next lookup need not.
 
-        `schema` has the columns of the table. That an index was asked for does not count as use.
+        `schema` has the columns of the table. This is no use of an index: one that nothing looks up makes room later.
         """
         for names, index in self.indexes.in_use(self.folder).items():
             if not {*names} <= {*schema.names}:

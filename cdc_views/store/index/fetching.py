@@ -19,7 +19,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeVar
@@ -38,7 +38,7 @@ from cdc_views.store.index.stored_keys import conformed
 
 Known = TypeVar("Known", pq.FileMetaData, KnownFile)
 
-# By page. Of what is decoded at once, most is thrown away.
+# By page: most of the decoded rows are not wanted, and take memory until these are taken out.
 _MOST_ROWS_AT_ONCE: Final = 500_000
 # What one lookup decodes of row groups whose pages would do: it should not wait for all that have paid off at once.
 _MOST_ROWS_AHEAD: Final = 500_000
@@ -55,7 +55,7 @@ _PAGE_BYTES: Final = 4096
 class _Wanted:
     """Rows of one row group, numbered within it, and the columns of the group that are cached.
 
-    `by_page` has the same rows if they are not cached and can be read by page; `is_whole` if they should not.
+    `by_page` has the same rows if they are not cached, and can be read by page.
     """
 
     path: Path
@@ -63,7 +63,6 @@ class _Wanted:
     rows: Counts
     kept: pa.RecordBatch
     by_page: WantedRows | None
-    is_whole: bool
 
 
 class RowGroups:
@@ -120,8 +119,7 @@ class RowGroups:
             group, found = int(groups[of_group[0]]), numbers[of_group]
             kept = self._kept(path, group)
             by_page = file.by_page(found, schema.names) if _missing(kept, schema) else None
-            is_whole = by_page is None or file.should_decode(group, by_page)
-            yield _Wanted(path, group, found - (file.ends[group] - file.sizes[group]), kept, by_page, is_whole)
+            yield _Wanted(path, group, found - (file.ends[group] - file.sizes[group]), kept, by_page)
 
     def _file(self, path: Path) -> KnownFile:
         return _cached(self._files, path, lambda path: KnownFile(path, self.footer(path)), _MOST_FILES, self._lock)
@@ -130,11 +128,12 @@ class RowGroups:
         """The rows to be read by page, and those of cached row groups, or of such as are decoded as a whole now."""
         by_page, by_group, spare = list[WantedRows](), list[_Wanted](), _MOST_ROWS_AHEAD
         for each in wanted:
+            file = self._file(each.path)
             if each.by_page is None:
                 by_group.append(each)
-            elif each.is_whole and (ahead := self.rows_in_groups(each.path)[each.group]) <= spare:
+            elif file.should_decode(each.group, each.by_page) and file.sizes[each.group] <= spare:
                 by_group.append(each)
-                spare -= ahead
+                spare -= file.sizes[each.group]
             else:
                 by_page.append(each.by_page)
         return by_page, by_group
@@ -235,7 +234,7 @@ def _pieces(wanted: Iterable[WantedRows]) -> Iterator[list[WantedRows]]:
 
 def _read(wanted: Iterable[WantedRows], schema: pa.Schema) -> list[pa.RecordBatch]:
     by_file = [list(of_file) for _, of_file in groupby(wanted, key=lambda each: each.file)]
-    files = [each[0]._replace(rows=np.concatenate([of_group.rows for of_group in each])) for each in by_file]
+    files = [replace(each[0], rows=np.concatenate([of_group.rows for of_group in each])) for each in by_file]
     read = read_rows(files, schema.names)
     batches: list[pa.RecordBatch] = conformed(read, schema, read.num_rows).to_batches()
     return batches

@@ -40,7 +40,7 @@ class KnownFile:
         return bool(self._pages_read[group] >= self._page_counts[group])
 
     def was_decoded(self, group: int) -> None:
-        """Count the pages of a row group anew: if it does not stay in the cache, it has to pay off again."""
+        """Count the pages of a row group from 0 again: if it does not stay in the cache, it has to pay off again."""
         self._pages_read[group] = 0
 
     @cached_property

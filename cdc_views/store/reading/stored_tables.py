@@ -99,7 +99,6 @@ class StoredTables:
         self._is_indexed = index_bytes > 0
         self._tables = DriverTables(root, Indexes(index_bytes))
         self._entries: dict[str, tuple[int, tuple[int, int] | None]] = {}  # a version of each table, and its entry
-        # No Spark would be faster here, so a row group is decoded however few of its rows have changed.
         self._row_groups = RowGroups(Path(tempfile.gettempdir()), cached_bytes)
         self._changed_rows = ChangedRows(StoreSettings(driver_rows=MOST_CHANGED), self._row_groups, self._table)
         self._values = ValueSearch(self._row_groups)

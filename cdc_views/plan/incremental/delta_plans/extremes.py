@@ -36,6 +36,7 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.incremental.columns import LeafColumn, is_looked_up
+from cdc_views.plan.incremental.delta_plans.totals import of_kind
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.scope import Scope
 
@@ -80,8 +81,7 @@ def extremes_and_others(
 
     `leaves` is how many leaves have the values of the FROM: one of a join; 0 for groups, whose rows have no bounds.
     """
-    found = {name: each for name, item in items.items() if (each := _extreme(name, item, scope, columns[name], leaves))}
-    return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
+    return of_kind(items, lambda name, item: _extreme(name, item, scope, columns[name], leaves))
 
 
 def distincts_and_others(
@@ -91,8 +91,7 @@ def distincts_and_others(
 
     `leaves` is as for extremes.
     """
-    found = {name: each for name, item in items.items() if (each := _distinct(name, item, scope, leaves))}
-    return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
+    return of_kind(items, lambda name, item: _distinct(name, item, scope, leaves))
 
 
 def _extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) -> Extreme | None:

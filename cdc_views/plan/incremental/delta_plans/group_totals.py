@@ -107,7 +107,8 @@ def group_plan(
     """
     select, group = _grouped(query)
     operator, scope = _multilinear(query, select, leaf_of)
-    names = [_names_of(each, select, scope, columns) for each in group.expressions]
+    items = {name: item.unalias() for name, item in items_of(select, columns).items()}
+    names = [_names_of(each, items, scope) for each in group.expressions]
     groups = list(dict.fromkeys(name for same in names for name in same))
     if key is None or not {*key} <= {*groups} or not all({*same} & {*key} for same in names):
         raise NotIncremental("groups that are not identified by columns of the view")
@@ -166,13 +167,12 @@ def _multilinear(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tup
     return operator, scope
 
 
-def _names_of(expression: exp.Expr, select: exp.Select, scope: Scope, columns: Mapping[str, str]) -> list[str]:
+def _names_of(expression: exp.Expr, items: Mapping[str, exp.Expr], scope: Scope) -> list[str]:
     """The columns of the view that have the values of an expression of GROUP BY.
 
     An item of SELECT with the tree of the expression may be another one, as sqlglot has one tree for CAST and TRY_CAST.
     Then Spark accepts it only as a function of other expressions of GROUP BY, so it has one value in a group, too.
     """
-    items = {name: item.unalias() for name, item in items_of(select, columns).items()}
     if isinstance(expression, exp.Literal) and expression.is_int:
         return list(items)[int(expression.name) - 1 :][:1]
     named = scope.resolve(expression)

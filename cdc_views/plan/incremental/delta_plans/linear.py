@@ -10,12 +10,13 @@ part of the rows of each table they give a part of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
 from cdc_views.plan.facts.keys import is_aggregated, nested_queries, own_nodes
+from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, Path, is_exact
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
@@ -79,6 +80,18 @@ def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) ->
         raise NotIncremental("a column of the groups is not selected")
     if not all(is_exact(column.type) for origin in parts[0].origins for column in origin):
         raise NotIncremental("groups of floating-point values")
+
+
+def leaf_among(leaves: Iterable[Leaf]) -> LeafOf:
+    """Finds the leaves of a plan by their places in the text. Raises NotIncremental at another place."""
+    known = {leaf.path: leaf for leaf in leaves}
+
+    def leaf_of(table: exp.Table, path: Path) -> Leaf:
+        if path not in known:
+            raise NotIncremental("an internal view stands for a part of the query")
+        return known[path]
+
+    return leaf_of
 
 
 def joins_of(operator: Operator) -> dict[Path, tuple[Lookup, ...]]:

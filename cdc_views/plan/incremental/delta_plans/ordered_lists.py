@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from cdc_views.plan.incremental.columns import is_exact
+from cdc_views.plan.incremental.delta_plans.totals import of_kind
 from cdc_views.plan.incremental.exact_types import of_expression
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
@@ -53,8 +54,7 @@ def lists_and_others(
     items: Mapping[str, exp.Expr], scope: Scope
 ) -> tuple[tuple[OrderedList, ...], dict[str, exp.Expr]]:
     """The ordered lists among the columns of a view, and the other columns. Raises NotIncremental."""
-    found = {name: each for name, item in items.items() if (each := _list(name, item.unalias(), scope)) is not None}
-    return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
+    return of_kind(items, lambda name, item: _list(name, item.unalias(), scope))
 
 
 def _list(name: str, node: exp.Expr, scope: Scope) -> OrderedList | None:

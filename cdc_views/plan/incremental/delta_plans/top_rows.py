@@ -34,7 +34,13 @@ from sqlglot import exp
 from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries, own_nodes, windows
 from cdc_views.plan.incremental.build import build, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path, is_exact
-from cdc_views.plan.incremental.delta_plans.linear import all_columns, require_handle, require_multilinear, require_only
+from cdc_views.plan.incremental.delta_plans.linear import (
+    all_columns,
+    leaf_among,
+    require_handle,
+    require_multilinear,
+    require_only,
+)
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
@@ -97,11 +103,7 @@ def patch_plan(
     `keys` is its plan for KEYS, `row_keys` has the key columns of its inputs, `used` the columns that its text names;
     the rest is as for that plan.
     """
-    leaves = {leaf.path: leaf for leaf in keys.leaves}
-
-    def leaf_of(table: object, path: Path) -> Leaf:
-        return leaves[path]
-
+    leaf_of = leaf_among(keys.leaves)
     numbered = _numbered(query.tree)
     operator, scope = build_from(numbered.select, leaf_of, Expressions(query))
     require_multilinear(operator)

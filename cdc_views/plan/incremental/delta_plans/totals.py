@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlglot import exp
 
 from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+
+Kind = TypeVar("Kind")
 
 _OF_CAST: Final = frozenset({"this", "to"})
 
@@ -55,6 +57,14 @@ def items_of(select: exp.Select, columns: Mapping[str, str]) -> dict[str, exp.Ex
     if len(select.expressions) != len(columns):
         raise NotIncremental("the columns of its result are not all known")
     return dict(zip(columns, select.expressions, strict=True))
+
+
+def of_kind(
+    items: Mapping[str, exp.Expr], find: Callable[[str, exp.Expr], Kind | None]
+) -> tuple[tuple[Kind, ...], dict[str, exp.Expr]]:
+    """What is found of the columns of a view, and the columns of which nothing is."""
+    found = {name: each for name, item in items.items() if (each := find(name, item)) is not None}
+    return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
 
 
 def totals_of(found: Mapping[str, Aggregate], scope: Scope, columns: Mapping[str, str]) -> tuple[Total, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,14 +36,15 @@ _LEAST_FOR_THREADS: Final = 20_000
 _ENCODINGS: Final = Value(LIST, Elements(I32, [0, 3, 8]))
 
 
-class WantedRows(NamedTuple):
+@dataclass(frozen=True)
+class WantedRows:
     """Some rows of a file, in order."""
 
     file: Path
     map: PageMap
     rows: Numbers
 
-    @property
+    @cached_property
     def pages(self) -> _Pages:
         """The pages that have these rows."""
         return _Pages(self.file, self.map, np.unique(self.map.page_of(self.rows)))

@@ -89,10 +89,8 @@ def _new_row(work: Incremental[AddPlan], rows: _Rows) -> pa.Table:
         context.prec = DIGITS
         before, added, removed = (_totals(plan, each) for each in ([stored], rows.added, rows.removed))
         row = _sum(plan, before, added, removed)
-    columns = {name: column_of([value], spec.schema.field(name).type) for name, value in row.items()}
-    columns |= {
-        each.name: column_of([new_average(each, row)], spec.schema.field(each.name).type) for each in plan.averages
-    }
+    values = {**row, **{each.name: new_average(each, row) for each in plan.averages}}
+    columns = {name: column_of([value], spec.schema.field(name).type) for name, value in values.items()}
     columns |= {each.name: _extreme(work, rows, each) for each in plan.extremes}
     both = zip(rows.others[::2], rows.others[1::2], strict=True)
     columns |= {each.name: new_number(each, stored, *pair) for each, pair in zip(plan.distincts, both, strict=True)}

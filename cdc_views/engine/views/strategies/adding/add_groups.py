@@ -7,8 +7,8 @@ changed rows, and of the others the rows that these join; no other row of an inp
 add twice would be wrong: the stored rows must be those of the old versions of the inputs, as they are for a live view.
 
 A sum over no values is NULL. A new sum has values if no term removed one and there was one before or now, or if it is
-not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again, and
-FULL the whole view if it has grouping sets. KEYS also computes a group whose lists do not follow.
+not 0. Otherwise only a count of its values can decide. Where the view has none, KEYS computes the group again, as it
+does if an extreme was removed, or if a list does not follow. Without a plan for KEYS, FULL computes the whole view.
 """
 
 from __future__ import annotations
