@@ -89,6 +89,12 @@ class _Words:
     def of_patch(self, plan: PatchPlan) -> Iterator[str]:
         handle = plan.keys.handles[0] if plan.keys is not None else None
         affected = f" of affected ({_columns(handle)})" if handle is not None else ""
+        for leaf in plan.leaves:
+            if (shown := plan.shown.get(leaf.path)) is not None:
+                columns, key = (", ".join(name for name, _ in pairs) for pairs in (shown.columns, shown.key))
+                names = ", ".join(name for _, name in shown.key)
+                leaf_name = self.names[leaf.path]
+                yield f"a change of only ({columns}) of {leaf_name} changes the stored rows by ({names}) from ({key})"
         if handle is not None:
             yield from self._found(handle, plan.leaves)
         yield f"the stored rows{affected} are merged from"

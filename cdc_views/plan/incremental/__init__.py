@@ -20,6 +20,7 @@ from cdc_views.plan.incremental.delta_plans.averages import Average
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan
 from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList
+from cdc_views.plan.incremental.delta_plans.shown_columns import Shown
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
 from cdc_views.plan.incremental.delta_plans.totals import Total
 from cdc_views.plan.incremental.inlined import Edit, Place, inlined
@@ -44,6 +45,7 @@ __all__ = [
     "PatchPlan",
     "Path",
     "Place",
+    "Shown",
     "Total",
     "Values",
     "add_plan",

@@ -52,7 +52,7 @@ def first_rows(views: Views) -> Query:
     scope, after = _joined(views)
     keys = [each for each in scope if each.name in ("id", "k")]
     part, order = draws.pick(scope), draws.pick(scope)
-    items = list(dict.fromkeys([part, *keys]))
+    items = list(dict.fromkeys([part, *keys, *draws.some(scope, 0, 2)]))
     words = f"{order.text} {draws.pick(_ORDERS)}, {', '.join(f'{each.text} NULLS FIRST' for each in keys)}"
     if draws.chance(35):
         query = views.selected("SELECT ", items, f"{after} ORDER BY {words} LIMIT {draws.number(1, 3)}")

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import TooMany
+from cdc_views.plan.incremental.leaf_names import leaf_names
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, Table, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 
+shown: Final = import_module("cdc_views.engine.views.strategies.shown")
 strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name
 
 TABLES: Final = (
@@ -45,6 +47,8 @@ VIEWS: Final = {
     "derived table": "SELECT reader, post, k FROM (SELECT f.id AS reader, f.k, q.post, row_number() OVER (PARTITION BY "
     "f.id ORDER BY q.post, f.k) AS n FROM f JOIN (SELECT p.id AS post, p.a, u.s FROM p JOIN u ON u.id = p.a WHERE p.g "
     "> 0) q ON q.a = f.k) z WHERE n <= 2",
+    "shown on both sides": "SELECT x.g, x.id, x.s AS one, y.id AS other, y.s AS two FROM p x JOIN p y ON y.a = x.id "
+    "QUALIFY row_number() OVER (PARTITION BY x.g ORDER BY y.g NULLS FIRST, x.id, y.id) <= 2",
     "place in an expression": f"SELECT reader, post, k, CASE WHEN n = 1 THEN 'first' END AS c FROM (SELECT f.id AS "
     f"reader, f.k, p.id AS post, {PLACE} AS n FROM {FEED}) q WHERE n <= 2",
 }
@@ -179,11 +183,69 @@ def test_removed_row_of_a_partition_that_is_not_full_needs_no_other() -> None:
 
 
 def test_row_that_keeps_a_place_before_the_last_needs_no_other() -> None:
-    edited = (4, 7, 4, "edited")
-    assert after(FOUR, [*FOUR[:3], edited], "place is a column") == "patch"
-    memory = maintained(VIEWS["ranked"], feed(FOUR))
-    memory.epoch({"u": (), "b": (), **feed([*FOUR[:3], edited])})
-    assert ways(memory) == "keys", "the view has no column with the place"
+    moved = [*FOUR[:3], post(4, 5)]
+    assert after(FOUR, moved, "place is a column") == "patch"
+    assert after(FOUR, moved, "unranked") == "keys", "the view has no column with the place"
+
+
+def test_change_of_what_is_only_shown_ranks_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = feed([*FOUR, *(post(n, 0) for n in range(10, 90))])
+    memory = maintained(VIEWS["place is a column"], {**full, "u": [(7, "ada")]})
+    memory.repeats = False
+    monkeypatch.setattr(Memory, "run", None)
+    memory.epoch({"b": (), **full, "u": [(7, "eve")]})
+    assert [row[4] for row in tuples(memory.views["v"].stored.versions[-1])] == ["eve", "eve"]
+
+
+# Each leaf by its alias, and the columns of it that are only shown.
+SHOWN: Final[dict[str, dict[str, list[str]]]] = {
+    f"SELECT f.id AS r, f.k, p.id, p.s FROM {FEED} QUALIFY {PLACE} <= 2": {"p": ["s"]},
+    f"SELECT f.id AS r, f.k, p.id, p.s AS one, p.s AS two FROM {FEED} QUALIFY {PLACE} <= 2": {"p": ["s", "s"]},
+    f"SELECT r, k, id, t FROM (SELECT f.id AS r, f.k, p.id, p.s AS t, {PLACE} AS n FROM {FEED}) q WHERE n = 1":
+        {"p": ["s"]},
+    f"SELECT * FROM (SELECT f.id AS r, f.k, p.id, p.s AS t, {PLACE} AS n FROM {FEED}) q WHERE n = 1": {"p": ["s"]},
+    f"SELECT r, k, id, upper(t) AS t FROM (SELECT f.id AS r, f.k, p.id, p.s AS t, {PLACE} AS n FROM {FEED}) q "
+    "WHERE n = 1": {},
+    f"SELECT f.id AS r, f.k, p.id, p.s FROM {FEED} WHERE p.s <> 'a' QUALIFY {PLACE} <= 2": {},
+    f"SELECT f.id AS r, f.k, p.id, p.s, upper(p.s) AS t FROM {FEED} QUALIFY {PLACE} <= 2": {},
+    f"SELECT f.id AS r, f.k, p.id, p.s AS t FROM {FEED} QUALIFY row_number() OVER (PARTITION BY f.id ORDER BY p.s, "
+    "p.id, f.k) <= 2": {},
+    "SELECT p.g, p.id, u.id AS author, u.s FROM p JOIN u USING (s) QUALIFY row_number() OVER (PARTITION BY p.g "
+    "ORDER BY p.id, u.id) <= 2": {},
+    # Its key is not in the view.
+    f"SELECT f.id AS r, f.k, p.id, u.s FROM {FEED} JOIN u ON u.id = p.g QUALIFY {PLACE} <= 2": {},
+    "SELECT x.g, x.id, y.id AS other, y.s AS t FROM p x JOIN p y ON y.a = x.id QUALIFY row_number() OVER (PARTITION BY "
+    "x.g ORDER BY x.id, y.id) <= 2": {"y": ["s"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", SHOWN)
+def test_columns_that_are_only_shown(sql: str) -> None:
+    view = declared(TABLES, sql).views["v"]
+    assert view.plan.patch is not None, view.plan.reason
+    assert view.compiled.parsed is not None
+    names = leaf_names(view.compiled.parsed, view.plan.patch.leaves)
+    found = {
+        names[path].split()[-1]: [name for name, _ in each.columns] for path, each in view.plan.patch.shown.items()
+    }
+    assert {name.removeprefix("public."): columns for name, columns in found.items()} == SHOWN[sql]
+
+
+def test_partition_that_loses_a_row_and_gets_other_values_is_computed_again() -> None:
+    after = {**feed([*FOUR[:3], post(9, 0)]), "u": [(7, "eve")]}
+    memory = maintained(VIEWS["place is a column"], {**feed(FOUR), "u": [(7, "ada")]}, after)
+    found = sorted((row[1], row[2], row[4]) for row in tuples(memory.views["v"].stored.versions[-1]))
+    assert (found, ways(memory)) == ([(1, 3, "eve"), (2, 2, "eve")], "keys")
+
+
+def test_shown_values_that_stay_as_they_were_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "_with_values", lambda rows, *_: rows)
+    is_noticed(VIEWS["place is a column"])
+
+
+def test_shown_values_that_are_not_written_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown.ShownChanges, "added_to", lambda self, work, changes: changes)
+    is_noticed(VIEWS["place is a column"])
 
 
 def test_joined_rows_are_looked_up_from_the_stored_rows_and_not_by_the_partition() -> None:

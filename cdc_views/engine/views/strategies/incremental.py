@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
 import pyarrow as pa
@@ -35,7 +35,10 @@ class TooMany(Exception):
 
 @dataclass(frozen=True)
 class Incremental(Generic[Plan]):
-    """A view to update by a plan. `versions` are those of its inputs, `base` is the version of its stored rows."""
+    """A view to update by a plan. `versions` are those of its inputs, `base` is the version of its stored rows.
+
+    `deltas` replace what has changed in some leaves.
+    """
 
     view: CompiledView
     spec: TableSpec
@@ -46,6 +49,7 @@ class Incremental(Generic[Plan]):
     versions: dict[str, InputVersions]
     warehouse: Warehouse
     queries: SmallQueries
+    deltas: Mapping[Path, RowsChanged] = field(default_factory=dict)
 
     def by_keys(self, plan: KeysPlan) -> Incremental[KeysPlan]:
         """The same view, to update by its plan for KEYS."""
@@ -62,6 +66,8 @@ class Incremental(Generic[Plan]):
 
     def delta(self, leaf: Leaf) -> RowsChanged:
         """The rows of a leaf that the epoch removes and adds, in the columns that matter. Raises TooMany."""
+        if leaf.path in self.deltas:
+            return self.deltas[leaf.path]
         of, used = self.of(leaf), self.used(leaf)
         if of.old == of.new:
             nothing = pa.schema([field for field in of.spec.schema if field.name in used]).empty_table()

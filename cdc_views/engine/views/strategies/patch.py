@@ -33,6 +33,7 @@ from cdc_views.engine.views.strategies.keys import (
     require_few,
     stored_rows,
 )
+from cdc_views.engine.views.strategies.shown import ShownChanges, without_shown
 from cdc_views.engine.views.strategies.timelines import Timeline, timeline_of, united
 from cdc_views.engine.views.view_tables import BOX
 from cdc_views.plan.incremental import KeysPlan, Leaf, Lookup, PatchPlan
@@ -45,21 +46,31 @@ def patch(work: Incremental[PatchPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
     if work.plan.keys is None:
         return _patch_all(work)
-    by_keys = work.by_keys(work.plan.keys)
+    others, shown = without_shown(work)
     timeline = timeline_of(work.spec)
-    if timeline is not None:
-        return _patch_timeline(work, by_keys, timeline)
+    changes = _patch_partitions(others, shown) if timeline is None else _patch_timeline(others, shown, timeline)
+    return shown.added_to(work, changes)
+
+
+def _patch_partitions(work: Incremental[PatchPlan], shown: ShownChanges) -> Changes | None:
+    by_keys = _by_keys(work)
     boxes = affected(by_keys)
     if not boxes:
         return None
     (box,) = boxes
     stored = stored_rows(by_keys, boxes)
     rows = _merged(work, stored)
-    return _patched(work, by_keys, box, rows.filter(inside(rows, box)), stored)
+    return _patched(work, shown, box, rows.filter(inside(rows, box)), stored)
 
 
-def _patch_timeline(work: Incremental[PatchPlan], by_keys: Incremental[KeysPlan], timeline: Timeline) -> Changes | None:
+def _by_keys(work: Incremental[PatchPlan]) -> Incremental[KeysPlan]:
+    assert work.plan.keys is not None, "it has partitions"
+    return work.by_keys(work.plan.keys)
+
+
+def _patch_timeline(work: Incremental[PatchPlan], shown: ShownChanges, timeline: Timeline) -> Changes | None:
     """Update a timeline. Of an owner who loses no entry, the stored rows are not read while there is room for more."""
+    by_keys = _by_keys(work)
     boxes = affected(by_keys, only_removed=True)
     stored = stored_rows(by_keys, boxes) if boxes else work.spec.schema.empty_table()
     found = _found(work, stored)
@@ -68,7 +79,7 @@ def _patch_timeline(work: Incremental[PatchPlan], by_keys: Incremental[KeysPlan]
         (box,) = boxes
         is_inside = inside(found, box)
         rows = timeline.first_rows(found.filter(is_inside))
-        changes.append(_patched(work, by_keys, box, rows, stored))
+        changes.append(_patched(work, shown, box, rows, stored))
         found = found.filter(pc.invert(is_inside))
     changes.append(timeline.with_added(work, found))
     return united(work.spec, changes)
@@ -87,11 +98,11 @@ def _found(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
 
 
 def _patched(
-    work: Incremental[PatchPlan], by_keys: Incremental[KeysPlan], box: Box, rows: pa.Table, stored: pa.Table
+    work: Incremental[PatchPlan], shown: ShownChanges, box: Box, rows: pa.Table, stored: pa.Table
 ) -> Changes | None:
     """The changes from the stored rows of a box to the merged ones; partitions that do not follow are computed."""
-    names = box.values[0].column_names
-    doubtful = _doubtful(work, stored, rows, names).select(names)
+    by_keys, names = _by_keys(work), box.values[0].column_names
+    doubtful = _doubtful(work, shown.shown_in(stored), rows, names).select(names)
     if doubtful.num_rows:
         rows = _refilled(by_keys, box, doubtful, rows)
         work.warehouse.ways.took("view", work.spec.name, "keys")

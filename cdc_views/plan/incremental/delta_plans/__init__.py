@@ -8,5 +8,6 @@ extremes.py      min, max and count(DISTINCT) over all rows
 ordered_lists.py the columns that are ordered lists of the values of a group
 top_rows.py      the first rows of each partition
 first_rows.py    the first rows of a whole query
+shown_columns.py the columns that such a view only shows
 linear.py        what such a query may consist of
 """

@@ -26,7 +26,7 @@ tell this: if they differ from each removed row of the leaf, the stored row stay
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
@@ -41,6 +41,7 @@ from cdc_views.plan.incremental.delta_plans.linear import (
     require_multilinear,
     require_only,
 )
+from cdc_views.plan.incremental.delta_plans.shown_columns import Shown, shown_columns
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
@@ -65,7 +66,7 @@ class PatchPlan:
     view with the row's number; None if there is none. `plain` are columns of the view that do not depend on that
     number. `stored` stands for the stored rows in lookups. `kept` has the lookups from these to their leaf rows,
     `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has for each leaf pairs
-    of a column and the column of the view with its value.
+    of a column and the column of the view with its value; `shown` what the view only shows of a leaf.
     """
 
     leaves: tuple[Leaf, ...]
@@ -77,6 +78,7 @@ class PatchPlan:
     kept: tuple[Lookup, ...]
     added: Mapping[Path, tuple[Lookup, ...]]
     carried: Mapping[Path, tuple[tuple[str, str], ...]]
+    shown: Mapping[Path, Shown] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ def patch_plan(
         raise NotIncremental("the stored rows lead to all rows of their partition")
     has_key = key is not None and set(key) <= set(plan.plain)
     place = list(columns)[numbered.places[0]] if has_key and numbered.places else None
-    return replace(plan, place=place)
+    others = [output for output in outputs if key is None or output.name not in key]
+    shown = shown_columns(query.tree, plan.leaves, others, columns, plan.carried, row_keys, used) if key else {}
+    return replace(plan, place=place, shown=shown)
 
 
 def require_keys(

@@ -1,0 +1,100 @@
+"""The columns that a view shows, and uses for nothing else, such as the name of an author beside each post.
+
+Let a row of a leaf change in such columns only. Then no filter, join, partition or order sees it: the view has the same
+rows at the same places, and those that come from that row have its new values. So the stored rows of the row are found
+by its key, which they carry, and get these values. Nothing is ranked again.
+
+    SELECT f.user_id, p.id, p.author_id, a.name AS author, row_number() OVER (PARTITION BY f.user_id ORDER BY p.id)
+    FROM follows f JOIN posts p ON p.author_id = f.followee_id JOIN users a ON a.id = p.author_id
+
+Here `users.name` is only shown. A column is only shown if its name, and each name that a SELECT gives it, is nowhere
+but in an item of a SELECT by itself. Names are compared, whatever they belong to, so some such columns are left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from cdc_views.plan.incremental.columns import Column, Leaf, Path, is_exact
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The columns of a leaf that are only shown, and its key, each with the column of the view that has its value."""
+
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[tuple[str, str], ...]
+
+
+def shown_columns(
+    tree: exp.Expr,
+    leaves: Sequence[Leaf],
+    outputs: Sequence[Column],
+    types: Mapping[str, str],
+    carried: Mapping[Path, Sequence[tuple[str, str]]],
+    row_keys: Mapping[str, Collection[str]],
+    used: Mapping[str, Collection[str]],
+) -> dict[Path, Shown]:
+    """What is only shown of each leaf; leaves without such columns are left out.
+
+    `outputs` are the columns of the view, `types` their Arrow types; the rest is as for the plan of the view.
+    """
+    names = _Names.of(tree)
+    found = {}
+    for leaf in leaves:
+        columns = tuple(
+            (origin.name, output.name)
+            for output in outputs
+            for origin in output.origin
+            if len(output.origin) == 1 and origin.leaf == leaf and types[output.name] == origin.type
+            if origin.name not in row_keys[leaf.source] and names.are_shown(origin.name.lower())
+        )
+        key = {name: shown for name, shown in carried[leaf.path] if name in row_keys[leaf.source]}
+        others = {*used[leaf.source]} - {name for name, _ in columns}
+        if columns and key.keys() == {*row_keys[leaf.source]} and all(is_exact(leaf.types[name]) for name in others):
+            found[leaf.path] = Shown(columns, tuple(key.items()))
+    return found
+
+
+@dataclass(frozen=True)
+class _Names:
+    """For each name of a column, the names that items of a SELECT give it; and the names that stand elsewhere."""
+
+    given: Mapping[str, Collection[str]]
+    elsewhere: Collection[str]
+    are_certain: bool
+
+    @classmethod
+    def of(cls, tree: exp.Expr) -> _Names:
+        given: defaultdict[str, set[str]] = defaultdict(set)
+        elsewhere: set[str] = set()
+        for column in tree.find_all(exp.Column):
+            *qualifiers, name = (part.name.lower() for part in column.parts)
+            elsewhere.update(qualifiers)  # a field of a column looks like a column of a table
+            item = column.parent if isinstance(column.parent, exp.Alias) else column
+            if isinstance(item.parent, exp.Select) and item.arg_key == "expressions":
+                given[name].add(item.alias_or_name.lower())
+            else:
+                elsewhere.add(name)
+        return cls(given, elsewhere, not _has_other_names(tree))
+
+    def are_shown(self, name: str) -> bool:
+        """Whether the columns of a name, and of the names given to them, are only shown."""
+        seen, pending = set[str](), {name}
+        while pending:
+            seen |= pending
+            if seen & {*self.elsewhere}:
+                return False
+            pending = {given for each in pending for given in self.given.get(each, ())} - seen
+        return self.are_certain
+
+
+def _has_other_names(tree: exp.Expr) -> bool:
+    """Whether columns are named in another way than as columns."""
+    joins = any(join.args.get("using") or join.method == "NATURAL" for join in tree.find_all(exp.Join))
+    stars = any(any(star.args.values()) for star in tree.find_all(exp.Star))
+    return joins or stars or any(alias.columns for alias in tree.find_all(exp.TableAlias))
