@@ -22,13 +22,15 @@ def lookup_lines(query: ParsedQuery | None, maintained: Maintenance) -> list[str
     keys, patch = maintained.keys, maintained.patch
     if maintained.group_adds is not None:
         adds = maintained.group_adds
-        lookups = [*adds.joined.values(), keys.lookups if keys is not None else ()]
+        lookups = [*adds.joined.values(), *(plan.lookups for plan in (keys, adds.affected) if plan is not None)]
         return list(_Words.over(query, adds.leaves, lookups).of_groups(adds))
     if patch is not None:
         lookups = [patch.kept, *patch.added.values(), keys.lookups if keys is not None else ()]
         return list(_Words.over(query, patch.leaves, lookups).of_patch(patch))
     if maintained.adds is not None:
-        return list(_Words.over(query, maintained.adds.leaves, ()).of_totals(maintained.adds))
+        found = maintained.adds.affected
+        lookups = [found.lookups if found is not None else ()]
+        return list(_Words.over(query, maintained.adds.leaves, lookups).of_totals(maintained.adds))
     if keys is not None:
         return list(_Words.over(query, [*keys.leaves, *keys.constants], [keys.lookups]).of_keys(keys))
     return []
@@ -56,7 +58,9 @@ class _Words:
         names = ", ".join(plan.found_by)
         kinds = {"lists": plan.lists, "totals": plan.totals}
         changed = " and ".join(kind for kind, found in kinds.items() if found)
-        for leaf in plan.leaves:
+        if plan.affected is not None:
+            yield from self._of_affected(plan.affected)
+        for leaf in plan.leaves if plan.affected is None else ():
             yield f"a change of {self.names[leaf.path]} changes the {changed} of its ({names})"
             yield from self._lookups("look up ", plan.joined[leaf.path])
         for each in plan.lists:
@@ -78,13 +82,21 @@ class _Words:
         for leaf in plan.leaves if plan.joined else ():
             yield f"a change of {self.names[leaf.path]} changes the totals"
             yield from self._lookups("look up ", plan.joined[leaf.path])
+        if plan.affected is not None:
+            yield from self._of_affected(plan.affected)
         for extreme in plan.extremes:
             places = ", ".join(f"{self.names[each.leaf.path]}.{each.name}" for each in extreme.columns)
             follows = f"the next one is searched for in {places}" if places else "the whole query is run"
             yield f"if the value of ({extreme.name}) is removed, {follows}"
         for distinct in plan.distincts:
             yield f"({distinct.name}) is counted again for the values of changed rows, before and after"
-            yield from self._lookups("look up ", distinct.lookups)
+            yield from self._lookups("look up ", distinct.handle.recompute if distinct.handle else distinct.lookups)
+
+    def _of_affected(self, plan: KeysPlan) -> Iterator[str]:
+        (handle,) = plan.handles
+        yield from self._found(handle, plan.leaves)
+        yield f"the totals over the rows of affected ({_columns(handle)}), before and after, are computed from"
+        yield from self._lookups("", handle.recompute)
 
     def of_patch(self, plan: PatchPlan) -> Iterator[str]:
         handle = plan.keys.handles[0] if plan.keys is not None else None

@@ -175,6 +175,40 @@ def test_sum_of_whole_numbers_beyond_their_type_fails_although_the_column_holds_
         h.rows("v")
 
 
+# ---- other rows than those of tables and inner joins
+
+ROWS: Final = {
+    "left join": "accounts a LEFT JOIN savings s ON s.id = a.id",
+    "in": "accounts a WHERE id NOT IN (SELECT id FROM savings)",
+    "exists": "accounts a WHERE EXISTS (SELECT 1 FROM savings s WHERE s.id = a.id AND s.balance < a.balance)",
+    "distinct": "(SELECT DISTINCT balance FROM accounts UNION ALL SELECT balance FROM savings) a",
+    "groups": "(SELECT id, max(balance) AS balance FROM (SELECT * FROM accounts UNION ALL SELECT * FROM savings) q "
+    "GROUP BY id) a",
+    "tags": "accounts a LEFT JOIN savings s ON s.id = a.id LATERAL VIEW explode_outer(a.tags) e AS tag",
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_total_over_other_rows_follows_random_transfers(h: ViewHarness, name: str) -> None:
+    bank = Bank(Random(f"{SEED} {name}"))
+    created(h, f"SELECT count(*) AS n, sum(a.balance) AS s, count(a.balance) AS m FROM {ROWS[name]}")
+    h.apply(bank.opened())
+    for _ in range(4):
+        way_, _ = applied(h, *bank.transfer(), *bank.opening_or_closing())
+        assert way_ == "add", f"seed {SEED}"
+
+
+def test_total_over_a_left_join_is_added_once_after_a_crash(h: ViewHarness) -> None:
+    bank = Bank(Random(SEED))
+    created(h, f"SELECT count(*) AS n, count(DISTINCT a.balance) AS different FROM {ROWS['left join']}")
+    h.apply(bank.opened())
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Insert("accounts", {"id": 100, "balance": Decimal("1.00"), "tags": None})])
+    h.restart()
+    h.verify()
+    assert applied(h, *bank.opening_or_closing())[0] == "add"
+
+
 # ---- other views
 
 

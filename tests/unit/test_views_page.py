@@ -44,11 +44,13 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             },
         ),
         (
-            "SELECT lower(o.status) AS low, count(*) AS n FROM users u LEFT JOIN orders o ON o.user_id = u.id"
+            "SELECT lower(o.status) AS low, max(o.id) AS n FROM users u LEFT JOIN orders o ON o.user_id = u.id"
             " GROUP BY lower(o.status)",
             {
-                "v": "SELECT u.country, lower(o.status) AS low, count(*) AS n FROM users u LEFT JOIN orders o"
-                " ON o.user_id = u.id GROUP BY u.country, lower(o.status)"
+                "counted": "SELECT lower(o.status) AS low, max(o.id) AS n, count(*) AS m FROM users u"
+                " LEFT JOIN orders o ON o.user_id = u.id GROUP BY lower(o.status)",
+                "v": "SELECT u.country, lower(o.status) AS low, max(o.id) AS n FROM users u LEFT JOIN orders o"
+                " ON o.user_id = u.id GROUP BY u.country, lower(o.status)",
             },
         ),
     ],
@@ -350,5 +352,6 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     assert strategies.pop("latest_posts") == "PATCH"
     assert strategies.pop("assortment") == "ADD"
     assert strategies.pop("sales") == "ADD"
+    assert strategies.pop("activity") == "ADD"
     by_keys = ("paid_orders", "priced_items", "ordered_products", "dearest", "_cv_dearest_1")
     assert strategies == dict.fromkeys(by_keys, "KEYS")

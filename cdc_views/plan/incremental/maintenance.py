@@ -11,10 +11,18 @@ from sqlglot import exp
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.grouping_sets import has_only_sets
+from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
-from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, sets_plan
+from cdc_views.plan.incremental.delta_plans.group_totals import (
+    GroupPlan,
+    RowsOf,
+    group_plan,
+    rows_of_any,
+    rows_of_joins,
+    sets_plan,
+)
 from cdc_views.plan.incremental.delta_plans.linear import leaf_among
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
@@ -110,7 +118,7 @@ def maintenance(
     expressions = Expressions(view.parsed, stored, not_null)
     with naming_deep_nesting(view.definition):
         try:
-            found = _incremental(view, view.parsed, types, columns, row_keys, expressions)
+            found = _incremental(_Given(view, view.parsed, types, columns, row_keys, not_null), expressions)
         except NotIncremental as reason:
             found = in_full(reason)
         except _FAULTS as error:
@@ -121,28 +129,38 @@ def maintenance(
     return replace(found, stored=tuple(each for each in stored if each.name in used))
 
 
-def _incremental(
-    view: CompiledView,
-    parsed: ParsedQuery,
-    types: Types,
-    columns: Mapping[str, str],
-    row_keys: RowKeys,
-    expressions: Expressions,
-) -> Maintenance:
+@dataclass(frozen=True)
+class _Given:
+    """A view that has no plan yet. The fields are those of `maintenance`."""
+
+    view: CompiledView
+    parsed: ParsedQuery
+    types: Types
+    columns: Mapping[str, str]
+    row_keys: RowKeys
+    not_null: Mapping[str, frozenset[str]]
+
+    @property
+    def leaf_of(self) -> LeafOf:
+        return leaf_at(self.view.sources.__getitem__, self.types, self.row_keys)
+
+    def groups(self) -> RowsOf:
+        """How the rows of its groups are found, without KEYS."""
+        return rows_of_any(self.parsed, self.leaf_of, self.row_keys, self.not_null)
+
+
+def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
+    view, parsed, columns = given.view, given.parsed, given.columns
     require_same_grouping(parsed.tree)
     if is_total(parsed.tree):
-        adds = add_plan(parsed, view.sources.__getitem__, types, columns)
-        return Maintenance("ADD", _reason(adds), adds=adds, text=_text(view, parsed, types, adds.leaves))
+        adds = add_plan(parsed, given.leaf_of, columns, given.row_keys, given.not_null)
+        return Maintenance("ADD", _reason(adds), adds=adds, text=_text(given, adds.leaves, _found_by(adds.affected)))
     if has_only_sets(parsed.tree):
-        sets = sets_plan(parsed, view.sources.__getitem__, types, columns, view.key)
-        text = _text(view, parsed, types, sets.leaves)
-        return Maintenance("ADD", _reason_of_groups(sets), group_adds=sets, text=text)
+        return _by_groups(given, sets_plan(parsed, given.groups(), columns, view.key))
     try:
-        keys = keys_plan(parsed, view.sources.__getitem__, types, columns, view.key, row_keys, expressions)
+        keys = keys_plan(parsed, view.sources.__getitem__, given.types, columns, view.key, given.row_keys, expressions)
     except NotIncremental:
-        other = _first_rows(view, parsed, types, columns, row_keys) or _computed_groups(
-            view, parsed, types, columns, may_lack_keys=not expressions.wanted
-        )
+        other = _first_rows(given) or _computed_groups(given, may_lack_keys=not expressions.wanted)
         if other is None:
             raise
         return other
@@ -155,11 +173,11 @@ def _incremental(
         f"the rows of affected ({names}) are looked up, computed again, and compared"
         f"{_CONSTANT if keys.constants else ''}{_without_null(keys)}",
         keys=keys,
-        text=_text(view, parsed, types, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
+        text=_text(given, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
     )
     for better in (_added,) if keys.internal_views else (_patched, _added):
         try:
-            return better(plan, view, parsed, columns, row_keys)
+            return better(plan, given)
         except NotIncremental:
             continue
         except _FAULTS as error:
@@ -167,8 +185,8 @@ def _incremental(
     return plan
 
 
-def _without_null(keys: KeysPlan) -> str:
-    columns = ", ".join(dict.fromkeys(map(str, keys.without_null)))
+def _without_null(keys: KeysPlan | None) -> str:
+    columns = ", ".join(dict.fromkeys(map(str, keys.without_null if keys is not None else ())))
     return f", as long as no row has NULL in {columns}" if columns else ""
 
 
@@ -184,61 +202,62 @@ def _reason(adds: AddPlan) -> str:
         "different values are counted again if a changed row has them": adds.distincts,
         _AVERAGED: adds.averages,
     }
-    return "; ".join(text for text, found in kinds.items() if found)
+    before = ""
+    if adds.affected is not None:
+        (handle,) = adds.affected.handles
+        before = f"of affected ({', '.join(name for part in handle.parts for name in part.names)}), "
+    return before + "; ".join(text for text, found in kinds.items() if found) + _without_null(adds.affected)
 
 
 def _reason_of_groups(groups: GroupPlan) -> str:
     kinds = {_LISTED: groups.lists, _ADDED: groups.totals, _COMPARED: groups.extremes, _AVERAGED: groups.averages}
-    return f"for each ({', '.join(groups.found_by)}), " + "; ".join(text for text, found in kinds.items() if found)
+    reason = f"for each ({', '.join(groups.found_by)}), " + "; ".join(text for text, found in kinds.items() if found)
+    return reason + _without_null(groups.affected)
 
 
-def _first_rows(
-    view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], row_keys: RowKeys
-) -> Maintenance | None:
+def _by_groups(given: _Given, groups: GroupPlan) -> Maintenance:
+    """ADD by groups without a plan for KEYS. Raises NotIncremental."""
+    text = _text(given, groups.leaves, _found_by(groups.affected))
+    return Maintenance("ADD", _reason_of_groups(groups), group_adds=groups, text=text)
+
+
+def _first_rows(given: _Given) -> Maintenance | None:
     try:
-        patch = first_rows_plan(parsed, view.sources.__getitem__, types, columns, row_keys)
-        text = _text(view, parsed, types, patch.leaves)
-        require_keys(patch.leaves, row_keys, text.used)
+        patch = first_rows_plan(given.parsed, given.leaf_of, given.columns, given.row_keys)
+        text = _text(given, patch.leaves)
+        require_keys(patch.leaves, given.row_keys, text.used)
     except NotIncremental:
         return None
     return Maintenance("PATCH", "the stored rows are merged with the rows that are added", patch=patch, text=text)
 
 
-def _computed_groups(
-    view: CompiledView, parsed: ParsedQuery, types: Types, columns: Mapping[str, str], *, may_lack_keys: bool
-) -> Maintenance | None:
+def _computed_groups(given: _Given, *, may_lack_keys: bool) -> Maintenance | None:
     """The plan for ADD by groups that KEYS cannot find; None if there is none.
 
     Without `may_lack_keys`, an internal view might find them: then none in which an epoch may have to be FULL.
     """
     try:
-        groups = group_plan(parsed, leaf_at(view.sources.__getitem__, types), columns, view.key, None)
-        text = _text(view, parsed, types, groups.leaves)
+        groups = group_plan(given.parsed, given.groups(), given.columns, given.view.key, None)
+        return _by_groups(given, groups) if groups.follows_always or may_lack_keys else None
     except NotIncremental:
         return None
-    if not groups.follows_always and not may_lack_keys:
-        return None
-    return Maintenance("ADD", _reason_of_groups(groups), group_adds=groups, text=text)
 
 
-def _patched(
-    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
-) -> Maintenance:
+def _patched(plan: Maintenance, given: _Given) -> Maintenance:
     """The plan for PATCH. Raises NotIncremental."""
     assert plan.keys is not None
     assert plan.text is not None
-    patch = patch_plan(parsed, columns, view.key, plan.keys, row_keys, plan.text.used)
+    patch = patch_plan(given.parsed, given.columns, given.view.key, plan.keys, given.row_keys, plan.text.used)
     names = ", ".join(plan.keys.handles[0].parts[0].names)
     reason = f"the stored rows of affected ({names}) are merged with the rows that are added"
     return replace(plan, strategy="PATCH", reason=reason, patch=patch)
 
 
-def _added(
-    plan: Maintenance, view: CompiledView, parsed: ParsedQuery, columns: Mapping[str, str], row_keys: RowKeys
-) -> Maintenance:
+def _added(plan: Maintenance, given: _Given) -> Maintenance:
     """The plan for ADD by groups, or for PATCH of their lists. Raises NotIncremental."""
     assert plan.keys is not None
-    groups = group_plan(parsed, leaf_among(plan.keys.leaves), columns, view.key, plan.keys)
+    rows_of = rows_of_joins(given.parsed, leaf_among(plan.keys.leaves))
+    groups = group_plan(given.parsed, rows_of, given.columns, given.view.key, plan.keys)
     strategy: StrategyName = "PATCH" if groups.lists else "ADD"
     return replace(plan, strategy=strategy, reason=_reason_of_groups(groups), group_adds=groups)
 
@@ -254,10 +273,17 @@ def _keys_of(plan: KeysPlan) -> dict[str, frozenset[str]]:
     return found
 
 
+def _found_by(plan: KeysPlan | None) -> dict[str, frozenset[str]]:
+    """The columns of each table by which affected rows are found."""
+    found: dict[str, frozenset[str]] = {}
+    for handle in plan.handles if plan is not None else ():
+        for leaf, names in handle.sought.items():
+            found[leaf.source] = found.get(leaf.source, frozenset()) | names
+    return found
+
+
 def _text(
-    view: CompiledView,
-    parsed: ParsedQuery,
-    types: Types,
+    given: _Given,
     leaves: Collection[Leaf],
     keys: Mapping[str, frozenset[str]] = NO_COLUMNS,
     expressions: Expressions | None = None,
@@ -267,18 +293,20 @@ def _text(
     `keys` are columns that the text may not name, and that lookups need; the subqueries that
     `expressions` has stored are replaced.
     """
-    edits = [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
+    parsed = given.parsed
+    edits = [Edit(each.start, each.end, each.after) for each in given.view.replacements if each.source is None]
     subqueries = expressions.stored_subqueries() if expressions is not None else []
     substitutes = [Substitute(each.start, each.end, each.select, each.after) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])
     if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")
-    used = _used(view, parsed, edits, types) | {each.name: frozenset(each.types) for each in subqueries}
+    used = _used(given, edits) | {each.name: frozenset(each.types) for each in subqueries}
     return LeafText(pieces, {source: names | keys.get(source, frozenset()) for source, names in used.items()})
 
 
-def _used(view: CompiledView, parsed: ParsedQuery, edits: Sequence[Edit], types: Types) -> dict[str, frozenset[str]]:
+def _used(given: _Given, edits: Sequence[Edit]) -> dict[str, frozenset[str]]:
     """The columns of each input that the text may mean: all whose name occurs in it anywhere."""
+    view, parsed, types = given.view, given.parsed, given.types
     if _means_all_columns(parsed.tree):
         return {source: frozenset(types[source]) for source in view.inputs}
     definition = view.definition

@@ -45,6 +45,11 @@ class Scope:
     sources: list[Source] = field(default_factory=list)
     merged: dict[str, Column] = field(default_factory=dict)
 
+    @property
+    def columns(self) -> list[Column]:
+        """All known columns of its relations, those that USING has merged first."""
+        return [*self.merged.values(), *(column for each in self.sources for column in each.columns)]
+
     def resolve(self, node: exp.Expr) -> Column | None:
         """The column of this FROM that an expression names, if that is certain; its name is that of the column."""
         if not isinstance(node, exp.Column) or node.args.get("db") or isinstance(node.this, exp.Star):

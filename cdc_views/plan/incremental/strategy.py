@@ -111,7 +111,7 @@ def keys_plan(
             _plan(built, outputs, key, row_keys),
             constants=tuple(expressions.constants.values()),
             existences=frozenset(expressions.existences),
-            without_null=tuple(sorted(expressions.without_null, key=lambda each: (each.leaf.path, each.name))),
+            without_null=expressions.columns_without_null,
         )
 
     try:
@@ -133,11 +133,12 @@ def _plan(
             raise NotIncremental(_why_no_handle(built.operator, passable))
         if chosen not in alternatives:
             alternatives.append(chosen)
-    handles = [_handle(built.operator, chosen) for chosen in alternatives]
-    return KeysPlan(tuple(_named(built.operator)), tuple(handles))
+    handles = [handle_of(built.operator, chosen) for chosen in alternatives]
+    return KeysPlan(tuple(named_leaves(built.operator)), tuple(handles))
 
 
-def _named(operator: Operator) -> list[Leaf]:
+def named_leaves(operator: Operator) -> list[Leaf]:
+    """The leaves that the text names, in its order."""
     return sorted((leaf for leaf in operator.leaves if not leaf.is_internal), key=lambda leaf: leaf.path)
 
 
@@ -248,7 +249,8 @@ def _why_no_handle(operator: Operator, passable: frozenset[Origin]) -> str:
     return "its result has no column, unchanged from a table, by which its rows can be looked up"
 
 
-def _handle(operator: Operator, columns: Sequence[Column]) -> Handle:
+def handle_of(operator: Operator, columns: Sequence[Column]) -> Handle:
+    """The lookups of an operator by these columns of its output. Raises NotIncremental."""
     parts = _parts(columns)
     needed = {column.origin for column in columns}
     by_name = {column.name: column.origin for column in columns}
@@ -261,7 +263,7 @@ def _handle(operator: Operator, columns: Sequence[Column]) -> Handle:
     ]
     recompute = _without_unused(operator.restrict(restrictions), ())
     found = [column.leaf for part in parts for columns in part.origins for column in columns]
-    find = {leaf.path: _without_unused(operator.find(leaf, needed), found) for leaf in _named(operator)}
+    find = {leaf.path: _without_unused(operator.find(leaf, needed), found) for leaf in named_leaves(operator)}
     return Handle(parts, find, _sought(parts, find, recompute), recompute)
 
 

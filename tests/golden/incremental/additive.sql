@@ -48,17 +48,31 @@ SELECT count(*) AS items FROM orders o JOIN order_items i ON i.order_id = o.id;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS users FROM (SELECT DISTINCT user_id FROM orders) q;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: DISTINCT
+-- strategy: ADD: of affected (user_id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders affects (user_id)
+--   the totals over the rows of affected (user_id), before and after, are computed from
+--     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS ids FROM (SELECT id FROM orders UNION SELECT id FROM posts) q;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: UNION of its rows
+-- strategy: ADD: of affected (id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders affects (id)
+--   a change of public.posts affects (id)
+--   the totals over the rows of affected (id), before and after, are computed from
+--     public.orders by (id) from (id) of the affected keys
+--     public.posts by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS silent FROM users u WHERE NOT EXISTS (SELECT 1 FROM posts p WHERE p.author_id = u.id);
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: a subquery in an expression
+-- strategy: ADD: of affected (id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.users affects (id)
+--   a change of public.posts affects (id)
+--     look up public.users by (id) from (author_id) of public.posts
+--   the totals over the rows of affected (id), before and after, are computed from
+--     public.users by (id) from (id) of the affected keys
+--     public.posts by (author_id) from (id) of public.users
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -113,4 +127,10 @@ SELECT max(price / 2) AS half FROM products;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS items FROM orders o LEFT JOIN order_items i ON i.order_id = o.id;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: a join that is no inner join of tables
+-- strategy: ADD: of affected (id), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders affects (id)
+--   a change of public.order_items affects (id)
+--     look up public.orders by (id) from (order_id) of public.order_items
+--   the totals over the rows of affected (id), before and after, are computed from
+--     public.orders by (id) from (id) of the affected keys
+--     public.order_items by (order_id) from (id) of public.orders

@@ -23,7 +23,13 @@ SELECT u.id, o.id AS order_id FROM orders o RIGHT JOIN users u ON u.id = o.user_
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT u.country, count(*) AS orders FROM orders o LEFT JOIN users u ON u.id = o.user_id GROUP BY u.country;
--- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+-- strategy: ADD: for each (country), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders affects (id)
+--   a change of public.users affects (id)
+--     look up public.orders by (user_id) from (id) of public.users
+--   the totals over the rows of affected (id), before and after, are computed from
+--     public.orders by (id) from (id) of the affected keys
+--     public.users by (id) from (user_id) of public.orders
 
 -- view
 CREATE MATERIALIZED VIEW v AS

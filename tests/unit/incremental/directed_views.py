@@ -13,10 +13,10 @@ _ORDERS: Final = ("NULLS FIRST", "DESC NULLS LAST")
 
 
 def totals(views: Views) -> Query:
-    """Counts, sums and extremes by groups, by grouping sets or over all rows, of inner joins."""
+    """Counts, sums and extremes by groups, by grouping sets or over all rows, of inner joins and others."""
     draws = views.draws
-    scope, after = _joined(views)
-    kind = draws.pick(("groups", "groups", "sets", "all rows"))
+    kind = draws.pick(("groups", "groups", "sets", "all rows", "all rows"))
+    scope, after = _affected(views) if kind == "all rows" and draws.chance(60) else _joined(views)
     if kind == "sets":
         return views.grouping_sets(scope, after)
     groups = [] if kind == "all rows" else list(dict.fromkeys([draws.column(scope), *draws.some(scope, 0, 1)]))
@@ -90,3 +90,23 @@ def _joined(views: Views) -> tuple[list[Column], str]:
         text, scope = f"{text} JOIN {item} ON {condition}", [*scope, *others]
     where = f" WHERE {views.comparison(scope)}" if draws.chance(30) else ""
     return scope, f" FROM {text}{where}"
+
+
+def _affected(views: Views) -> tuple[list[Column], str]:
+    """The columns of rows that neither a union nor inner joins give, and their FROM with a WHERE."""
+    draws = views.draws
+    text, alias, columns = views.source(0)
+    item, other, more = views.source(0)
+    scope, others = ([replace(each, text=f"{name}.{each.name}") for each in those]
+                     for name, those in ((alias, columns), (other, more)))  # fmt: skip
+    mine, theirs = f"{alias}.{draws.pick(('id', 'k'))}", f"{other}.{draws.pick(('k', 'id'))}"
+    kind = draws.pick(("LEFT JOIN", "IN", "NOT EXISTS", "DISTINCT"))
+    if kind == "LEFT JOIN":
+        return [*scope, *others], f" FROM {text} LEFT JOIN {item} ON {mine} = {theirs}"
+    if kind == "IN":
+        return scope, f" FROM {text} WHERE {mine} IN (SELECT {theirs} FROM {item})"
+    if kind == "NOT EXISTS":
+        return scope, f" FROM {text} WHERE NOT EXISTS (SELECT 1 FROM {item} WHERE {theirs} = {mine})"
+    chosen, name = draws.some(scope, 1, 2), views.fresh("q")
+    rows = f"SELECT DISTINCT {', '.join(each.text for each in chosen)} FROM {text}"
+    return [replace(each, text=f"{name}.{each.name}") for each in chosen], f" FROM ({rows}) {name}"

@@ -48,11 +48,14 @@ VIEWS: Final = {
     ),
 }
 OTHERS: Final = {
-    "left join": ("SELECT count(*) AS n FROM o LEFT JOIN i ON i.id = o.id", "a join that is no inner join"),
+    "full join": ("SELECT count(*) AS n FROM o FULL JOIN i ON i.id = o.id", "a join that is no inner join"),
     "without an equality": ("SELECT count(*) AS n FROM o JOIN i ON i.h < o.k", "no equality of columns"),
-    "subquery": (f"SELECT count(*) AS n FROM {ITEMS} WHERE o.k IN (SELECT k FROM b)", "a subquery in an expression"),
+    "subquery": (
+        f"SELECT count(*) AS n FROM {ITEMS} WHERE o.k + 1 IN (SELECT k FROM b)",
+        "a subquery in an expression",
+    ),
     "rows of groups": (
-        "SELECT count(*) AS n FROM o JOIN (SELECT DISTINCT id FROM i) q ON q.id = o.id",
+        "SELECT count(*) AS n FROM o JOIN (SELECT DISTINCT id + 1 AS id FROM i) q ON q.id = o.id",
         "not only inner",
     ),
     "limit": (f"SELECT count(*) AS n FROM {ITEMS} ORDER BY n LIMIT 1", "LIMIT"),

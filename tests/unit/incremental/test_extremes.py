@@ -47,7 +47,7 @@ FULL: Final = {
     "SELECT count(DISTINCT h + 1) AS n FROM a": "not those of a column of each table",
     "SELECT count(DISTINCT (h, s)) AS n FROM a": "not those of a column of each table",
     "SELECT count(DISTINCT v) AS n FROM (SELECT h AS v FROM a UNION ALL SELECT h + 1 FROM b) q": "not those of a",
-    "SELECT max(a.h) AS m FROM a LEFT JOIN b USING (id)": "a join",
+    "SELECT max(a.h) AS m FROM a FULL JOIN b ON a.h = b.h": "a join",
     "SELECT max(h) + 1 AS m FROM a": "neither count(*) nor",
 }
 

@@ -48,6 +48,10 @@ VIEWS: Final = {
     "column of the key": "SELECT id, count(*) AS n FROM o GROUP BY ROLLUP (id)",
     "sum without its count": "SELECT k, h, grouping_id(k, h) AS level, count(*) AS n, sum(d) AS total FROM i "
     "GROUP BY ROLLUP (k, h)",
+    "different rows": "SELECT q.k, q.g, grouping_id(q.k, q.g) AS level, count(*) AS n FROM (SELECT DISTINCT k, g, x "
+    "FROM o) q GROUP BY ROLLUP (q.k, q.g)",
+    "left join": f"SELECT i.k, o.g, grouping_id(i.k, o.g) AS level, {TOTALS} FROM o LEFT JOIN i ON "
+    "i.id = o.id WHERE o.k IN (SELECT k FROM b) GROUP BY CUBE (i.k, o.g)",
     "extremes": f"SELECT o.k, {LEVEL}, o.g, count(*) AS n, max(i.d) AS m, min(i.h) AS l FROM {ITEMS} "
     "GROUP BY CUBE (o.k, o.g)",
 }
@@ -55,7 +59,7 @@ FULL: Final = {
     "SELECT k, g, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
     "SELECT k, g, count(*) AS n FROM o WHERE k IS NOT NULL GROUP BY CUBE (k, g)": "columns without NULL",
     "SELECT k, count(*) AS n FROM o WHERE k IS NOT NULL OR g = 1 GROUP BY CUBE (k)": "columns without NULL",
-    "SELECT i.id, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY CUBE (i.id)": "not only inner joins",
+    "SELECT i.id, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY CUBE (i.id)": "columns without NULL",
     "SELECT k, grouping_id(k, g) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "all of their columns",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY GROUPING SETS ((k), (k))": "no set twice",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, o.k)": "no set twice",
@@ -63,9 +67,7 @@ FULL: Final = {
     "SELECT k, grouping_id(k) AS level, count(g) AS n FROM o GROUP BY ROLLUP (k)": "no count(*)",
     "SELECT k, grouping_id(k) AS level, count(*) AS n, count(DISTINCT g) AS m FROM o GROUP BY ROLLUP (k)": "neither",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k) HAVING count(*) > 1": "HAVING",
-    "SELECT q.k, grouping_id(q.k) AS level, count(*) AS n FROM (SELECT DISTINCT k FROM o) q GROUP BY ROLLUP (q.k)":
-    "not only inner joins",
-    "SELECT i.k, grouping_id(i.k) AS level, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY CUBE (i.k)":
+    "SELECT i.k, grouping_id(i.k) AS level, count(*) AS n FROM o FULL JOIN i ON i.id = o.id GROUP BY CUBE (i.k)":
     "not only inner joins",
     "SELECT CAST(d AS DOUBLE) AS f, grouping_id(d) AS level, count(*) AS n FROM i GROUP BY ROLLUP (d)": "all of their",
 }  # fmt: skip

@@ -99,7 +99,7 @@ def test_null_on_either_side_gives_the_rows_of_sql() -> None:
 
 
 def test_null_that_is_not_looked_for_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategy, "_require_values", lambda work: None)
+    monkeypatch.setattr(strategy, "require_values", lambda work: None)
     check_fails(lambda seed: maintained(NOT_IN, *random_states(DECLARED, seed, count=3)), HISTORIES)
 
 

@@ -45,7 +45,7 @@ class Box:
 def keys(work: Incremental[KeysPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
     _require_same_constants(work)
-    _require_values(work)
+    require_values(work)
     boxes = affected(work)  # find
     if not boxes:
         return None
@@ -69,7 +69,7 @@ def _constant(work: Incremental[KeysPlan], leaf: Leaf, version: int) -> list[str
     return [repr(row > (0,) if leaf in work.plan.existences else row) for row in rows]
 
 
-def _require_values(work: Incremental[KeysPlan]) -> None:
+def require_values(work: Incremental[KeysPlan]) -> None:
     """Raise TooMany if a column holds NULL that the plan takes to hold none, before or after the epoch."""
     for source, name in dict.fromkeys((each.leaf.source, each.name) for each in work.plan.without_null):
         of = work.versions[source]
@@ -152,11 +152,12 @@ def recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
     """The new rows of the view that are in one of the boxes, with the view's columns and types. Raises TooMany."""
     if len(boxes) * len(work.plan.leaves) > MOST_RELATIONS:
         raise TooMany(f"{len(boxes)} sets of keys are affected, each with {len(work.plan.leaves)} tables to reduce")
-    reduced = [{leaf.path: rows for leaf, rows in _reduced(work, box).items()} for box in boxes]
-    require_few(work, sum(rows.num_rows for each in reduced for rows in each.values()) // len(boxes))
+    find = at_new_version(work)
+    of_boxes = [{leaf.path: rows for leaf, rows in reduced(work, box, find).items()} for box in boxes]
+    require_few(work, sum(rows.num_rows for each in of_boxes for rows in each.values()) // len(boxes))
     versions = {leaf.path: work.of(leaf) for leaf in work.plan.constants}
     constants = {path: work.warehouse.rows(of.spec, of.new) for path, of in versions.items()}
-    found = work.run([{**each, **constants} for each in reduced])
+    found = work.run([{**each, **constants} for each in of_boxes])
     rows, numbers = found.drop_columns([BOX]), found.column(BOX)
     # Only the rows of its own box are exact. A row that is in several boxes is taken from the first.
     first = pa.chunked_array([pa.array([-1] * rows.num_rows, pa.int32())])
@@ -165,13 +166,23 @@ def recomputed(work: Incremental[KeysPlan], boxes: Sequence[Box]) -> pa.Table:
     return rows.filter(pc.equal(first, numbers))
 
 
-def _reduced(work: Incremental[KeysPlan], box: Box) -> dict[Leaf, pa.Table]:
-    """The rows of each leaf at the new version that decide the rows of the box."""
+def reduced(work: Incremental[KeysPlan], box: Box, find: FindRows) -> dict[Leaf, pa.Table]:
+    """The rows of each leaf that decide the rows of the box. Raises TooMany."""
     plan = work.plan
     used = {**box.handle.sought, **{leaf: work.used(leaf) for leaf in plan.leaves}}
     parts = {part.keys: values for part, values in zip(box.handle.parts, box.values, strict=True)}
-    found: Rows = search(box.handle.recompute, parts, used, at_new_version(work))
+    found: Rows = search(box.handle.recompute, parts, used, find)
     return {leaf: found[leaf] for leaf in plan.leaves}
+
+
+def at_old_version(work: Incremental[Any]) -> FindRows:
+    """Finds rows of the leaves as they were before the epoch. Raises TooMany."""
+
+    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
+        of = work.of(leaf)
+        return look_up(work, of, of.old, wanted, names)
+
+    return find
 
 
 def at_new_version(work: Incremental[Any]) -> FindRows:

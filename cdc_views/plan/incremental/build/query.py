@@ -28,12 +28,16 @@ def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions, *, by_rows
 
 
 def build_from(select: exp.Select, leaf_of: LeafOf, expressions: Expressions) -> tuple[Operator, Scope]:
-    """Build the FROM and WHERE of a query that is one SELECT; returns also what names stand for in it.
+    """Build the FROM and WHERE of a query that is one SELECT, with the subqueries of its expressions.
 
-    Raises NotIncremental for a construct that has no operator.
+    Returns also what names stand for in it. Raises NotIncremental for a construct that has no operator.
     """
-    frame = From(with_ctes(select, Context(leaf_of, expressions, _query, dependent)))
-    return frame.build(select), frame.scope
+    context = with_ctes(select, Context(leaf_of, expressions, _query, dependent))
+    frame = From(context)
+    operator, lacking = _with_subqueries(select, frame.build(select), frame, context)
+    if lacking is not None:
+        raise lacking
+    return operator, frame.scope
 
 
 def _query(query: exp.Expr, context: Context) -> Built:

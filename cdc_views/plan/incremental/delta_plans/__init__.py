@@ -2,6 +2,7 @@
 
 additive.py      counts and sums of all rows
 group_totals.py  counts and sums of groups, and of grouping sets
+affected_rows.py the rows over which totals change, of any FROM
 totals.py        the columns that are counts and sums
 averages.py      averages over all rows
 extremes.py      min, max and count(DISTINCT) over all rows

@@ -17,6 +17,8 @@ for groups (group_totals.py), and a row that one term adds may be one that anoth
 
     SELECT count(*) AS items, sum(i.quantity) AS pieces FROM orders o JOIN order_items i ON i.order_id = o.id
 
+Of any other FROM, all rows are taken that a change may affect, before it and after it (affected_rows.py).
+
 Extremes, numbers of different values and averages are kept beside these (extremes.py, averages.py). Counts and sums of
 groups have the same rule for each group.
 
@@ -26,15 +28,22 @@ NULL, as it is over no values, and whether a total fits the types that it has on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
 
 from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
-from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
+from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.delta_plans.affected_rows import (
+    OF_AFFECTED,
+    ChangedRows,
+    RowKeys,
+    affected_rows,
+    handle_by,
+)
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import (
     Distinct,
@@ -48,6 +57,7 @@ from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.incremental.strategy import KeysPlan
 from cdc_views.views.references import ParsedQuery
 
 _OF_JOINED: Final = frozenset({"expressions", "from_", "joins", "where"})
@@ -58,7 +68,7 @@ class AddPlan:
     """The leaves of a view, and its columns of each kind.
 
     Of inner joins, `joined` has for each leaf the lookups from its changed rows to the rows of the other leaves that
-    they join; it is empty if the FROM is linear.
+    they join; of a FROM that is neither linear nor inner joins, `affected` has those for the rows that change.
     """
 
     leaves: tuple[Leaf, ...]
@@ -67,6 +77,7 @@ class AddPlan:
     distincts: tuple[Distinct, ...] = ()
     averages: tuple[Average, ...] = ()
     joined: Mapping[Path, tuple[Lookup, ...]] = field(default_factory=dict)
+    affected: KeysPlan | None = None
 
 
 def is_total(query: exp.Expr) -> bool:
@@ -76,29 +87,50 @@ def is_total(query: exp.Expr) -> bool:
 
 def add_plan(
     query: ParsedQuery,
-    source_of: Callable[[int], str],
-    types: Mapping[str, Mapping[str, str]],
+    leaf_of: LeafOf,
     columns: Mapping[str, str],
+    row_keys: RowKeys,
+    not_null: Mapping[str, Collection[str]],
 ) -> AddPlan:
     """Plan a view whose query is an aggregate over all rows. Raises NotIncremental with the reason for FULL.
 
-    `source_of` returns the manifest's name of the table that the text names at an offset; `types` has the Arrow types
-    of the columns of each; `columns` are the columns of the view with their Arrow types, in order.
+    `leaf_of` makes the leaf of a table at a place of the text; `columns` are the columns of the view with their Arrow
+    types, in order; `row_keys` are those that identify a row of a table, `not_null` those that the source declares so.
     """
     select = query.tree
     assert isinstance(select, exp.Select)
     try:
-        operator, scope = _from(query, select, leaf_at(source_of, types))
-        leaves = tuple(sorted(operator.leaves, key=lambda leaf: leaf.path))
-        joined = joins_of(operator) if isinstance(operator, InnerJoin) else {}
-        of_values = 1 if joined else len(leaves)
-        extremes, others = extremes_and_others(items_of(select, columns), scope, columns, of_values)
-        distincts, others = distincts_and_others(others, scope, of_values)
-        averages, counts_and_sums = averages_and_totals(others, columns, scope)
-        totals = totals_of(counts_and_sums, scope, columns)
+        rows = _changed_rows(query, select, leaf_of, row_keys, not_null)
+        leaves = tuple(sorted(rows.operator.leaves, key=lambda leaf: leaf.path))
+        of_values = len(leaves) if rows.is_linear else 1 if rows.joined else 0
+        extremes, others = extremes_and_others(items_of(select, columns), rows.scope, columns, of_values)
+        distincts, others = distincts_and_others(others, rows.scope, of_values if rows.affected is None else None)
+        if rows.affected is not None:
+            distincts = tuple(replace(each, handle=handle_by(rows, each.columns)) for each in distincts)
+        averages, counts_and_sums = averages_and_totals(others, columns, rows.scope)
+        totals = totals_of(counts_and_sums, rows.scope, columns)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
-    return AddPlan(leaves, totals, extremes, distincts, averages, joined)
+    return AddPlan(leaves, totals, extremes, distincts, averages, rows.joined, rows.affected)
+
+
+def _changed_rows(
+    query: ParsedQuery,
+    select: exp.Select,
+    leaf_of: LeafOf,
+    row_keys: RowKeys,
+    not_null: Mapping[str, Collection[str]],
+) -> ChangedRows:
+    """How the rows are found that come into the FROM of a SELECT, and go. Raises NotIncremental."""
+    try:
+        operator, scope = _from(query, select, leaf_of)
+        return ChangedRows(operator, scope, joins_of(operator) if isinstance(operator, InnerJoin) else {})
+    except NotIncremental as reason:
+        try:
+            require_only(select, OF_AFFECTED)
+            return affected_rows(query, select, leaf_of, row_keys, not_null)
+        except NotIncremental:
+            raise reason from None
 
 
 def _from(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tuple[Operator, Scope]:
@@ -106,12 +138,12 @@ def _from(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tuple[Oper
     try:
         require_linear(select)
     except NotIncremental as reason:
+        if any(nested_queries(select)) or any(map(makes_rows, select.expressions)):
+            raise NotIncremental("a subquery in an expression, or a function that returns several rows") from None
         operator, scope = build_from(select, leaf_of, Expressions(query))
         if not isinstance(operator, InnerJoin):
             raise reason from None
         require_only(select, _OF_JOINED)
-        if any(nested_queries(select)) or any(map(makes_rows, select.expressions)):
-            raise NotIncremental("a subquery in an expression, or a function that returns several rows") from None
         require_multilinear(operator)
         return operator, scope
     return build_from(select, leaf_of, Expressions(query))

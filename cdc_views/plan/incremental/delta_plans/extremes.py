@@ -23,6 +23,7 @@ Different values. A value that no changed row has is among the values of both ve
 values of the column in the rows added and removed, B the number of those of V that the old rows have, and N the same of
 the new rows. The new number is the stored one, minus B, plus N. B and N are those of the query over the rows of each
 version that are looked up by V, and of a join the rows that these join: their values are plain columns of the leaves.
+Of other FROMs, the lookups are those of a handle that consists of this column (affected_rows.py).
 
     SELECT count(DISTINCT category_id) AS categories FROM products
 """
@@ -39,6 +40,7 @@ from cdc_views.plan.incremental.columns import LeafColumn, is_looked_up
 from cdc_views.plan.incremental.delta_plans.totals import of_kind
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.plan.incremental.strategy import Handle
 
 # Whose values Python orders as Spark does.
 _ORDERED: Final = ("int", "decimal128", "date32", "timestamp")
@@ -61,17 +63,23 @@ class Extreme:
 class Distinct:
     """A column with the number of different values.
 
-    `columns` has one column of each leaf with these values, or of a join one of one leaf.
+    `columns` has one column of each leaf with these values, or of a join one of one leaf. `handle` has the lookups by
+    them if the FROM is neither linear nor inner joins.
     """
 
     name: str
     columns: tuple[LeafColumn, ...]
+    handle: Handle | None = None
+
+    @property
+    def values(self) -> Values:
+        """Those of the changed rows of all leaves, without NULL, which is not counted."""
+        return Values(tuple((column,) for column in self.columns))
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
         """The lookups from the changed rows of all leaves to the rows with equal values."""
-        values = Values(tuple((column,) for column in self.columns))  # without NULL, which is not counted
-        return tuple(Lookup(column.leaf, (column.name,), values) for column in self.columns)
+        return tuple(Lookup(column.leaf, (column.name,), self.values) for column in self.columns)
 
 
 def extremes_and_others(
@@ -85,11 +93,11 @@ def extremes_and_others(
 
 
 def distincts_and_others(
-    items: Mapping[str, exp.Expr], scope: Scope, leaves: int
+    items: Mapping[str, exp.Expr], scope: Scope, leaves: int | None
 ) -> tuple[tuple[Distinct, ...], dict[str, exp.Expr]]:
     """The numbers of different values among the columns of a view, and the other columns. Raises NotIncremental.
 
-    `leaves` is as for extremes.
+    `leaves` is as for extremes; None if any number of leaves may have the values.
     """
     return of_kind(items, lambda name, item: _distinct(name, item, scope, leaves))
 
@@ -106,7 +114,7 @@ def _extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) -
     return Extreme(name, isinstance(node, exp.Max), origin if is_plain else ())
 
 
-def _distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct | None:
+def _distinct(name: str, item: exp.Expr, scope: Scope, leaves: int | None) -> Distinct | None:
     """The number of different values that a column is; None if it is none.
 
     Raises NotIncremental if the values are not those of one column of each leaf.
@@ -116,7 +124,8 @@ def _distinct(name: str, item: exp.Expr, scope: Scope, leaves: int) -> Distinct 
         return None
     values = node.this.expressions
     origin = _origin(values[0], scope) if len(values) == 1 else ()
-    if len(origin) != leaves or not all(is_looked_up(each.type) for each in origin):
+    is_plain = bool(origin) if leaves is None else len(origin) == leaves
+    if not is_plain or not all(is_looked_up(each.type) for each in origin):
         raise NotIncremental(f'column "{name}" counts different values that are not those of a column of each table')
     return Distinct(name, origin)
 

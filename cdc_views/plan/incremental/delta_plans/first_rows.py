@@ -12,14 +12,13 @@ does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
 from cdc_views.plan.facts.keys import windows
-from cdc_views.plan.incremental.build import build, build_from
-from cdc_views.plan.incremental.columns import leaf_at
+from cdc_views.plan.incremental.build import LeafOf, build, build_from
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
 from cdc_views.plan.incremental.expressions.known import Expressions
@@ -32,12 +31,11 @@ _OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order"
 
 def first_rows_plan(
     query: ParsedQuery,
-    source_of: Callable[[int], str],
-    types: Mapping[str, Mapping[str, str]],
+    leaf_of: LeafOf,
     columns: Mapping[str, str],
     row_keys: Mapping[str, Sequence[str]],
 ) -> PatchPlan:
-    """Plan a view; the arguments are as for `keys_plan`. Raises NotIncremental with the reason for FULL."""
+    """Plan a view; the arguments are as for `add_plan`. Raises NotIncremental with the reason for FULL."""
     select = query.tree
     if not isinstance(select, exp.Select):
         raise NotIncremental("a set operation")
@@ -45,7 +43,6 @@ def first_rows_plan(
     require_rows(select)
     if any(windows(select)) or not select.args.get("order"):
         raise NotIncremental("a window, or no order")
-    leaf_of = leaf_at(source_of, types, row_keys)
     operator, _ = build_from(select, leaf_of, Expressions(query))
     require_multilinear(operator)
     built = build(select, leaf_of, Expressions(query))

@@ -38,6 +38,9 @@ a row is there if its number of rows is above 0, as for groups.
     FROM users u JOIN orders o ON o.user_id = u.id GROUP BY ROLLUP (country, status)
 
 No lookup finds all rows of a coarse set. So where a total does not follow from the changed rows, the epoch is FULL.
+
+Where KEYS has no plan, a FROM that is not inner joins will do, too: the terms are all rows that the change may affect,
+before it and after it (affected_rows.py).
 """
 
 from __future__ import annotations
@@ -49,22 +52,29 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.facts.grouping_sets import columns_of_sets, is_grouping
-from cdc_views.plan.facts.keys import makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
-from cdc_views.plan.incremental.columns import Leaf, Path, is_exact, leaf_at
+from cdc_views.plan.incremental.columns import Leaf, Path, is_exact
+from cdc_views.plan.incremental.delta_plans.affected_rows import (
+    ChangedRows,
+    RowKeys,
+    affected_rows,
+    require_row_by_row,
+)
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import Extreme, extremes_and_others
 from cdc_views.plan.incremental.delta_plans.linear import joins_of, require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList, lists_and_others
 from cdc_views.plan.incremental.delta_plans.totals import Total, items_of, totals_of
 from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.operators import Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
 from cdc_views.views.references import ParsedQuery
 
 _OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group"})
+RowsOf = Callable[[exp.Select], ChangedRows]
+"""How the rows are found that come into the FROM of a SELECT, and go. Raises NotIncremental."""
+
 _OF_GROUP: Final = frozenset({"expressions"})
 
 
@@ -75,8 +85,8 @@ class GroupPlan:
     `groups` are the columns of the view that identify a group, or are the same in all of its rows; stored rows are
     found by those in `found_by`. `rows` is the column that counts the rows of the group, None if there are only lists
     to tell whether it has some. `totals` are the counts and sums, that one among them. `joined` has for each leaf the
-    lookups from its changed rows to the rows of the other leaves that they join. `keys` computes groups again; None if
-    only FULL does.
+    lookups from its changed rows to the rows of the other leaves that they join; if the FROM is not inner joins,
+    `affected` has those for the rows that change. `keys` computes groups again; None if only FULL does.
     """
 
     leaves: tuple[Leaf, ...]
@@ -88,6 +98,7 @@ class GroupPlan:
     averages: tuple[Average, ...]
     lists: tuple[OrderedList, ...]
     joined: Mapping[Path, tuple[Lookup, ...]]
+    affected: KeysPlan | None = None
     keys: KeysPlan | None = None
 
     @property
@@ -98,15 +109,16 @@ class GroupPlan:
 
 
 def group_plan(
-    query: ParsedQuery, leaf_of: LeafOf, columns: Mapping[str, str], key: Sequence[str] | None, keys: KeysPlan | None
+    query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], key: Sequence[str] | None, keys: KeysPlan | None
 ) -> GroupPlan:
     """Plan a view whose query is one SELECT with GROUP BY. Raises NotIncremental with the reason.
 
-    `columns` are the columns of the view with their Arrow types, in order; `key` are those that identify a row. `keys`
-    is the plan of the view for KEYS, if it has one.
+    `rows_of` says how the rows of its FROM are found; `columns` are the columns of the view with their Arrow types, in
+    order; `key` are those that identify a row. `keys` is the plan of the view for KEYS, if it has one.
     """
     select, group = _grouped(query)
-    operator, scope = _multilinear(query, select, leaf_of)
+    rows = rows_of(select)
+    scope = rows.scope
     items = {name: item.unalias() for name, item in items_of(select, columns).items()}
     names = [_names_of(each, items, scope) for each in group.expressions]
     groups = list(dict.fromkeys(name for same in names for name in same))
@@ -116,23 +128,18 @@ def group_plan(
         raise NotIncremental("groups of floating-point values, or of values of a nested type")
     if keys is not None and not _is_handle_of(groups, keys):
         raise NotIncremental("groups that are not found by their columns")
-    return _plan(select, operator, scope, columns, groups, key, keys)
+    return _plan(select, rows, columns, groups, key, keys)
 
 
-def sets_plan(
-    query: ParsedQuery,
-    source_of: Callable[[int], str],
-    types: Mapping[str, Mapping[str, str]],
-    columns: Mapping[str, str],
-    key: Sequence[str] | None,
-) -> GroupPlan:
-    """Plan a view whose query groups by grouping sets. Raises NotIncremental with the reason for FULL.
+def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], key: Sequence[str] | None) -> GroupPlan:
+    """Plan a view whose query groups by grouping sets; the arguments are as for `group_plan`.
 
-    The arguments are as for `add_plan`; `key` are the columns that identify a row.
+    Raises NotIncremental with the reason for FULL.
     """
     try:
         select, group = _grouped(query)
-        operator, scope = _multilinear(query, select, leaf_at(source_of, types))
+        rows = rows_of(select)
+        scope = rows.scope
         wanted = columns_of_sets(group, lambda node: c.origin or None if (c := scope.resolve(node)) else None)
         if wanted is None or key is None:
             raise NotIncremental(
@@ -144,7 +151,7 @@ def sets_plan(
         levels = [name for name, item in items.items() if is_grouping(item.unalias())]
         if not {*key} <= {*plain, *levels} or not all(is_exact(columns[name]) for name in key):
             raise NotIncremental("groups of floating-point values, or of values of a nested type")
-        return _plan(select, operator, scope, columns, [*plain, *levels], key, None)
+        return _plan(select, rows, columns, [*plain, *levels], key, None)
     except NotIncremental as reason:
         raise NotIncremental(f"grouping sets that cannot be added up: {reason}") from None
 
@@ -156,15 +163,36 @@ def _grouped(query: ParsedQuery) -> tuple[exp.Select, exp.Group]:
         raise NotIncremental("no GROUP BY")
     require_only(select, _OF_GROUPED)
     require_only(group, _OF_GROUP)
-    if any(nested_queries(select)) or any(map(makes_rows, select.expressions)):
-        raise NotIncremental("a subquery in an expression, or a function that returns several rows")
+    require_row_by_row(select)
     return select, group
 
 
-def _multilinear(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tuple[Operator, Scope]:
-    operator, scope = build_from(select, leaf_of, Expressions(query))
-    require_multilinear(operator)
-    return operator, scope
+def rows_of_joins(query: ParsedQuery, leaf_of: LeafOf) -> RowsOf:
+    """Says how the rows are found that inner joins gain and lose. Raises NotIncremental for others."""
+
+    def rows_of(select: exp.Select) -> ChangedRows:
+        operator, scope = build_from(select, leaf_of, Expressions(query))
+        require_multilinear(operator)
+        return ChangedRows(operator, scope, joins_of(operator))
+
+    return rows_of
+
+
+def rows_of_any(
+    query: ParsedQuery, leaf_of: LeafOf, row_keys: RowKeys, not_null: Mapping[str, Collection[str]]
+) -> RowsOf:
+    """Says it for any FROM whose rows can be looked up. The arguments are as for `affected_rows`."""
+
+    def rows_of(select: exp.Select) -> ChangedRows:
+        try:
+            return rows_of_joins(query, leaf_of)(select)
+        except NotIncremental as reason:
+            try:
+                return affected_rows(query, select, leaf_of, row_keys, not_null)
+            except NotIncremental:
+                raise reason from None
+
+    return rows_of
 
 
 def _names_of(expression: exp.Expr, items: Mapping[str, exp.Expr], scope: Scope) -> list[str]:
@@ -194,31 +222,32 @@ def _is_handle_of(groups: Collection[str], keys: KeysPlan) -> bool:
 
 def _plan(
     select: exp.Select,
-    operator: Operator,
-    scope: Scope,
+    rows: ChangedRows,
     columns: Mapping[str, str],
     groups: Sequence[str],
     found_by: Sequence[str],
     keys: KeysPlan | None,
 ) -> GroupPlan:
     items = {name: item for name, item in items_of(select, columns).items() if name not in groups}
+    scope = rows.scope
     lists, others = lists_and_others(items, scope)
     if lists and keys is None:
         raise NotIncremental("a list of values")
     extremes, others = extremes_and_others(others, scope, columns)
     averages, aggregates = averages_and_totals(others, columns, scope)
-    rows = [name for name, each in aggregates.items() if each.counts_rows and each.filter is None]
-    if not rows and not lists:
+    counts = [name for name, each in aggregates.items() if each.counts_rows and each.filter is None]
+    if not counts and not lists:
         raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
     return GroupPlan(
-        tuple(sorted(operator.leaves, key=lambda leaf: leaf.path)),
+        tuple(sorted(rows.operator.leaves, key=lambda leaf: leaf.path)),
         tuple(groups),
         tuple(found_by),
-        rows[0] if rows else None,
+        counts[0] if counts else None,
         totals_of(aggregates, scope, columns),
         extremes,
         averages,
         lists,
-        joins_of(operator),
+        rows.joined,
+        rows.affected,
         keys,
     )

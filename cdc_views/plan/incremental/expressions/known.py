@@ -174,6 +174,11 @@ class Expressions:
         self.without_null |= columns
         return True
 
+    @property
+    def columns_without_null(self) -> tuple[LeafColumn, ...]:
+        """The columns of `without_null` in the order of the text."""
+        return tuple(sorted(self.without_null, key=lambda each: (each.leaf.path, each.name)))
+
     def stored_subqueries(self) -> list[StoredRow | StoredTable]:
         """The stored subqueries that the plan uses."""
         return list(self._used.values())

@@ -35,9 +35,11 @@ from cdc_views.engine.views.strategies.adding.extremes import (
     new_number,
 )
 from cdc_views.engine.views.strategies.adding.terms import (
+    Term,
     of_set,
     one_row,
     require_possible,
+    terms_of_affected,
     terms_of_joins,
     terms_of_leaves,
 )
@@ -54,7 +56,7 @@ Row = dict[str, Decimal | None]
 
 def add(work: Incremental[AddPlan]) -> Changes | None:
     """Update the view; returns None if its row is the same already. Raises TooMany where only FULL gives the row."""
-    terms = terms_of_joins(work) if work.plan.joined else terms_of_leaves(work)
+    terms = _terms(work)
     if not terms:
         return None
     stored = one_row(work.warehouse.rows(work.spec, work.base))
@@ -67,6 +69,12 @@ def add(work: Incremental[AddPlan]) -> Changes | None:
     removed = [rows for term, rows in zip(terms, each_set, strict=False) if not term.is_added]
     rows = _new_row(work, _Rows(stored, added, removed, each_set[len(terms) :]))
     return changes_of(*difference(rows, stored, work.spec.key))
+
+
+def _terms(work: Incremental[AddPlan]) -> list[Term]:
+    if work.plan.affected is not None:
+        return terms_of_affected(work, work.plan.affected)
+    return terms_of_joins(work) if work.plan.joined else terms_of_leaves(work)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from cdc_views.engine.views.strategies.adding.add import DIGITS, column_of, zero
 from cdc_views.engine.views.strategies.adding.averages import new_average
 from cdc_views.engine.views.strategies.adding.extremes import new_extreme
 from cdc_views.engine.views.strategies.adding.ordered_lists import ChangedRow, Lists, lists_of
-from cdc_views.engine.views.strategies.adding.terms import Term, require_possible, terms_of_joins
+from cdc_views.engine.views.strategies.adding.terms import Term, require_possible, terms_of_affected, terms_of_joins
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
 from cdc_views.engine.views.strategies.keys import Box, compared, recomputed, stored_with
@@ -83,7 +83,8 @@ class _Extremes:
 
 def add_groups(work: Incremental[GroupPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany where this does not give them."""
-    terms = terms_of_joins(work)
+    affected = work.plan.affected
+    terms = terms_of_joins(work) if affected is None else terms_of_affected(work, affected)
     if not terms:
         return None
     require_possible(work, [term.rows for term in terms])
@@ -158,7 +159,8 @@ def _row(
     if plan.rows is not None and not row[plan.rows]:
         return None
     row |= {each.name: new_average(each, row) for each in plan.averages}
-    row |= {each.plan.name: each.new(stored.number, change.rows, is_linear=len(plan.leaves) == 1) for each in extremes}
+    is_linear = plan.affected is not None or len(plan.leaves) == 1
+    row |= {each.plan.name: each.new(stored.number, change.rows, is_linear=is_linear) for each in extremes}
     row |= {name: each.merged(stored.number, change.rows) for name, each in lists.items()}
     if plan.rows is not None or any(len(row[name]) for name in lists):
         return row

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.base.python_values import plain_values
-from cdc_views.engine.views.lookups import values_of
+from cdc_views.engine.views.lookups import Rows, values_of
 from cdc_views.engine.views.strategies.adding.terms import Term, joined_at, of_set, require_possible
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
-from cdc_views.engine.views.strategies.keys import look_up
-from cdc_views.plan.incremental import AddPlan, Distinct, Extreme, Leaf, LeafColumn, Path
+from cdc_views.engine.views.strategies.keys import Box, at_new_version, at_old_version, look_up, reduced
+from cdc_views.plan.incremental import AddPlan, Distinct, Extreme, Handle, Leaf, LeafColumn, Path
 
 # How many rows of each leaf are searched for the next extreme: first one, then more if WHERE or a join drops it.
 _STEPS: Final = (1, 32, 1024)
@@ -100,6 +100,9 @@ def both_versions(
     Raises TooMany.
     """
     changed = {leaf: pa.concat_tables([term.rows[leaf.path] for term in terms]) for leaf in work.plan.leaves}
+    if distinct.handle is not None:
+        yield from _of_values(work, distinct, distinct.handle, changed)
+        return
     for is_new in (False, True):
         found: dict[Path, pa.Table] = {}
         for lookup in distinct.lookups:
@@ -107,6 +110,18 @@ def both_versions(
             rows = _look_up(work, leaf, wanted, is_new=is_new)
             found |= joined_at(work, leaf, rows, is_new=is_new) if work.plan.joined else {leaf.path: rows}
         yield found
+
+
+def _of_values(
+    work: Incremental[AddPlan], distinct: Distinct, handle: Handle, changed: Rows
+) -> Iterator[dict[Path, pa.Table]]:
+    """The same by the lookups of a handle. Raises TooMany."""
+    assert work.plan.affected is not None
+    (part,) = handle.parts
+    box = Box(handle, (values_of(distinct.values, changed, part.names),))
+    for find in (at_old_version(work), at_new_version(work)):
+        found = reduced(work.by_keys(work.plan.affected), box, find)
+        yield {leaf.path: rows for leaf, rows in found.items()}
 
 
 def _look_up(work: Incremental[AddPlan], leaf: Leaf, wanted: pa.Table, *, is_new: bool) -> pa.Table:

@@ -2,6 +2,8 @@
 
 Over a linear FROM there are two: the rows added to all leaves, and those removed. Over inner joins, each changed leaf
 has one of either kind: its changed rows, with the rows that they join (plan/incremental/delta_plans/group_totals.py).
+Over any other FROM there are two: the rows of the affected keys after the change, and those before it
+(plan/incremental/delta_plans/affected_rows.py).
 """
 
 from __future__ import annotations
@@ -16,9 +18,18 @@ import pyarrow.compute as pc
 from cdc_views.engine.views.inputs import InputVersions
 from cdc_views.engine.views.lookups import search
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
-from cdc_views.engine.views.strategies.keys import MOST_RELATIONS, look_up, require_few
+from cdc_views.engine.views.strategies.keys import (
+    MOST_RELATIONS,
+    affected,
+    at_new_version,
+    at_old_version,
+    look_up,
+    reduced,
+    require_few,
+    require_values,
+)
 from cdc_views.engine.views.view_tables import BOX
-from cdc_views.plan.incremental import AddPlan, GroupPlan, Leaf, Path
+from cdc_views.plan.incremental import AddPlan, GroupPlan, KeysPlan, Leaf, Path
 
 Adding = TypeVar("Adding", AddPlan, GroupPlan)
 
@@ -85,6 +96,18 @@ def _joined(
 
     found = search(work.plan.joined[start.path], {start: rows}, {leaf: work.used(leaf) for leaf in leaves}, find)
     return {leaf.path: found[leaf] for leaf in leaves}
+
+
+def terms_of_affected(work: Incremental[Adding], plan: KeysPlan) -> list[Term]:
+    """The terms of any other FROM: the affected rows at both versions; none if none is affected. Raises TooMany."""
+    by_keys = work.by_keys(plan)
+    require_values(by_keys)
+    terms = []
+    for box in affected(by_keys):
+        for is_added, find in ((_ADDED, at_new_version(work)), (_REMOVED, at_old_version(work))):
+            rows = reduced(by_keys, box, find)
+            terms.append(Term(is_added, {leaf.path: found for leaf, found in rows.items()}))
+    return terms
 
 
 def require_possible(work: Incremental[Adding], sets: Collection[Mapping[Path, pa.Table]]) -> None:
