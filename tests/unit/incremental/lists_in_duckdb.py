@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp, parse_one
@@ -10,6 +11,7 @@ from sqlglot import exp, parse_one
 _LISTS: Final = re.compile(r"collect_list|array_agg", re.IGNORECASE)
 
 
+@lru_cache(2000)
 def in_duckdb(sql: str) -> str:
     """A query with ordered lists as DuckDB writes it; another one as it is."""
     return parse_one(sql, read="spark").transform(_ordered).sql("duckdb") if _LISTS.search(sql) else sql

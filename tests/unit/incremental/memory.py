@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
+from warnings import catch_warnings
 
 import duckdb
 import numpy as np
@@ -411,7 +412,8 @@ def _answer(question: _Question) -> pa.Table:
     for name, table in question.rows.items():
         database.register(name, table)
     try:
-        return database.sql(in_duckdb(question.sql).replace("`", '"')).to_arrow_table()
+        with catch_warnings(action="ignore"):  # `sql` would not copy the few rows, but binds the query twice
+            return database.execute(in_duckdb(question.sql).replace("`", '"')).to_arrow_table()
     finally:
         for name in question.rows:
             database.unregister(name)

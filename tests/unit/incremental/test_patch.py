@@ -14,7 +14,7 @@ from cdc_views.engine.views.strategies import TooMany
 from cdc_views.plan.incremental.leaf_names import leaf_names
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
-from tests.unit.incremental.memory import Memory, State, Table, tuples
+from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 
 shown: Final = import_module("cdc_views.engine.views.strategies.shown")
@@ -240,12 +240,18 @@ def test_partition_that_loses_a_row_and_gets_other_values_is_computed_again() ->
 
 def test_shown_values_that_stay_as_they_were_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown, "_with_values", lambda rows, *_: rows)
-    is_noticed(VIEWS["place is a column"])
+    renamed_is_noticed()
 
 
 def test_shown_values_that_are_not_written_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown.ShownChanges, "added_to", lambda self, work, changes: changes)
-    is_noticed(VIEWS["place is a column"])
+    renamed_is_noticed()
+
+
+def renamed_is_noticed() -> None:
+    """A new name of an author must be noticed if the view keeps the one before."""
+    with pytest.raises(UnequalView):
+        maintained(VIEWS["place is a column"], {**feed(FOUR), "u": [(7, "ada")]}, {**feed(FOUR), "u": [(7, "eve")]})
 
 
 def test_joined_rows_are_looked_up_from_the_stored_rows_and_not_by_the_partition() -> None:
