@@ -60,6 +60,25 @@ def test_crash_between_the_internal_view_and_its_view_is_repeated_once(h: ViewHa
     assert ways(h) == {INTERNAL: "keys", "grouped": "keys"}
 
 
+LARGEST = "SELECT s, sum(v) AS total, count(v) AS m, count(*) AS n FROM t GROUP BY s ORDER BY total DESC, s LIMIT 2"
+
+
+def test_first_groups_follow_from_all_groups(h: ViewHarness) -> None:
+    assert created(h, LARGEST) == "PATCH"
+    assert h.rows("grouped") == [("b", 2, 1, 1), ("1", 1, 1, 1)]
+    h.apply([Insert("t", {"id": 3, "v": 9, "s": "c"}), Update("t", {"id": 1}, {"v": 3})])
+    h.verify()
+    assert (ways(h), h.rows("grouped")) == ({INTERNAL: "add", "grouped": "patch"}, [("c", 9, 1, 1), ("1", 3, 1, 1)])
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Delete("t", {"id": 3})])
+    h.restart()
+    h.verify()
+    assert h.rows("grouped") == [("1", 3, 1, 1), ("b", 2, 1, 1)]
+    h.apply([Update("t", {"id": 2}, {"v": 5})])
+    h.verify()
+    assert ways(h) == {INTERNAL: "add", "grouped": "patch"}
+
+
 def test_readers_see_no_internal_view(h: ViewHarness) -> None:
     created(h, BY_UPPER)
     h.rows("grouped")

@@ -94,7 +94,11 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
         (
             "SELECT price FROM products ORDER BY price DESC LIMIT 2",
             {"v": "SELECT id, price FROM products ORDER BY price DESC LIMIT 2"},
-        )
+        ),
+        (
+            "SELECT category_id, max(price) AS top FROM products GROUP BY category_id ORDER BY count(*), 1 LIMIT 2",
+            {"v": "SELECT category_id, max(price) AS top, count(*) AS n FROM products GROUP BY 1 ORDER BY n, 1 LIMIT 2"},
+        ),
     ],
     "Spark groups these in another way": [
         (
@@ -350,6 +354,8 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     assert strategies.pop("orders_by_status") == "ADD"
     assert strategies.pop("items_by_amount") == "ADD"
     assert strategies.pop("latest_posts") == "PATCH"
+    assert strategies.pop("best_sellers") == "PATCH"
+    assert strategies.pop("_cv_best_sellers_1") == "ADD"
     assert strategies.pop("assortment") == "ADD"
     assert strategies.pop("sales") == "ADD"
     assert strategies.pop("activity") == "ADD"

@@ -82,7 +82,7 @@ class Choice:
             return "new view"
         if not is_of_index and not self._can_look_up():
             return "no lookups"
-        internal = _internal_views(plan)
+        internal = plan.internal_views
         if any(self.has_failed(each) or not self.tables.is_live(each) for each in internal):
             return "internal view"
         read = (*self._read(view), *internal)
@@ -100,7 +100,7 @@ class Choice:
         tables = self.tables
         if plan.text is None or self.why_full(view, plan) is not None:
             return
-        versions = {source: self.inputs.versions(source) for source in (*view.inputs, *_internal_views(plan))}
+        versions = {source: self.inputs.versions(source) for source in (*view.inputs, *plan.internal_views)}
         known = {source: found for source, found in versions.items() if found is not None}
         spec, text, warehouse = tables.specs[view.definition.name], plan.text, tables.warehouse
 
@@ -176,7 +176,3 @@ class Choice:
             return None
         ways.took("diff", name, "spark")
         return tables.warehouse.frame(tables.specs[name].path, base, session)
-
-
-def _internal_views(plan: Maintenance) -> frozenset[str]:
-    return plan.keys.internal_views if plan.keys is not None else frozenset()

@@ -54,8 +54,7 @@ def internal_tables(
             found.append(InternalTable(internal.compiled, spec))
     if not found:
         return []
-    plan = plan_of(view, {**specs, **{each.spec.name: each.spec for each in found}})
-    used = plan.keys.internal_views if plan.keys is not None else ()
+    used = plan_of(view, {**specs, **{each.spec.name: each.spec for each in found}}).internal_views
     return [each for each in found if each.spec.name in used]
 
 

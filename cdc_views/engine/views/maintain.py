@@ -130,8 +130,7 @@ class ViewRunner:
         if isinstance(view, SearchTable):
             parts = (each for each in self.views if isinstance(each, SearchTable) and each.documents == view.documents)
             return {view.documents, *(each.definition.name for each in parts)} - {view.definition.name}
-        plan = self._plan(view, tables)
-        return {*view.inputs, *(plan.keys.internal_views if plan.keys is not None else ())}
+        return {*view.inputs, *self._plan(view, tables).internal_views}
 
     def above(self, tables: Collection[str]) -> set[str]:
         """The views that read one of these tables, directly or through other views."""
@@ -374,7 +373,7 @@ class _EpochOfViews:
         """The internal views whose tables an update reads or writes."""
         if self._tables.is_internal(view.definition.name):
             return {view.definition.name}
-        return plan.keys.internal_views if plan.keys is not None and way != FULL else ()
+        return plan.internal_views if way != FULL else ()
 
     def _has_lost(self, internal: Collection[str]) -> bool:
         """Whether one of these tables is no longer as the engine left it."""

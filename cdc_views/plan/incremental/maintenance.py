@@ -8,13 +8,14 @@ from typing import Final, Literal
 
 from sqlglot import exp
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.grouping_sets import has_only_sets
 from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
-from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan
+from cdc_views.plan.incremental.delta_plans.first_rows import first_groups_plan, first_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import (
     GroupPlan,
     RowsOf,
@@ -44,6 +45,7 @@ _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
 _LISTED: Final = "the values over the rows that are added and removed are merged into the stored lists"
 _COMPARED: Final = "extremes are compared with those over the rows that are added and removed"
+_MERGED: Final = "the stored rows are merged with the rows that are added"
 _AVERAGED: Final = "averages follow from sums and counts"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
 PLAN_FAILED: Final = "an error in the planner, please report it"
@@ -93,6 +95,13 @@ class Maintenance:
     wanted: tuple[Wanted | WantedRow | WantedTable, ...] = ()
     fault: str | None = None
 
+    @property
+    def internal_views(self) -> frozenset[str]:
+        """The names of the internal views that it needs."""
+        leaves = self.patch.leaves if self.patch is not None else ()
+        own = frozenset(leaf.source for leaf in leaves if leaf.source.startswith(HIDDEN))
+        return own | (self.keys.internal_views if self.keys is not None else frozenset())
+
 
 def in_full(reason: object) -> Maintenance:
     """A view that is computed in full for this reason."""
@@ -125,8 +134,7 @@ def maintenance(
             found = _with_fault(Maintenance("FULL", _WHOLE), error)
     if found.strategy == "FULL":
         return replace(found, wanted=tuple(expressions.wanted.values()))
-    used = found.keys.internal_views if found.keys is not None else frozenset()
-    return replace(found, stored=tuple(each for each in stored if each.name in used))
+    return replace(found, stored=tuple(each for each in stored if each.name in found.internal_views))
 
 
 @dataclass(frozen=True)
@@ -160,7 +168,11 @@ def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
     try:
         keys = keys_plan(parsed, view.sources.__getitem__, given.types, columns, view.key, given.row_keys, expressions)
     except NotIncremental:
-        other = _first_rows(given) or _computed_groups(given, may_lack_keys=not expressions.wanted)
+        other = (
+            _first_rows(given)
+            or _first_groups(given, expressions)
+            or _computed_groups(given, may_lack_keys=not expressions.wanted)
+        )
         if other is None:
             raise
         return other
@@ -228,7 +240,16 @@ def _first_rows(given: _Given) -> Maintenance | None:
         require_keys(patch.leaves, given.row_keys, text.used)
     except NotIncremental:
         return None
-    return Maintenance("PATCH", "the stored rows are merged with the rows that are added", patch=patch, text=text)
+    return Maintenance("PATCH", _MERGED, patch=patch, text=text)
+
+
+def _first_groups(given: _Given, expressions: Expressions) -> Maintenance | None:
+    try:
+        patch = first_groups_plan(given.parsed, given.view.inputs, given.columns, expressions)
+        text = _text(given, patch.leaves, expressions=expressions)
+    except NotIncremental:
+        return None
+    return Maintenance("PATCH", _MERGED, patch=patch, text=text)
 
 
 def _computed_groups(given: _Given, *, may_lack_keys: bool) -> Maintenance | None:

@@ -50,6 +50,8 @@ def first_rows(views: Views) -> Query:
     """The first rows of each partition, or of all, of inner joins; with their keys."""
     draws = views.draws
     scope, after = _joined(views)
+    if draws.chance(25):
+        return _first_groups(views, scope, after)
     keys = [each for each in scope if each.name in ("id", "k")]
     part, order = draws.pick(scope), draws.pick(scope)
     items = list(dict.fromkeys([part, *keys, *draws.some(scope, 0, 2)]))
@@ -65,6 +67,18 @@ def first_rows(views: Views) -> Query:
     *columns, last = [replace(each, text=f"{alias}.{each.name}") for each in numbered.columns]
     where = f" FROM ({numbered.sql}) {alias} WHERE {last.text} <= {draws.number(1, 2)}"
     return views.selected("SELECT ", [*columns, last] if draws.chance(50) else columns, where)
+
+
+def _first_groups(views: Views, scope: Sequence[Column], after: str) -> Query:
+    """The first groups in the order of their totals."""
+    draws = views.draws
+    groups = draws.some([each for each in scope if each.type != "double"], 1, 2)
+    (total, type_), *_ = views.totals(scope)
+    items = [*groups, Column(total, "", type_, is_plain=False)]
+    places = [f"{place} {draws.pick(_ORDERS)}" for place in (len(items), *range(1, len(items)))]
+    by = f" GROUP BY {', '.join(each.text for each in groups)}"
+    query = views.selected("SELECT ", items, f"{after}{by} ORDER BY {', '.join(places)} LIMIT {draws.number(1, 3)}")
+    return replace(query, is_simple=False)
 
 
 def _extremes(views: Views, scope: Sequence[Column]) -> list[tuple[str, str]]:

@@ -163,7 +163,7 @@ class Memory:
             both = [(one, other) for one, other in both if one.is_usable(types_of[one.name], other.plan.strategy)]
             built, stored = [other for _, other in both], [one.stored(types_of[one.name]) for one, _ in both]
             with_internal = self._planned(compiled, stored)
-            used = with_internal.plan.keys.internal_views if with_internal.plan.keys is not None else ()
+            used = with_internal.plan.internal_views
             view = with_internal if used else view
             for each in (each for each in built if each.name in used):
                 self.stored[each.name], self.views[each.name] = each.stored, each
@@ -312,10 +312,9 @@ class Memory:
 
     def _work(self, view: View, old: Mapping[str, int], plan: Plan) -> Incremental[Plan]:
         assert view.plan.text is not None
-        internal = view.plan.keys.internal_views if view.plan.keys is not None else ()
         versions = {
             source: InputVersions(self.stored[source].spec, old[source], len(self.stored[source].versions) - 1)
-            for source in (*view.compiled.inputs, *internal)
+            for source in (*view.compiled.inputs, *view.plan.internal_views)
         }
         fake: Any = self
         base = len(view.stored.versions) - 1

@@ -26,10 +26,29 @@ VIEWS: Final = {
     ),
     "keys of another column": "SELECT w.id, w.k, t.id AS o FROM w JOIN t ON t.id = w.g ORDER BY w.d LIMIT 2",
 }
+GROUPS: Final = {
+    "counts": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k NULLS FIRST LIMIT 2",
+    "by number": (
+        "SELECT k, g, count(*) AS n FROM t GROUP BY k, g HAVING count(*) > 0 ORDER BY 3, k NULLS FIRST, 2 LIMIT 2"
+    ),
+    "join": "SELECT t.g, count(*) AS n, count(DISTINCT u.s) AS m FROM t JOIN u ON u.k = t.k WHERE u.id > 0 "
+    "GROUP BY t.g ORDER BY m DESC, n DESC, g NULLS FIRST LIMIT 2",
+    "left join": (
+        "SELECT t.id, count(u.id) AS n FROM t LEFT JOIN u ON u.k = t.k GROUP BY t.id ORDER BY n DESC, id LIMIT 3"
+    ),
+    "computed": "SELECT t.g + u.g AS s, count(*) AS n FROM t JOIN u ON u.k = t.k GROUP BY t.g + u.g "
+    "ORDER BY n DESC, s NULLS FIRST LIMIT 2",
+    "exists": "SELECT k, max(g) AS n FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k ORDER BY 1) GROUP BY k "
+    "ORDER BY n NULLS FIRST, k NULLS FIRST LIMIT 2",
+}
 FULL: Final = {
     "offset": "SELECT id, g FROM t ORDER BY g LIMIT 2 OFFSET 1",
     "distinct": "SELECT DISTINCT id, g FROM t ORDER BY g, id LIMIT 2",
-    "groups": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n, k LIMIT 2",
+    "groups by a value that is not selected": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY max(g), k LIMIT 2",
+    "groups by an expression": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n + 1, k LIMIT 2",
+    "groups without their columns": "SELECT count(*) AS n FROM t GROUP BY k ORDER BY n LIMIT 2",
+    "groups of a CTE": "WITH q AS (SELECT k FROM t) SELECT k, count(*) AS n FROM q GROUP BY k ORDER BY n, k LIMIT 2",
+    "groups after others": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n, k LIMIT 2 OFFSET 1",
     "window": "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t ORDER BY id LIMIT 2",
     "left join": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY t.g LIMIT 2",
     "subquery": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k) ORDER BY g LIMIT 2",
@@ -62,6 +81,12 @@ def test_view_equals_its_sql_after_every_epoch_of_a_random_history(name: str) ->
         assert is_kept(maintained_at_random(VIEWS[name], f"{SEED} {name}", OF_EACH_VIEW))
 
 
+@pytest.mark.parametrize("name", GROUPS)
+def test_first_groups_equal_their_sql_after_every_epoch_of_a_random_history(name: str) -> None:
+    with naming_the_seed():
+        assert maintained_at_random(GROUPS[name], f"{SEED} {name}", 2 * OF_EACH_VIEW).in_full == 0
+
+
 @pytest.mark.parametrize("name", FULL)
 def test_other_view_is_maintained_in_full(name: str) -> None:
     assert declared(TABLES, FULL[name]).views["v"].plan.strategy == "FULL"
@@ -86,7 +111,18 @@ def test_first_row_that_is_removed_is_replaced_in_full() -> None:
     assert outcome(maintained(LARGEST, rows_of_t(1, 2, 3), rows_of_t(1, 2, 0))) == ([(0, 1), (1, 2)], 1)
 
 
+def test_first_group_that_is_removed_is_replaced_by_the_next_of_all() -> None:
+    sql = "SELECT g, count(*) AS n FROM t GROUP BY g ORDER BY n DESC, g LIMIT 1"
+    memory = maintained(sql, rows_of_t(1, 1, 1, 2, 2, 3), rows_of_t(1, 5, 4, 2, 2, 3))
+    assert outcome(memory) == ([(2, 2)], 0)
+
+
 # ---- negative controls
+
+
+def test_changed_groups_that_are_not_merged_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_rows_behind", lambda work, stored: [])
+    check_fails(lambda seed: maintained_at_random(GROUPS["counts"], seed), HISTORIES)
 
 
 def test_rows_that_are_not_refilled_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

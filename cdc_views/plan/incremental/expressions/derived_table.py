@@ -1,4 +1,4 @@
-"""Derived tables that are joined by a column that they compute: an internal view stores their rows.
+"""Derived tables whose rows an internal view stores: those that are joined by a column that they compute.
 
     SELECT m.category_id, p.id
     FROM (SELECT category_id, max(price) AS price FROM products GROUP BY category_id) m
@@ -12,6 +12,8 @@ runs has the rows of the internal view that are looked up in place of the derive
 Such a derived table is a subquery of FROM or a CTE, and groups the rows of one table by GROUP BY. The internal view is
 maintained in the same epoch, before the view, and must not be FULL. Its columns must have one form for each value: a
 stored -0.0 stays if the group has 0.0 now, and a function of it would give another result than over 0.0.
+
+The groups of a query that keeps the first of them are stored in the same way (delta_plans/first_rows.py).
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ _CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"}
 
 @dataclass(frozen=True)
 class WantedTable:
-    """A derived table over the table `source` whose rows no internal view stores yet: `text[start:end]` of the view.
+    """A derived table over some tables whose rows no internal view stores yet: `text[start:end]` of the view.
 
     `sql` is this text.
     """
 
-    source: str
+    sources: tuple[str, ...]
     start: int
     end: int
     sql: str
@@ -47,7 +49,7 @@ class WantedTable:
 class StoredTable:
     """An internal view with the rows of a derived table, which is `text[start:end]` of the outer view.
 
-    `sql` is its SELECT, `types` has the Arrow types of its columns, in order.
+    `sql` is its SELECT, `types` has the Arrow types of its columns, in order, `key` those that identify a row.
     """
 
     name: str
@@ -55,6 +57,7 @@ class StoredTable:
     start: int
     end: int
     types: Mapping[str, str]
+    key: tuple[str, ...]
 
     @property
     def select(self) -> str:

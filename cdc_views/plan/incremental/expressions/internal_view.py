@@ -93,7 +93,9 @@ class InternalGroups:
 
     def stored(self, types: Mapping[str, str]) -> StoredTable:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
-        return StoredTable(self.name, self.wanted.sql, self.wanted.start, self.wanted.end, types)
+        wanted, key = self.wanted, self.compiled.key
+        assert key is not None, "it is usable"
+        return StoredTable(self.name, wanted.sql, wanted.start, wanted.end, types, tuple(key))
 
 
 Internal = InternalView | InternalRow | InternalGroups
@@ -110,12 +112,14 @@ def internal_views(
     `types` describe the inputs of the view, `keys` are the primary keys of the mirrors among them.
     """
     for number, each in enumerate(wanted, start=1):
-        name, key = f"{HIDDEN}{view.definition.name}_{number}", keys.get(each.source, ())
+        name = f"{HIDDEN}{view.definition.name}_{number}"
         try:
+            if isinstance(each, WantedTable):
+                yield _internal_groups(view, name, each, types, keys)
+                continue
+            key = keys.get(each.source, ())
             if isinstance(each, WantedRow):
                 yield _internal_row(view, name, each, types[each.source], key)
-            elif isinstance(each, WantedTable):
-                yield _internal_groups(view, name, each, types[each.source], key)
             elif key and all(is_exact(types[each.source][column]) for column in key):
                 yield _internal_view(view, name, each, types[each.source], key)
         except BadView:
@@ -126,19 +130,27 @@ def _internal_row(
     view: CompiledView, name: str, wanted: WantedRow, types: Mapping[str, str], key: tuple[str, ...]
 ) -> InternalRow:
     definition = ViewDefinition(name, wanted.columns, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
-    return InternalRow(_compiled(definition, wanted.source, types, key), wanted)
+    return InternalRow(_compiled(definition, {wanted.source: types}, {wanted.source: key}), wanted)
 
 
 def _internal_groups(
-    view: CompiledView, name: str, wanted: WantedTable, types: Mapping[str, str], key: tuple[str, ...]
+    view: CompiledView,
+    name: str,
+    wanted: WantedTable,
+    types: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, tuple[str, ...]],
 ) -> InternalGroups:
     definition = ViewDefinition(name, None, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
-    return InternalGroups(_compiled(definition, wanted.source, types, key), wanted)
+    of_sources = {source: types[source] for source in wanted.sources}
+    return InternalGroups(_compiled(definition, of_sources, keys), wanted)
 
 
-def _compiled(definition: ViewDefinition, source: str, types: Mapping[str, str], key: tuple[str, ...]) -> CompiledView:
-    graph = ViewGraph([definition], [TableName.parse(source)])
-    return compile_view(definition, graph, {source: types}, {source: key} if key else {})
+def _compiled(
+    definition: ViewDefinition, types: Mapping[str, Mapping[str, str]], keys: Mapping[str, tuple[str, ...]]
+) -> CompiledView:
+    """Compile an internal view over the tables with these columns."""
+    graph = ViewGraph([definition], [TableName.parse(source) for source in types])
+    return compile_view(definition, graph, types, {source: keys[source] for source in types if keys.get(source)})
 
 
 def _internal_view(
@@ -155,7 +167,7 @@ def _internal_view(
     ]
     sql = f"SELECT {', '.join(selected)} FROM {quoted_name(table.schema)}.{quoted_name(table.table)} AS {alias}"
     definition = ViewDefinition(name, None, DEFAULT_KIND, {}, sql, view.definition.file, 1, 1)
-    compiled = _compiled(definition, wanted.source, types, key)
+    compiled = _compiled(definition, {wanted.source: types}, {wanted.source: key})
     if any(each.is_time_window for each in wanted.expressions.values()):
         compiled = replace(compiled, key=(*key, *columns.values()))  # a row may be in several windows
     return InternalView(compiled, wanted.start, key, columns)

@@ -159,12 +159,21 @@ class Expressions:
         self._used[stored.name] = stored
         return Leaf((*path, stored.start), stored.name, stored.types)
 
+    def rows_of(self, wanted: WantedTable) -> tuple[Leaf, tuple[str, ...]] | None:
+        """The leaf that has the rows of a query, and its key, if they are stored; if not, they are wanted."""
+        stored = self._tables.get(wanted.start)
+        if stored is None:
+            self.wanted[wanted.start] = wanted
+            return None
+        self._used[stored.name] = stored
+        return Leaf((stored.start,), stored.name, stored.types), stored.key
+
     def want_table(self, select: exp.Expr, source: str) -> None:
         """Remember a derived table over a table, if an internal view may store it."""
         place = place_of(self._query, select)
         if place is not None:
             start, end = place
-            self.wanted[start] = WantedTable(source, start, end, self._query.definition.sql[start:end])
+            self.wanted[start] = WantedTable((source,), start, end, self._query.definition.sql[start:end])
 
     def have_values(self, columns: Iterable[LeafColumn]) -> bool:
         """Whether columns are declared NOT NULL. If so, the plan takes them to hold no NULL."""
