@@ -79,7 +79,6 @@ OTHERS: Final = {
     "left join": "SELECT o.k, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY o.k",
     "exists": "SELECT k, count(*) AS n FROM o WHERE EXISTS (SELECT 1 FROM i WHERE i.id = o.id) GROUP BY k",
     "rows of groups": "SELECT q.k, count(*) AS n FROM (SELECT DISTINCT k, h FROM i) q GROUP BY q.k",
-    "order and limit": "SELECT k, count(*) AS n FROM i GROUP BY k ORDER BY k LIMIT 2",
 }
 
 
