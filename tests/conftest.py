@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,13 @@ def pytest_configure(config: pytest.Config) -> None:
         for name in FIXTURES:
             config.pluginmanager.import_plugin(name)
     keep_files_in_memory(is_unit)
+    heed_interrupts()
+
+
+def heed_interrupts() -> None:
+    """Heed SIGINT, which a shell lets its background jobs ignore, and these the processes that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def keep_files_in_memory(is_unit: bool) -> None:
