@@ -154,13 +154,14 @@ class OrderCompletion:
         if any(isinstance(each, exp.Var) and each.name.upper() == "ALL" for each in ordered) and "all" not in names:
             return ()
         places = {place for each in ordered if (place := _place(each, names)) is not None}
-        origins = {outputs[place].origin for place in places} | {selected.sources.resolve(each) for each in ordered}
+        of_rows = [each for each in ordered if _place(each, names) is None]
+        origins = {outputs[place].origin for place in places} | {selected.sources.resolve(each) for each in of_rows}
         covered = _Covered((origin for origin in origins if origin is not None), selected.sources, selected.frame)
         uncovered = [
             name
             for place, (name, output) in enumerate(zip(names, outputs, strict=True))
             if not (
-                place in places or output.origin in covered or any(_is_same(output.value, each) for each in ordered)
+                place in places or output.origin in covered or any(_is_same(output.value, each) for each in of_rows)
             )
         ]
         is_known = not self._has_collation and not any(output.is_many for output in outputs)
@@ -174,7 +175,7 @@ class OrderCompletion:
             choices.append(tuple(_quoted(rows.spelling.get(name, name)) for name in left) if is_clear else None)
         if isinstance(query, exp.Select) and not query.args.get("distinct"):
             choices.append(
-                self._missing_of_rows(query, selected, [*ordered, *_values(outputs, places)], of_groups=True)
+                self._missing_of_rows(query, selected, [*of_rows, *_values(outputs, places)], of_groups=True)
             )
         if is_known and all(names) and len(set(names)) == len(names):
             choices.append(tuple(_quoted(rows.spelling.get(name, name)) for name in uncovered))

@@ -48,6 +48,9 @@ FULL: Final = {
     "groups by an expression": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n + 1, k LIMIT 2",
     "groups without their columns": "SELECT count(*) AS n FROM t GROUP BY k ORDER BY n LIMIT 2",
     "groups of a CTE": "WITH q AS (SELECT k FROM t) SELECT k, count(*) AS n FROM q GROUP BY k ORDER BY n, k LIMIT 2",
+    "groups in another order of texts": (
+        "SELECT s COLLATE NOCASE AS z, s, count(*) AS n FROM t GROUP BY s ORDER BY z, s LIMIT 1"
+    ),
     "groups after others": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n, k LIMIT 2 OFFSET 1",
     "window": "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t ORDER BY id LIMIT 2",
     "left join": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY t.g LIMIT 2",
@@ -109,6 +112,13 @@ def test_rows_are_all_stored_if_they_are_fewer_than_the_limit() -> None:
 
 def test_first_row_that_is_removed_is_replaced_in_full() -> None:
     assert outcome(maintained(LARGEST, rows_of_t(1, 2, 3), rows_of_t(1, 2, 0))) == ([(0, 1), (1, 2)], 1)
+
+
+def test_order_of_a_column_of_the_result_is_completed_where_its_table_has_one_of_this_name() -> None:
+    """The result's g is the table's k: rows that tie in it may differ in the other column."""
+    sql = "SELECT t.k AS g, t.g AS k, count(*) AS n FROM t GROUP BY t.k, t.g ORDER BY n, g LIMIT 1"
+    before, after = [(1, 2, 1, "a")], [(1, 2, 1, "a"), (2, 2, 0, "a")]
+    assert outcome(maintained(sql, {"t": before}, {"t": after})) == ([(2, 0, 1)], 0)
 
 
 def test_first_group_that_is_removed_is_replaced_by_the_next_of_all() -> None:

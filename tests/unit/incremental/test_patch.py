@@ -212,6 +212,11 @@ SHOWN: Final[dict[str, dict[str, list[str]]]] = {
     "p.id, f.k) <= 2": {},
     "SELECT p.g, p.id, u.id AS author, u.s FROM p JOIN u USING (s) QUALIFY row_number() OVER (PARTITION BY p.g "
     "ORDER BY p.id, u.id) <= 2": {},
+    # An item may name another one by its alias, and a function without parentheses a column.
+    f"SELECT f.id AS r, f.k, p.id, p.s AS z, z AS y FROM {FEED} QUALIFY {PLACE} <= 2": {},
+    f"SELECT * FROM (SELECT f.id AS r, f.k, p.id, p.s AS z, z AS y, {PLACE} AS n FROM {FEED}) q WHERE n = 1": {},
+    f"SELECT r, k, id, s, z FROM (SELECT f.id AS r, f.k, p.id, p.s, p.s AS x, x AS z, {PLACE} AS n FROM {FEED}) q "
+    "WHERE n = 1": {},
     # Its key is not in the view.
     f"SELECT f.id AS r, f.k, p.id, u.s FROM {FEED} JOIN u ON u.id = p.g QUALIFY {PLACE} <= 2": {},
     "SELECT x.g, x.id, y.id AS other, y.s AS t FROM p x JOIN p y ON y.a = x.id QUALIFY row_number() OVER (PARTITION BY "
@@ -229,6 +234,12 @@ def test_columns_that_are_only_shown(sql: str) -> None:
         names[path].split()[-1]: [name for name, _ in each.columns] for path, each in view.plan.patch.shown.items()
     }
     assert {name.removeprefix("public."): columns for name, columns in found.items()} == SHOWN[sql]
+
+
+def test_column_that_an_item_names_by_an_alias_is_ranked_again() -> None:
+    sql = f"SELECT f.id AS r, f.k, p.id, p.s AS z, z AS y FROM {FEED} QUALIFY {PLACE} <= 2"
+    memory = maintained(sql, feed([(1, 7, 1, "old")]), feed([(1, 7, 1, "new")]))
+    assert [row[-2:] for row in tuples(memory.views["v"].stored.versions[-1])] == [("new", "new")]
 
 
 def test_partition_that_loses_a_row_and_gets_other_values_is_computed_again() -> None:

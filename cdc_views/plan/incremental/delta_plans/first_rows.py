@@ -28,7 +28,7 @@ from cdc_views.plan.incremental.build import LeafOf, build, build_from
 from cdc_views.plan.incremental.columns import Column, LeafColumn
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
-from cdc_views.plan.incremental.expressions.derived_table import WantedTable
+from cdc_views.plan.incremental.expressions.derived_table import WantedTable, has_collation
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
@@ -71,6 +71,8 @@ def first_groups_plan(
         raise NotIncremental("no groups in an order")
     if select.args.get("with_") or select.args.get("offset") or not all(map(is_table, tables)):
         raise NotIncremental("a CTE, OFFSET, or a view as an input")
+    if has_collation(query.tokens):
+        raise NotIncremental("a collation, which the stored values do not have")
     most, names = _most(select), [item.alias_or_name.lower() for item in select.expressions]
     if "" in names or len({*names}) < len(names) or not all(_is_named(each, names) for each in _ordered(select)):
         raise NotIncremental("groups that are not ordered by columns of the view")

@@ -8,7 +8,9 @@ by its key, which they carry, and get these values. Nothing is ranked again.
     FROM follows f JOIN posts p ON p.author_id = f.followee_id JOIN users a ON a.id = p.author_id
 
 Here `users.name` is only shown. A column is only shown if its name, and each name that a SELECT gives it, is nowhere
-but in an item of a SELECT by itself. Names are compared, whatever they belong to, so some such columns are left out.
+but in an item of a SELECT by itself. Names are compared, whatever they belong to, so some such columns are left out. So
+is one that an item may name by the alias of another item, as in `SELECT name AS a, a AS b`: where `b` comes from is not
+known. And so is one that is in the key of the view.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def shown_columns(
     tree: exp.Expr,
     leaves: Sequence[Leaf],
     outputs: Sequence[Column],
+    key: Collection[str],
     types: Mapping[str, str],
     carried: Mapping[Path, Sequence[tuple[str, str]]],
     row_keys: Mapping[str, Collection[str]],
@@ -41,9 +44,11 @@ def shown_columns(
 ) -> dict[Path, Shown]:
     """What is only shown of each leaf; leaves without such columns are left out.
 
-    `outputs` are the columns of the view, `types` their Arrow types; the rest is as for the plan of the view.
+    `outputs` are the columns of the view, `types` their Arrow types, `key` those that identify a row; the rest is as
+    for the plan of the view.
     """
     names = _Names.of(tree)
+    of_key = frozenset(origin for output in outputs if output.name in key for origin in output.origin)
     found = {}
     for leaf in leaves:
         columns = tuple(
@@ -51,7 +56,8 @@ def shown_columns(
             for output in outputs
             for origin in output.origin
             if len(output.origin) == 1 and origin.leaf == leaf and types[output.name] == origin.type
-            if origin.name not in row_keys[leaf.source] and names.are_shown(origin.name.lower())
+            if origin.name not in row_keys[leaf.source] and origin not in of_key
+            if names.are_shown(origin.name.lower())
         )
         key = {name: shown for name, shown in carried[leaf.path] if name in row_keys[leaf.source]}
         others = {*used[leaf.source]} - {name for name, _ in columns}
@@ -76,10 +82,13 @@ class _Names:
             *qualifiers, name = (part.name.lower() for part in column.parts)
             elsewhere.update(qualifiers)  # a field of a column looks like a column of a table
             item = column.parent if isinstance(column.parent, exp.Alias) else column
-            if isinstance(item.parent, exp.Select) and item.arg_key == "expressions":
+            if _is_item(item) and not column.args.get("db") and not (column.table == "" and name in _aliases(item)):
                 given[name].add(item.alias_or_name.lower())
             else:
                 elsewhere.add(name)
+        for function in tree.find_all(exp.Func):
+            if not any(function.args.values()):  # a column may have its name, as current_user
+                elsewhere.update(each.lower() for each in function.sql_names())
         return cls(given, elsewhere, not _has_other_names(tree))
 
     def are_shown(self, name: str) -> bool:
@@ -91,6 +100,16 @@ class _Names:
                 return False
             pending = {given for each in pending for given in self.given.get(each, ())} - seen
         return self.are_certain
+
+
+def _is_item(node: exp.Expr) -> bool:
+    return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+
+
+def _aliases(item: exp.Expr) -> set[str]:
+    """The names that the other items of its SELECT are given."""
+    assert item.parent is not None
+    return {each.alias.lower() for each in item.parent.expressions if each is not item and isinstance(each, exp.Alias)}
 
 
 def _has_other_names(tree: exp.Expr) -> bool:

@@ -120,8 +120,7 @@ def patch_plan(
         raise NotIncremental("the stored rows lead to all rows of their partition")
     has_key = key is not None and set(key) <= set(plan.plain)
     place = list(columns)[numbered.places[0]] if has_key and numbered.places else None
-    others = [output for output in outputs if key is None or output.name not in key]
-    shown = shown_columns(query.tree, plan.leaves, others, columns, plan.carried, row_keys, used) if key else {}
+    shown = shown_columns(query.tree, plan.leaves, outputs, key, columns, plan.carried, row_keys, used) if key else {}
     return replace(plan, place=place, shown=shown)
 
 
