@@ -79,6 +79,13 @@ def test_first_groups_follow_from_all_groups(h: ViewHarness) -> None:
     assert ways(h) == {INTERNAL: "add", "grouped": "patch"}
 
 
+def test_first_groups_in_the_order_of_a_collation_are_those_of_the_whole_query(h: ViewHarness) -> None:
+    sql = "SELECT s COLLATE UTF8_LCASE AS folded, s, count(*) AS n FROM t GROUP BY s ORDER BY folded, s LIMIT 2"
+    assert created(h, sql) == "FULL"
+    h.apply([Insert("t", {"id": 3, "v": 3, "s": "A"}), Insert("t", {"id": 4, "v": 3, "s": "B"})])
+    h.verify()
+
+
 def test_readers_see_no_internal_view(h: ViewHarness) -> None:
     created(h, BY_UPPER)
     h.rows("grouped")

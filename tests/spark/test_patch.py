@@ -84,6 +84,17 @@ class Feed:
         return None if minute is None else datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
 
 
+def test_name_that_an_item_has_by_the_alias_of_another_follows_a_change(spark: SparkSession) -> None:
+    sql = "SELECT follower_id, followee_id, u.name AS author, author AS again FROM follows f JOIN users u ON u.id = "
+    with ViewHarness(DDL, spark, partitions=1) as h:
+        top = "QUALIFY row_number() OVER (PARTITION BY follower_id ORDER BY followee_id) <= 2"
+        assert h.create_view(f"CREATE MATERIALIZED VIEW v AS {sql} followee_id {top}").strategy == "PATCH"
+        h.apply(Feed(Random(SEED)).begun())
+        h.apply([Update("users", {"id": 2}, {"name": "renamed"})])
+        h.verify()
+        assert [row[2:] for row in h.rows("v") if row[1] == 2] == [("renamed", "renamed")]
+
+
 def test_timeline_and_counts_follow_random_changes_without_reading_groups(spark: SparkSession) -> None:
     feed, ways = Feed(Random(SEED)), list[dict[str, str]]()
     with ViewHarness(DDL, spark, partitions=1) as h:

@@ -97,9 +97,7 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
         ),
         (
             "SELECT category_id, max(price) AS top FROM products GROUP BY category_id ORDER BY count(*), 1 LIMIT 2",
-            {
-                "v": "SELECT category_id, count(*) AS n, max(price) AS top FROM products GROUP BY 1 ORDER BY 2, 1 LIMIT 2"
-            },
+            {"v": "SELECT category_id, count(*) AS n, max(price) AS p FROM products GROUP BY 1 ORDER BY 2, 1 LIMIT 2"},
         ),
     ],
     "Spark groups these in another way": [
