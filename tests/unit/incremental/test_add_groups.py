@@ -19,7 +19,7 @@ from tests.unit.incremental.memory import Memory, Table, tuples
 from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.add_groups")
-terms: Final = import_module("cdc_views.engine.views.strategies.adding.terms")
+lookups: Final = import_module("cdc_views.engine.views.strategies.keys")
 
 TABLES: Final = (
     Table("o", {"id": "bigint", "k": "int", "g": "text", "x": "date"}, ("id",)),
@@ -112,8 +112,8 @@ def test_groups_of_computed_values_are_added_up_without_lookups(name: str) -> No
 
 @pytest.mark.parametrize("version", ["old", "new"])
 def test_other_leaves_at_one_version_are_noticed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    look_up = terms.look_up
-    monkeypatch.setattr(terms, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
+    look_up = lookups.look_up
+    monkeypatch.setattr(lookups, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
     is_noticed(VIEWS["join"])
 
 

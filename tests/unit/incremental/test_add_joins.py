@@ -18,7 +18,7 @@ from tests.unit.incremental.test_add_groups import ITEMS, TABLES, TOTAL, item, o
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.extremes")
 adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name
-terms: Final = import_module("cdc_views.engine.views.strategies.adding.terms")
+lookups: Final = import_module("cdc_views.engine.views.strategies.keys")
 HISTORIES: Final = 100
 
 EVERYTHING: Final = (
@@ -165,8 +165,8 @@ def test_explanation_shows_what_is_looked_up_and_where_the_next_value_is_searche
 
 @pytest.mark.parametrize("version", ["old", "new"])
 def test_other_leaves_at_one_version_are_noticed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    look_up = terms.look_up
-    monkeypatch.setattr(terms, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
+    look_up = lookups.look_up
+    monkeypatch.setattr(lookups, "look_up", lambda work, of, _, *rest: look_up(work, of, getattr(of, version), *rest))
     check_fails(lambda seed: maintained_at_random(VIEWS["count"], seed), HISTORIES)
 
 

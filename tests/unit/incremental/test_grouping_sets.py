@@ -23,7 +23,7 @@ from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add_groups import ITEMS, TABLES, item, order
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.add_groups")
-terms: Final = import_module("cdc_views.engine.views.strategies.adding.terms")
+lookups: Final = import_module("cdc_views.engine.views.strategies.keys")
 
 LEVEL: Final = "grouping_id(o.k, o.g) AS level"
 TOTALS: Final = "count(*) AS n, CAST(sum(i.d) AS DECIMAL(18, 2)) AS total, count(i.d) AS m"
@@ -158,8 +158,8 @@ def test_change_reads_only_what_it_joins(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_other_leaves_at_the_new_version_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    look_up = terms.look_up
-    monkeypatch.setattr(terms, "look_up", lambda work, of, _, *rest: look_up(work, of, of.new, *rest))
+    look_up = lookups.look_up
+    monkeypatch.setattr(lookups, "look_up", lambda work, of, _, *rest: look_up(work, of, of.new, *rest))
     check_fails(lambda seed: is_noticed(declared(TABLES, ROLLUP), seed), HISTORIES, first=1)
 
 

@@ -8,7 +8,7 @@ computed again as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -177,20 +177,20 @@ def reduced(work: Incremental[KeysPlan], box: Box, find: FindRows) -> dict[Leaf,
 
 def at_old_version(work: Incremental[Any]) -> FindRows:
     """Finds rows of the leaves as they were before the epoch. Raises TooMany."""
-
-    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
-        of = work.of(leaf)
-        return look_up(work, of, of.old, wanted, names)
-
-    return find
+    return at_versions(work, lambda _, of: of.old)
 
 
 def at_new_version(work: Incremental[Any]) -> FindRows:
     """Finds rows of the leaves as the epoch leaves their inputs. Raises TooMany."""
+    return at_versions(work, lambda _, of: of.new)
+
+
+def at_versions(work: Incremental[Any], version: Callable[[Leaf, InputVersions], int]) -> FindRows:
+    """Finds rows of each leaf at a version of its own. Raises TooMany."""
 
     def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
         of = work.of(leaf)
-        return look_up(work, of, of.new, wanted, names)
+        return look_up(work, of, version(leaf, of), wanted, names)
 
     return find
 

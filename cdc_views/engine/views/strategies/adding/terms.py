@@ -23,7 +23,7 @@ from cdc_views.engine.views.strategies.keys import (
     affected,
     at_new_version,
     at_old_version,
-    look_up,
+    at_versions,
     reduced,
     require_few,
     require_values,
@@ -88,14 +88,9 @@ def joined_at(work: Incremental[AddPlan], start: Leaf, rows: pa.Table, *, is_new
 def _joined(
     work: Incremental[Adding], start: Leaf, rows: pa.Table, version: Callable[[Leaf, InputVersions], int]
 ) -> dict[Path, pa.Table]:
-    leaves = work.plan.leaves
-
-    def find(leaf: Leaf, wanted: pa.Table, names: Collection[str]) -> pa.Table:
-        of = work.of(leaf)
-        return look_up(work, of, version(leaf, of), wanted, names)
-
-    found = search(work.plan.joined[start.path], {start: rows}, {leaf: work.used(leaf) for leaf in leaves}, find)
-    return {leaf.path: found[leaf] for leaf in leaves}
+    used = {leaf: work.used(leaf) for leaf in work.plan.leaves}
+    found = search(work.plan.joined[start.path], {start: rows}, used, at_versions(work, version))
+    return {leaf.path: found[leaf] for leaf in used}
 
 
 def terms_of_affected(work: Incremental[Adding], plan: KeysPlan) -> list[Term]:
