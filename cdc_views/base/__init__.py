@@ -9,4 +9,5 @@ service_schema.py  names in the service schema
 rendering.py       session settings that change how Postgres prints a value
 python_values.py   values of Arrow as values of Python, and back
 exact_value.py     a value that somebody gives, as a column stores it
+rate.py            how fast such a number as a position grows
 """

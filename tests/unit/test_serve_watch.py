@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.rate import Rate
 from cdc_views.serve.watch.freshness import Freshness
-from cdc_views.serve.watch.rate import Rate
 from cdc_views.serve.watch.sampled import OVERDUE, Sampled
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.serve.watch.words import in_words, kept_wal, size_in_words

@@ -5,7 +5,6 @@ app.py          the application: the routes, and what applies to each request
 gate.py         lets a request in: its token, its host, and how many there are
 service.py      what the routes share: the warehouse, threads, limits
 moments.py      the parameters that say at which moment to read, and the headers that say what was read
-keys.py         keys of rows in paths and parameters
 answers/        answers of rows: their format, and their ETag
 problems.py     errors as problem details (RFC 9457), and the status of each
 limits.py       how much may happen at the same time

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Self
 
+from cdc_views.base.rate import Rate
 from cdc_views.config import Settings
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.log.debezium.connect import TaskState
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.looks import LIMIT_S, Looks
-from cdc_views.serve.watch.rate import Rate
 from cdc_views.serve.watch.sampled import Sampled
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.source.slot_backlog import SlotBacklog

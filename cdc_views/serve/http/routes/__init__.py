@@ -11,6 +11,7 @@ status.py   GET /status, /epochs, /history, /views/{name}/history
 server.py   GET /metrics, /docs, /openapi.json
 page.py     GET /, /page/{path}
 
+keys.py has what those of rows share: keys in paths and parameters.
 A new group is a file here, and its name in ROUTERS.
 """
 

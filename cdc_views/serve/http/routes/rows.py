@@ -23,8 +23,8 @@ from cdc_views.serve.http.answers import (
     is_unchanged,
     tag_of,
 )
-from cdc_views.serve.http.keys import KeysOrNone, key_in_path, keys_of, not_found
 from cdc_views.serve.http.moments import TheMoment, around_of
+from cdc_views.serve.http.routes.keys import KeysOrNone, key_in_path, keys_of, not_found
 from cdc_views.serve.http.service import Service, TheService
 from cdc_views.serve.table_reader import TableReader
 

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request, Response
 
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, Format, IfNoneMatch, OneRow, chosen
-from cdc_views.serve.http.keys import Keys, key_in_path, keys_of, not_found
 from cdc_views.serve.http.moments import TheMoment, around_of
+from cdc_views.serve.http.routes.keys import Keys, key_in_path, keys_of, not_found
 from cdc_views.serve.http.service import TheService
 from cdc_views.serve.kinds.cache import CachedRow
 
