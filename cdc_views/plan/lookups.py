@@ -60,7 +60,7 @@ class _Words:
         changed = " and ".join(kind for kind, found in kinds.items() if found)
         if plan.affected is not None:
             yield from self._of_affected(plan.affected)
-        for leaf in plan.leaves if plan.affected is None else ():
+        for leaf in plan.leaves if plan.joined else ():
             yield f"a change of {self.names[leaf.path]} changes the {changed} of its ({names})"
             yield from self._lookups("look up ", plan.joined[leaf.path])
         for each in plan.lists:
@@ -143,4 +143,4 @@ class _Words:
 
 
 def _columns(handle: Handle) -> str:
-    return ", ".join(name for part in handle.parts for name in part.names)
+    return ", ".join(handle.names)

@@ -43,6 +43,11 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
     return len(tokens)
 
 
+def has_collation(tokens: Sequence[Token]) -> bool:
+    """Whether a text may have a collation."""
+    return any(token.text.strip("`").lower() == "collate" for token in tokens)
+
+
 def _unclosed(text: str) -> int:
     """The offset of the quote or comment that is not closed."""
     position = 0

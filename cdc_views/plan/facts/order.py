@@ -20,6 +20,7 @@ from cdc_views.plan.facts.joins import JoinFacts
 from cdc_views.plan.facts.keys import Selected, own_nodes, windows
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.text import has_collation
 
 # What a function over a window needs of its order. "any": nothing. "ties": rows that tie must still tie. "completed": a
 # total order; each total order gives an answer that the ties allow. "total": a total order, but an appended key would
@@ -64,7 +65,7 @@ class OrderCompletion:
         self._found: dict[int, Completion] = {}
         self._ends: dict[int, int] = {}  # the ORDER BY that ends at an offset
         # Under a collation, rows that tie in all columns may still differ.
-        self._has_collation = any(token.text.upper() == "COLLATE" for token in query.tokens)
+        self._has_collation = has_collation(query.tokens)
 
     def visit(self, query: exp.Expr, selected: Selected) -> None:
         """Take in a SELECT, set operation or query in parentheses.

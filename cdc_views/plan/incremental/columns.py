@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from cdc_views.base.names import is_table
+from cdc_views.base.names import HIDDEN, is_table
 
 Path = tuple[int, ...]
 """Offsets in the view's text: those of the CTE references through which a place is reached, then its own."""
@@ -31,6 +31,11 @@ class Leaf:
     types: Mapping[str, str]
     is_internal: bool = False
     never_null: frozenset[str] = frozenset()
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is an internal view whose rows stand in the text for a part of the query."""
+        return self.source.startswith(HIDDEN) and not self.is_internal
 
     def __hash__(self) -> int:
         return hash(self.path)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from sqlglot import exp
 
-from cdc_views.base.names import HIDDEN
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.grouping_sets import has_only_sets
 from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
-from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, is_total
+from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, changed_rows, is_total
+from cdc_views.plan.incremental.delta_plans.affected_rows import RowsOf, affected_rows, changed_or_affected
 from cdc_views.plan.incremental.delta_plans.first_rows import first_groups_plan, first_rows_plan
-from cdc_views.plan.incremental.delta_plans.group_totals import (
-    GroupPlan,
-    RowsOf,
-    group_plan,
-    rows_of_any,
-    rows_of_joins,
-    sets_plan,
-)
+from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, rows_of_joins, sets_plan
 from cdc_views.plan.incremental.delta_plans.linear import leaf_among
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
 from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
@@ -32,14 +25,13 @@ from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
 from cdc_views.plan.incremental.precedence import require_same_grouping
 from cdc_views.plan.incremental.restrictions import NotIncremental
-from cdc_views.plan.incremental.strategy import KeysPlan, keys_plan
+from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, KeysPlan, keys_plan
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import tokens_of
 
 # Each use of a CTE has leaves of its own, so their number doubles with each level of CTEs that are used twice.
 _MOST_LEAVES: Final = 32
-_MOST_LOOKUPS: Final = 200
 
 _WHOLE: Final = "the whole query is run and compared with the stored rows"
 _ADDED: Final = "the totals over the rows that are added are added, those over the rows that are removed are subtracted"
@@ -99,7 +91,7 @@ class Maintenance:
     def internal_views(self) -> frozenset[str]:
         """The names of the internal views that it needs."""
         leaves = self.patch.leaves if self.patch is not None else ()
-        own = frozenset(leaf.source for leaf in leaves if leaf.source.startswith(HIDDEN))
+        own = frozenset(leaf.source for leaf in leaves if leaf.is_stored)
         return own | (self.keys.internal_views if self.keys is not None else frozenset())
 
 
@@ -152,19 +144,29 @@ class _Given:
     def leaf_of(self) -> LeafOf:
         return leaf_at(self.view.sources.__getitem__, self.types, self.row_keys)
 
-    def groups(self) -> RowsOf:
+    @property
+    def rows_of_totals(self) -> RowsOf:
+        """How the rows of a total over all rows are found."""
+        return changed_or_affected(changed_rows(self.parsed, self.leaf_of), self._affected_rows)
+
+    @property
+    def rows_of_groups(self) -> RowsOf:
         """How the rows of its groups are found, without KEYS."""
-        return rows_of_any(self.parsed, self.leaf_of, self.row_keys, self.not_null)
+        return changed_or_affected(rows_of_joins(self.parsed, self.leaf_of), self._affected_rows)
+
+    @property
+    def _affected_rows(self) -> RowsOf:
+        return affected_rows(self.parsed, self.leaf_of, self.row_keys, self.not_null)
 
 
 def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
     view, parsed, columns = given.view, given.parsed, given.columns
     require_same_grouping(parsed.tree)
     if is_total(parsed.tree):
-        adds = add_plan(parsed, given.leaf_of, columns, given.row_keys, given.not_null)
+        adds = add_plan(parsed, given.rows_of_totals, columns)
         return Maintenance("ADD", _reason(adds), adds=adds, text=_text(given, adds.leaves, _found_by(adds.affected)))
     if has_only_sets(parsed.tree):
-        return _by_groups(given, sets_plan(parsed, given.groups(), columns, view.key))
+        return _by_groups(given, sets_plan(parsed, given.rows_of_groups, columns, view.key))
     try:
         keys = keys_plan(parsed, view.sources.__getitem__, given.types, columns, view.key, given.row_keys, expressions)
     except NotIncremental:
@@ -177,9 +179,9 @@ def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
             raise
         return other
     lookups = len(keys.lookups)
-    if len(keys.leaves) > _MOST_LEAVES or lookups > _MOST_LOOKUPS:
+    if len(keys.leaves) > _MOST_LEAVES or lookups > MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
-    names = ", ".join(dict.fromkeys(name for handle in keys.handles for part in handle.parts for name in part.names))
+    names = ", ".join(dict.fromkeys(name for handle in keys.handles for name in handle.names))
     plan = Maintenance(
         "KEYS",
         f"the rows of affected ({names}) are looked up, computed again, and compared"
@@ -217,7 +219,7 @@ def _reason(adds: AddPlan) -> str:
     before = ""
     if adds.affected is not None:
         (handle,) = adds.affected.handles
-        before = f"of affected ({', '.join(name for part in handle.parts for name in part.names)}), "
+        before = f"of affected ({', '.join(handle.names)}), "
     return before + "; ".join(text for text, found in kinds.items() if found) + _without_null(adds.affected)
 
 
@@ -258,7 +260,7 @@ def _computed_groups(given: _Given, *, may_lack_keys: bool) -> Maintenance | Non
     Without `may_lack_keys`, an internal view might find them: then none in which an epoch may have to be FULL.
     """
     try:
-        groups = group_plan(given.parsed, given.groups(), given.columns, given.view.key, None)
+        groups = group_plan(given.parsed, given.rows_of_groups, given.columns, given.view.key, None)
         return _by_groups(given, groups) if groups.follows_always or may_lack_keys else None
     except NotIncremental:
         return None
@@ -285,21 +287,20 @@ def _added(plan: Maintenance, given: _Given) -> Maintenance:
 
 def _keys_of(plan: KeysPlan) -> dict[str, frozenset[str]]:
     """The columns of each table by which its rows are looked up in internal views."""
-    found: dict[str, frozenset[str]] = {}
-    for lookup in plan.lookups:
-        if lookup.leaf.is_internal:
-            for columns in lookup.values.columns:
-                for column in columns:
-                    found[column.leaf.source] = found.get(column.leaf.source, frozenset()) | {column.name}
-    return found
+    values = (each for lookup in plan.lookups if lookup.leaf.is_internal for each in lookup.values.columns)
+    return _by_source((column.leaf, [column.name]) for columns in values for column in columns)
 
 
 def _found_by(plan: KeysPlan | None) -> dict[str, frozenset[str]]:
     """The columns of each table by which affected rows are found."""
+    return _by_source(each for handle in (plan.handles if plan is not None else ()) for each in handle.sought.items())
+
+
+def _by_source(columns: Iterable[tuple[Leaf, Iterable[str]]]) -> dict[str, frozenset[str]]:
+    """The columns of all leaves of each table."""
     found: dict[str, frozenset[str]] = {}
-    for handle in plan.handles if plan is not None else ():
-        for leaf, names in handle.sought.items():
-            found[leaf.source] = found.get(leaf.source, frozenset()) | names
+    for leaf, names in columns:
+        found[leaf.source] = found.get(leaf.source, frozenset()).union(names)
     return found
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cdc_views.base.names import HIDDEN
 from cdc_views.plan.incremental.build import Built, build
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path, leaf_at
 from cdc_views.plan.incremental.expressions.known import Expressions
@@ -19,6 +18,8 @@ from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.views.references import ParsedQuery
 
+MOST_LOOKUPS: Final = 200
+"""Of a plan."""
 _AFFECTED: Final = "affected keys"
 
 
@@ -47,6 +48,11 @@ class Handle:
     find: Mapping[Path, tuple[Lookup, ...]]
     sought: Mapping[Leaf, frozenset[str]]
     recompute: tuple[Lookup, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of all parts."""
+        return tuple(name for part in self.parts for name in part.names)
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ class KeysPlan:
     def internal_views(self) -> frozenset[str]:
         """The internal views that the lookups lead through, those with constants, and those that are leaves."""
         through = (lookup.leaf for lookup in self.lookups if lookup.leaf.is_internal)
-        stored = (leaf for leaf in self.leaves if leaf.source.startswith(HIDDEN))
+        stored = (leaf for leaf in self.leaves if leaf.is_stored)
         return frozenset(leaf.source for leaf in (*through, *self.constants, *stored))
 
 

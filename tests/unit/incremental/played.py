@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from cdc_views.plan.explain import explain
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView
 from tests.unit.incremental.random_tables import Draws, histories
 
@@ -42,6 +45,25 @@ def random_states(tables: Sequence[Table], seed: int | str, count: int = 1) -> l
 def is_kept(memory: Memory) -> bool:
     """An epoch was maintained by its changes, unless none of the few that were played has changed a row."""
     return memory.by_keys > 0 or memory.in_full == 0
+
+
+def counting_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each query reads that is run from now on over looked-up rows."""
+    read, run = list[int](), Memory.run
+
+    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> pa.Table:
+        read.append(sum(table.num_rows for table in tables.values()))
+        return run(self, query, tables, *rest)
+
+    monkeypatch.setattr(Memory, "run", counting)
+    return read
+
+
+def explained_lookups(tables: Sequence[Table], sql: str) -> list[str]:
+    """What `explain` says is looked up for a view."""
+    view = declared(tables, sql).views["v"]
+    lines = [line.strip() for line in explain(view.compiled, view.plan).lines()]
+    return lines[lines.index("lookups:") + 1 : lines.index("sql:")]
 
 
 def check_fails(check: Callable[[int], object], seeds: int, first: int = 0) -> None:

@@ -9,11 +9,18 @@ from typing import Any, Final
 
 import pytest
 
-from cdc_views.plan.explain import explain
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, tuples
-from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
+from tests.unit.incremental.played import (
+    check_fails,
+    counting_rows,
+    declared,
+    explained_lookups,
+    is_kept,
+    kept_by,
+    random_states,
+)
 from tests.unit.incremental.test_add_groups import TABLES, TOTAL, item, order
 from tests.unit.incremental.test_not_in import DECLARED
 
@@ -134,14 +141,7 @@ def test_not_in_is_kept_while_its_columns_hold_no_null() -> None:
 def test_only_the_affected_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     orders, items = [order(each) for each in range(1, 50)], [item(1, each, f"{each}.00") for each in range(1, 40)]
     memory = maintained(VIEWS["left join"][0], {"o": orders, "i": items})
-    read = list[int]()
-    run = Memory.run
-
-    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> Any:
-        read.append(sum(table.num_rows for table in tables.values()))
-        return run(self, query, tables, *rest)
-
-    monkeypatch.setattr(Memory, "run", counting)
+    read = counting_rows(monkeypatch)
     memory.repeats = False
     memory.epoch({"b": (), "o": orders, "i": [*items[1:], item(1, 45, "7.00")]})
     # Order 1 with and without its item, order 45 without and with one.
@@ -162,9 +162,7 @@ def test_extreme_that_stays_beside_a_changed_row_is_kept() -> None:
 
 
 def test_explanation_shows_what_is_looked_up() -> None:
-    view = declared(TABLES, VIEWS["left join"][0]).views["v"]
-    lines = [line.strip() for line in explain(view.compiled, view.plan).lines()]
-    assert lines[lines.index("lookups:") + 1 : lines.index("sql:")] == [
+    assert explained_lookups(TABLES, VIEWS["left join"][0]) == [
         "a change of public.o affects (id)",
         "a change of public.i affects (id)",
         "look up public.o by (id) from (id) of public.i",

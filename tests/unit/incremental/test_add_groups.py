@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any, Final
 
 import duckdb
-import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import Incremental
@@ -16,7 +15,7 @@ from cdc_views.store.warehouse import RowsChanged
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, Table, tuples
-from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
+from tests.unit.incremental.played import check_fails, counting_rows, declared, kept_by, random_states
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.add_groups")
 lookups: Final = import_module("cdc_views.engine.views.strategies.keys")
@@ -174,14 +173,7 @@ def rows(memory: Memory) -> list[tuple[Any, ...]]:
 def test_change_of_a_large_group_reads_only_what_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     orders, items = [order(number) for number in range(50)], [item(1, number, "1.00") for number in range(50)]
     memory = maintained(VIEWS["join"], {"o": orders, "i": items})
-    read = list[int]()
-    run = Memory.run
-
-    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> pa.Table:
-        read.append(sum(table.num_rows for table in tables.values()))
-        return run(self, query, tables, *rest)
-
-    monkeypatch.setattr(Memory, "run", counting)
+    read = counting_rows(monkeypatch)
     memory.repeats = False
     memory.epoch({"b": (), "o": [*orders, order(99)], "i": [*items, item(1, 99, "2.00"), item(2, 3, "3.00")]})
     assert (read, rows(memory)) == ([4], [(7, 52, Decimal("55.00"), 52)])

@@ -9,11 +9,18 @@ from typing import Any, Final
 
 import pytest
 
-from cdc_views.plan.explain import explain
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, tuples
-from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
+from tests.unit.incremental.played import (
+    check_fails,
+    counting_rows,
+    declared,
+    explained_lookups,
+    is_kept,
+    kept_by,
+    random_states,
+)
 from tests.unit.incremental.test_add_groups import ITEMS, TABLES, TOTAL, item, order
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.extremes")
@@ -105,14 +112,7 @@ def shop(orders: range, *more: tuple[Any, ...]) -> State:
 
 def test_change_that_removes_the_largest_value_reads_only_what_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = maintained(f"SELECT count(*) AS n, max(i.d) AS m FROM {ITEMS}", shop(range(1, 50)))
-    read = list[int]()
-    run = Memory.run
-
-    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> Any:
-        read.append(sum(table.num_rows for table in tables.values()))
-        return run(self, query, tables, *rest)
-
-    monkeypatch.setattr(Memory, "run", counting)
+    read = counting_rows(monkeypatch)
     memory.repeats = False
     memory.epoch({"b": (), **shop(range(1, 49))})
     # The order with its item; then the item with the next largest price, and its order.
@@ -149,9 +149,7 @@ def test_value_that_counts_as_different_joins_nothing_any_more() -> None:
 
 
 def test_explanation_shows_what_is_looked_up_and_where_the_next_value_is_searched_for() -> None:
-    view = declared(TABLES, f"SELECT count(*) AS n, max(i.d) AS most FROM {ITEMS}").views["v"]
-    lines = [line.strip() for line in explain(view.compiled, view.plan).lines()]
-    assert lines[lines.index("lookups:") + 1 : lines.index("sql:")] == [
+    assert explained_lookups(TABLES, f"SELECT count(*) AS n, max(i.d) AS most FROM {ITEMS}") == [
         "a change of public.o changes the totals",
         "look up public.i by (id) from (id) of public.o",
         "a change of public.i changes the totals",

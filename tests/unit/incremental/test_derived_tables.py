@@ -13,7 +13,7 @@ import pytest
 from tests.samples import EPOCHS, EXAMPLES
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, UnequalView, tuples
-from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
+from tests.unit.incremental.played import check_fails, counting_rows, declared, kept_by, random_states
 from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.zoo import TABLES
 
@@ -113,14 +113,7 @@ def test_values_of_two_derived_tables_that_change_at_once_remove_the_row_of_the_
 def test_change_reads_only_the_groups_and_rows_that_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [(number, number, number, "a") for number in range(40)]
     memory = maintained(OF_OWN, {"t": many})
-    read = list[int]()
-    run = Memory.run
-
-    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> Any:
-        read.append(sum(table.num_rows for table in tables.values()))
-        return run(self, query, tables, *rest)
-
-    monkeypatch.setattr(Memory, "run", counting)
+    read = counting_rows(monkeypatch)
     memory.epoch({"t": [(0, 100, 0, "a"), *many[1:]], "u": (), "w": ()})
     assert (max(read) <= 4, memory.in_full) == (True, 0)
 

@@ -18,7 +18,7 @@ from cdc_views.engine.views.strategies.adding.terms import Term
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, UnequalView, tuples
-from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
+from tests.unit.incremental.played import check_fails, counting_rows, declared, is_kept, kept_by, random_states
 from tests.unit.incremental.test_add import BOTH, TABLES
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.extremes")
@@ -95,15 +95,8 @@ def test_smaller_values_may_go() -> None:
 
 
 def test_value_that_follows_a_removed_one_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = list[int]()
-    run = Memory.run
-
-    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> Any:
-        read.append(sum(table.num_rows for table in tables.values()))
-        return run(self, query, tables, *rest)
-
     memory = maintained(LARGEST, rows_of_a(*range(100)))
-    monkeypatch.setattr(Memory, "run", counting)
+    read = counting_rows(monkeypatch)
     memory.repeats = False
     memory.epoch(rows_of_a(*range(99)))
     assert (outcome(memory), read) == (([(98,)], 0), [1, 1])

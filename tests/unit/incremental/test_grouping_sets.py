@@ -18,7 +18,7 @@ from cdc_views.store.warehouse import RowsChanged
 from tests.samples import EPOCHS, OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, tuples
-from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, played, random_states
+from tests.unit.incremental.played import check_fails, counting_rows, declared, is_kept, kept_by, played, random_states
 from tests.unit.incremental.random_tables import Draws, small_changes
 from tests.unit.incremental.test_add_groups import ITEMS, TABLES, item, order
 
@@ -140,14 +140,7 @@ def test_sum_that_may_be_null_or_zero_is_left_to_full(left: str | None) -> None:
 def test_change_reads_only_what_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     orders, items = [order(number) for number in range(50)], [item(1, number, "1.00") for number in range(50)]
     memory = maintained(ROLLUP, {"o": orders, "i": items})
-    read = list[int]()
-    run = Memory.run
-
-    def counting(self: Memory, query: Any, tables: Any, *rest: Any) -> pa.Table:
-        read.append(sum(table.num_rows for table in tables.values()))
-        return run(self, query, tables, *rest)
-
-    monkeypatch.setattr(Memory, "run", counting)
+    read = counting_rows(monkeypatch)
     memory.repeats = False
     memory.epoch({"b": (), "o": orders, "i": [*items, item(2, 3, "3.00")]})
     assert (read, memory.in_full) == ([2], 0)

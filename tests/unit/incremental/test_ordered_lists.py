@@ -14,7 +14,7 @@ from cdc_views.plan.incremental import OrderedList
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, Table, UnequalView, tuples
-from tests.unit.incremental.played import check_fails, declared, kept_by, random_states
+from tests.unit.incremental.played import check_fails, counting_rows, declared, kept_by, random_states
 
 lists: Final = import_module("cdc_views.engine.views.strategies.adding.ordered_lists")
 plans: Final = import_module("cdc_views.plan.incremental.delta_plans.ordered_lists")
@@ -157,19 +157,14 @@ def after(name: str, *states: Sequence[tuple[Any, ...]]) -> Memory:
 
 def test_changed_row_reads_no_other_row_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [item(number, number) for number in range(2000)]
-    memory, read = maintained(VIEWS["values"], {"i": rows}), list[int]()
-    run, look_up = Memory.run, Memory.find
-
-    def counting(self: Memory, query: Any, rows: Any, *rest: Any) -> pa.Table:
-        read.append(sum(table.num_rows for table in rows.values()))
-        return run(self, query, rows, *rest)
+    memory, look_up = maintained(VIEWS["values"], {"i": rows}), Memory.find
+    read = counting_rows(monkeypatch)
 
     def counting_stored(self: Memory, *args: Any) -> pa.Table:
         found = look_up(self, *args)
         read.append(found.num_rows)
         return found
 
-    monkeypatch.setattr(Memory, "run", counting)
     monkeypatch.setattr(Memory, "find", counting_stored)
     memory.repeats = False
     memory.epoch({"o": (), "b": (), "i": [*rows[1:], item(0, 1000)]})

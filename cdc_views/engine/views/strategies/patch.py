@@ -19,7 +19,6 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_views.base.names import HIDDEN
 from cdc_views.engine.views.lookups import Rows, search
 from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental, TooMany
@@ -128,7 +127,7 @@ def _first_of_all(work: Incremental[PatchPlan]) -> pa.Table:
     """The first of all rows, if an internal view has these and the driver may hold them. Raises TooMany."""
     leaf, *others = work.plan.leaves
     of = work.of(leaf)
-    if others or not leaf.source.startswith(HIDDEN) or not work.warehouse.is_small(of.spec.path):
+    if others or not leaf.is_stored or not work.warehouse.is_small(of.spec.path):
         text = "of the first rows some were removed, and only the other rows say which ones follow"
         raise TooMany(text, "first row removed")
     rows = work.warehouse.rows(of.spec, of.new)

@@ -20,7 +20,7 @@ from cdc_views.engine.views.strategies.incremental import Incremental
 from cdc_views.engine.views.strategies.keys import one_per_key, stored_with
 from cdc_views.engine.views.strategies.results import changes_of
 from cdc_views.plan.incremental import PatchPlan, Shown
-from cdc_views.store.warehouse import Changes, RowsChanged, TableSpec
+from cdc_views.store.warehouse import Changes, RowsChanged
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class ShownChanges:
         """Changes of the view, together with those of the stored rows that they leave as they are. Raises TooMany."""
         if not self.found:
             return changes
-        stored = one_per_key(pa.concat_tables(self._stored(work)), work.spec.key)
-        if changes is None:
-            return changes_of(_no_rows(work.spec).select(list(work.spec.key)), self.shown_in(stored))
         key = list(work.spec.key)
+        stored = one_per_key(pa.concat_tables(self._stored(work)), key)
+        if changes is None:
+            return changes_of(stored.slice(0, 0).select(key), self.shown_in(stored))
         touched = set(tuples(changes.rows.select(key)))
         if changes.deleted is not None:
             touched.update(tuples(changes.deleted.select(key)))
@@ -86,7 +86,3 @@ def _with_values(rows: pa.Table, shown: Shown, changed: pa.Table) -> pa.Table:
         new = pc.if_else(pc.is_valid(found), changed.column(column).take(found), rows.column(name))
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), new)
     return rows
-
-
-def _no_rows(spec: TableSpec) -> pa.Table:
-    return spec.schema.empty_table()

@@ -28,7 +28,7 @@ NULL, as it is over no values, and whether a total fits the types that it has on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -37,13 +37,7 @@ from sqlglot import exp
 from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
-from cdc_views.plan.incremental.delta_plans.affected_rows import (
-    OF_AFFECTED,
-    ChangedRows,
-    RowKeys,
-    affected_rows,
-    handle_by,
-)
+from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedRows, RowsOf, handle_by
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import (
     Distinct,
@@ -85,22 +79,16 @@ def is_total(query: exp.Expr) -> bool:
     return isinstance(query, exp.Select) and query.args.get("group") is None and is_aggregated(query)
 
 
-def add_plan(
-    query: ParsedQuery,
-    leaf_of: LeafOf,
-    columns: Mapping[str, str],
-    row_keys: RowKeys,
-    not_null: Mapping[str, Collection[str]],
-) -> AddPlan:
+def add_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str]) -> AddPlan:
     """Plan a view whose query is an aggregate over all rows. Raises NotIncremental with the reason for FULL.
 
-    `leaf_of` makes the leaf of a table at a place of the text; `columns` are the columns of the view with their Arrow
-    types, in order; `row_keys` are those that identify a row of a table, `not_null` those that the source declares so.
+    `rows_of` says how the rows of its FROM are found; `columns` are the columns of the view with their Arrow types, in
+    order.
     """
     select = query.tree
     assert isinstance(select, exp.Select)
     try:
-        rows = _changed_rows(query, select, leaf_of, row_keys, not_null)
+        rows = rows_of(select)
         leaves = tuple(sorted(rows.operator.leaves, key=lambda leaf: leaf.path))
         of_values = len(leaves) if rows.is_linear else 1 if rows.joined else 0
         extremes, others = extremes_and_others(items_of(select, columns), rows.scope, columns, of_values)
@@ -114,23 +102,14 @@ def add_plan(
     return AddPlan(leaves, totals, extremes, distincts, averages, rows.joined, rows.affected)
 
 
-def _changed_rows(
-    query: ParsedQuery,
-    select: exp.Select,
-    leaf_of: LeafOf,
-    row_keys: RowKeys,
-    not_null: Mapping[str, Collection[str]],
-) -> ChangedRows:
-    """How the rows are found that come into the FROM of a SELECT, and go. Raises NotIncremental."""
-    try:
+def changed_rows(query: ParsedQuery, leaf_of: LeafOf) -> RowsOf:
+    """Says how the rows are found that a linear FROM, or inner joins, gain and lose."""
+
+    def rows_of(select: exp.Select) -> ChangedRows:
         operator, scope = _from(query, select, leaf_of)
         return ChangedRows(operator, scope, joins_of(operator) if isinstance(operator, InnerJoin) else {})
-    except NotIncremental as reason:
-        try:
-            require_only(select, OF_AFFECTED)
-            return affected_rows(query, select, leaf_of, row_keys, not_null)
-        except NotIncremental:
-            raise reason from None
+
+    return rows_of
 
 
 def _from(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tuple[Operator, Scope]:

@@ -23,7 +23,7 @@ the plan does not know it as one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -33,16 +33,15 @@ from sqlglot import exp
 from cdc_views.plan.facts.keys import makes_rows, own_nodes
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
+from cdc_views.plan.incremental.delta_plans.linear import require_only
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.incremental.strategy import Handle, KeysPlan, handle_of, named_leaves
+from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, Handle, KeysPlan, handle_of, named_leaves
 from cdc_views.views.references import ParsedQuery
 
-OF_AFFECTED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "with_", "hint"})
-"""The clauses that a SELECT over such a FROM may have, beside GROUP BY."""
-_MOST_LOOKUPS: Final = 200
+_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group", "with_", "hint"})
 
 RowKeys = Mapping[str, Sequence[str]]
 
@@ -65,26 +64,46 @@ class ChangedRows:
         return not self.joined and self.affected is None
 
 
+RowsOf = Callable[[exp.Select], ChangedRows]
+"""Says how the rows are found that come into the FROM of a SELECT, and go. Raises NotIncremental."""
+
+
 def affected_rows(
-    query: ParsedQuery,
-    select: exp.Select,
-    leaf_of: LeafOf,
-    row_keys: RowKeys,
-    not_null: Mapping[str, Collection[str]],
-) -> ChangedRows:
-    """Plan how the rows of the FROM of a SELECT are found that a change may affect.
+    query: ParsedQuery, leaf_of: LeafOf, row_keys: RowKeys, not_null: Mapping[str, Collection[str]]
+) -> RowsOf:
+    """Says how the rows are found that a change may affect.
 
     `row_keys` are the columns that identify a row of a table, by its name; `not_null` are those that the source
-    declares so. Raises NotIncremental.
+    declares so.
     """
-    require_row_by_row(select)
-    expressions = Expressions(query, not_null=not_null)
-    operator, scope = build_from(select, leaf_of, expressions)
-    handle = _handle(operator, scope, row_keys)
-    plan = KeysPlan(tuple(named_leaves(operator)), (handle,), without_null=expressions.columns_without_null)
-    if len(plan.lookups) > _MOST_LOOKUPS:
-        raise NotIncremental(f"{len(plan.lookups)} lookups lead from one table to another")
-    return ChangedRows(operator, scope, affected=plan)
+
+    def rows_of(select: exp.Select) -> ChangedRows:
+        require_only(select, _CLAUSES)
+        require_row_by_row(select)
+        expressions = Expressions(query, not_null=not_null)
+        operator, scope = build_from(select, leaf_of, expressions)
+        handle = _handle(operator, scope, row_keys)
+        plan = KeysPlan(tuple(named_leaves(operator)), (handle,), without_null=expressions.columns_without_null)
+        if len(plan.lookups) > MOST_LOOKUPS:
+            raise NotIncremental(f"{len(plan.lookups)} lookups lead from one table to another")
+        return ChangedRows(operator, scope, affected=plan)
+
+    return rows_of
+
+
+def changed_or_affected(changed: RowsOf, affected: RowsOf) -> RowsOf:
+    """Finds the rows that change if it can, else those that are affected; the reason against both is the first one."""
+
+    def rows_of(select: exp.Select) -> ChangedRows:
+        try:
+            return changed(select)
+        except NotIncremental as reason:
+            try:
+                return affected(select)
+            except NotIncremental:
+                raise reason from None
+
+    return rows_of
 
 
 def handle_by(rows: ChangedRows, columns: Collection[LeafColumn]) -> Handle:

@@ -28,12 +28,13 @@ from cdc_views.plan.incremental.build import LeafOf, build, build_from
 from cdc_views.plan.incremental.columns import Column, LeafColumn
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
-from cdc_views.plan.incremental.expressions.derived_table import WantedTable, has_collation
+from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import outputs_of
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.text import has_collation
 
 _OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit"})
 
@@ -44,7 +45,11 @@ def first_rows_plan(
     columns: Mapping[str, str],
     row_keys: Mapping[str, Sequence[str]],
 ) -> PatchPlan:
-    """Plan a view; the arguments are as for `add_plan`. Raises NotIncremental with the reason for FULL."""
+    """Plan a view. Raises NotIncremental with the reason for FULL.
+
+    `leaf_of` makes the leaf of a table at a place of the text; `columns` are the columns of the view with their Arrow
+    types, in order; `row_keys` are those that identify a row of a table.
+    """
     select = query.tree
     if not isinstance(select, exp.Select):
         raise NotIncremental("a set operation")

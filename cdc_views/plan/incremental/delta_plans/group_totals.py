@@ -45,7 +45,7 @@ before it and after it (affected_rows.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,12 +54,7 @@ from sqlglot import exp
 from cdc_views.plan.facts.grouping_sets import columns_of_sets, is_grouping
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path, is_exact
-from cdc_views.plan.incremental.delta_plans.affected_rows import (
-    ChangedRows,
-    RowKeys,
-    affected_rows,
-    require_row_by_row,
-)
+from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedRows, RowsOf, require_row_by_row
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import Extreme, extremes_and_others
 from cdc_views.plan.incremental.delta_plans.linear import joins_of, require_multilinear, require_only
@@ -72,9 +67,6 @@ from cdc_views.plan.incremental.strategy import KeysPlan
 from cdc_views.views.references import ParsedQuery
 
 _OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group"})
-RowsOf = Callable[[exp.Select], ChangedRows]
-"""How the rows are found that come into the FROM of a SELECT, and go. Raises NotIncremental."""
-
 _OF_GROUP: Final = frozenset({"expressions"})
 
 
@@ -168,29 +160,12 @@ def _grouped(query: ParsedQuery) -> tuple[exp.Select, exp.Group]:
 
 
 def rows_of_joins(query: ParsedQuery, leaf_of: LeafOf) -> RowsOf:
-    """Says how the rows are found that inner joins gain and lose. Raises NotIncremental for others."""
+    """Says how the rows are found that inner joins gain and lose."""
 
     def rows_of(select: exp.Select) -> ChangedRows:
         operator, scope = build_from(select, leaf_of, Expressions(query))
         require_multilinear(operator)
         return ChangedRows(operator, scope, joins_of(operator))
-
-    return rows_of
-
-
-def rows_of_any(
-    query: ParsedQuery, leaf_of: LeafOf, row_keys: RowKeys, not_null: Mapping[str, Collection[str]]
-) -> RowsOf:
-    """Says it for any FROM whose rows can be looked up. The arguments are as for `affected_rows`."""
-
-    def rows_of(select: exp.Select) -> ChangedRows:
-        try:
-            return rows_of_joins(query, leaf_of)(select)
-        except NotIncremental as reason:
-            try:
-                return affected_rows(query, select, leaf_of, row_keys, not_null)
-            except NotIncremental:
-                raise reason from None
 
     return rows_of
 

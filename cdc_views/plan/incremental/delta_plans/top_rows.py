@@ -114,7 +114,7 @@ def patch_plan(
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     require_keys(keys.leaves, row_keys, used)
     plan = merged_plan(operator, outputs, numbered.most, row_keys, keys)
-    partition = {name for handle in keys.handles for part in handle.parts for name in part.names}
+    partition = {name for handle in keys.handles for name in handle.names}
     values = (each for lookup in plan.kept for each in lookup.values.columns)
     if {column.name for each in values for column in each if column.leaf == plan.stored} <= partition:
         raise NotIncremental("the stored rows lead to all rows of their partition")

@@ -18,17 +18,17 @@ The groups of a query that keeps the first of them are stored in the same way (d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sqlglot import Token, exp
+from sqlglot import exp
 
 from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.text import has_collation
 
-_COLLATE: Final = "collate"  # the type of what is stored has no collation
 _CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"})
 
 
@@ -80,14 +80,9 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     if span is None:
         return None
     tokens = query.tokens[span[0] : span[1] + 1]
-    if has_collation(tokens):
+    if has_collation(tokens):  # the type of what is stored has none
         return None
     return tokens[0].start, tokens[-1].end + 1
-
-
-def has_collation(tokens: Sequence[Token]) -> bool:
-    """Whether a text may have a collation."""
-    return any(token.text.strip("`").lower() == _COLLATE for token in tokens)
 
 
 def _has_name(item: exp.Expr) -> bool:
