@@ -365,7 +365,7 @@ def test_unexpected_error_shows_no_value(
     def fail(*_: object) -> Any:
         raise ValueError(f"cannot convert {SECRET}")
 
-    monkeypatch.setattr(query, "query", fail)
+    monkeypatch.setattr(query, "Encoded", fail)
     with caplog.at_level(logging.INFO):
         response = http.post("/query", f"SELECT '{SECRET}'")
         wait_for(lambda: "unexpected error: ValueError in serve/http/routes/query.py" in caplog.text, LIMIT_S, 0.01)

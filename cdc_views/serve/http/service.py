@@ -26,7 +26,7 @@ from cdc_views.serve.http.moments import NO_STORE, headers_of
 from cdc_views.serve.http.shared import Shared
 from cdc_views.serve.http.watch import EpochWatch
 from cdc_views.serve.kinds.cache import CacheReader
-from cdc_views.serve.sql import QueryLimits
+from cdc_views.serve.sql import QueryLimits, QueryProcesses
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.serve.values.answer_size import within
 from cdc_views.serve.watch.project_watch import ProjectWatch
@@ -56,7 +56,8 @@ class Service:
         self.counters = Counters(self.requests, self.waiting, self.followers, self.unsent)
         self.watch = EpochWatch(self.known)
         self.project = ProjectWatch(warehouse, project)
-        self.query_limits = QueryLimits(
+        self._queries = QueryProcesses()
+        self._query_limits = QueryLimits(
             settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
         )
         self.search_bytes = settings.query_memory_mb << 20
@@ -71,6 +72,10 @@ class Service:
         found = self._caches.get(name) or CacheReader(self.known, self.stored, name, self.settings.cache_mb)
         found.table(epoch)  # raises if there is no such cache, so that only names of caches are kept
         return self._caches.setdefault(name, found)
+
+    def query(self, epoch: PublishedEpoch, sql: str) -> pa.Table:
+        """Answer a SELECT within the limits of the settings. Raises as `cdc_views.serve.sql.query`."""
+        return self._queries.query(epoch, sql, self._query_limits)
 
     def identity(self, table: TableReader) -> list[object]:
         """Differs from that of each other version of each table, as values of JSON."""
@@ -177,6 +182,7 @@ class Service:
             return
         self.watch.close()
         self._looking.close(self.project.close)
+        self._queries.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -53,10 +53,7 @@ class QueryLimits:
             yield
         except Exception as error:
             if is_over.is_set():
-                raise QueryTooLong(
-                    f"the query has taken {self.seconds:g} s, which is the limit",
-                    hint="read fewer rows or join fewer tables, or keep the result as a view",
-                ) from error
+                raise self.too_long() from error
             raise
         finally:
             is_done.set()
@@ -71,6 +68,20 @@ class QueryLimits:
                 raise ResultTooLarge(f"the answer has more than {self.rows} rows, which is the limit", hint=_SMALLER)
             taken.append(batch)
         return pa.Table.from_batches(taken, batches.schema)
+
+    def too_long(self) -> QueryTooLong:
+        """The error of a query that takes longer."""
+        return QueryTooLong(
+            f"the query has taken {self.seconds:g} s, which is the limit",
+            hint="read fewer rows or join fewer tables, or keep the result as a view",
+        )
+
+    def out_of_memory(self) -> ResultTooLarge:
+        """The error of a query that takes more memory, or more than there is."""
+        limit = "there is" if self.memory_mb is None else f"{self.memory_mb} MiB, which is the limit"
+        return ResultTooLarge(
+            f"the query needs more memory than {limit}", hint="read fewer rows, or keep the result as a view"
+        )
 
 
 NO_LIMITS: Final = QueryLimits()

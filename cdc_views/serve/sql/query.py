@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN, TableName
-from cdc_views.errors import BadQuery, CdcViewsError, ResultTooLarge, TableUnavailable
+from cdc_views.errors import BadQuery, CdcViewsError, TableUnavailable
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql.limits import NO_LIMITS, QueryLimits
 from cdc_views.serve.sql.statement import Statement
@@ -44,7 +44,7 @@ def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> p
             database.execute("SET lock_configuration = true")
             answer = limits.take(database.sql(sql).to_arrow_reader(_BATCH_ROWS))
         except duckdb.OutOfMemoryException:
-            raise _out_of_memory(limits) from None
+            raise limits.out_of_memory() from None
         except (duckdb.Error, OSError) as error:  # OSError: of a batch after the first one
             raise _described(error, epoch, opened) from error
         except pa.ArrowInvalid as error:  # a type that Arrow does not have, or that nests too deeply
@@ -119,13 +119,6 @@ def _described(error: Exception, epoch: PublishedEpoch, opened: dict[str, str]) 
 
 def _tables_of(epoch: PublishedEpoch) -> str:
     return "tables are " + ", ".join(sorted(epoch.tables))
-
-
-def _out_of_memory(limits: QueryLimits) -> ResultTooLarge:
-    limit = "there is" if limits.memory_mb is None else f"{limits.memory_mb} MiB, which is the limit"
-    return ResultTooLarge(
-        f"the query needs more memory than {limit}", hint="read fewer rows, or keep the result as a view"
-    )
 
 
 def _unavailable(epoch: PublishedEpoch, name: str) -> TableUnavailable:

@@ -12,7 +12,6 @@ from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, Encoded, IfNoneMatch, chosen
 from cdc_views.serve.http.moments import NO_STORE, TheMoment, around_of, headers_of
 from cdc_views.serve.http.service import TheService
-from cdc_views.serve.sql import query
 
 ROUTER: Final = APIRouter(tags=["query"])
 
@@ -45,7 +44,7 @@ async def get_query(
     form = chosen(accept, ROWS)
 
     def work(epoch: PublishedEpoch) -> Answer:
-        return Answer.by_content(query(epoch, sql, service.query_limits), form, if_none_match, around_of(epoch))
+        return Answer.by_content(service.query(epoch, sql), form, if_none_match, around_of(epoch))
 
     epoch, answer = await service.read(moment, work)
     return answer.response(epoch, service.unsent)
@@ -57,7 +56,7 @@ async def post_query(service: TheService, moment: TheMoment, request: Request, a
     form, sql = chosen(accept, ROWS), await _sql_of(request)
 
     def work(epoch: PublishedEpoch) -> Encoded:
-        return Encoded(query(epoch, sql, service.query_limits), form, around_of(epoch))
+        return Encoded(service.query(epoch, sql), form, around_of(epoch))
 
     epoch, rows = await service.read(moment, work)
     return rows.response(headers_of(epoch, NO_STORE), service.unsent)
