@@ -152,18 +152,15 @@ class CacheReader:
         return True
 
     def _changed(self, place: _Place, key: Key) -> list[tuple[object, ...]] | None:
-        """The keys whose rows differ between the version of the hot rows and another; None if that is not known."""
+        """The keys whose rows were written between the version of the hot rows and another; None if not known."""
         base = self._place
         if base is None or base.path != place.path:
             return None  # rebuilt, swapped or redefined
         if base.identity is None or base.identity != self._stored.identity(base.path, base.version):
             return None  # created again, or no longer retained
-        columns = self._stored.describe(place.path).schema.names
-        found = self._stored.difference(place.path, base.version, place.version, columns, None)
-        if found is None:
-            return None
         names = [each.name for each in key.fields]
-        return [key.of_row(row) for part in (found.deleted, found.inserted) for row in python_rows(part.select(names))]
+        written = self._stored.written(place.path, base.version, place.version, names)
+        return None if written is None else [key.of_row(row) for part in written for row in python_rows(part)]
 
 
 def _canonical(value: object) -> object:

@@ -358,7 +358,8 @@ def _newest(folder: Path) -> Iterator[ControlRecord]:
 def _rows_of(file: Path) -> list[dict[str, Any]]:
     """The rows of a file of the log. Raises FileNotFoundError, WarehouseUnusable."""
     try:
-        return pq.read_table(file, partitioning=None).to_pylist()  # type: ignore[no-any-return]
+        with pq.ParquetFile(file, pre_buffer=False) as opened:
+            return opened.read(use_threads=False).to_pylist()  # type: ignore[no-any-return]
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -46,6 +46,14 @@ class ChangedRows:
         None if `version` is below `base`, if there are more rows than the driver may hold, or if the log no longer has
         all of a version.
         """
+        written = self.written(spec, base, version, schema)
+        return None if written is None else RowsChanged(*without_common_rows(written.old, written.new))
+
+    def written(self, spec: TableSpec, base: int, version: int, schema: pa.Schema) -> RowsChanged | None:
+        """The same, and rows that were removed and written again with the same values, which are in both parts.
+
+        Their values in other columns may differ.
+        """
         if version < base:
             return None
         table = self._driver_table(spec.path)
@@ -55,7 +63,7 @@ class ChangedRows:
                 return None
             old = self._fetch(table, [rows for rows, _ in differing], schema)
             new = None if old is None else self._fetch(table, [rows for _, rows in differing], schema)
-        return None if old is None or new is None else RowsChanged(*without_common_rows(old, new))
+        return None if old is None or new is None else RowsChanged(old, new)
 
     def _fetch(self, table: DriverTable, stored: list[StoredRows], schema: pa.Schema) -> pa.Table | None:
         if sum(len(rows) for each in stored for rows in each.values()) > self._settings.driver_rows:

@@ -74,7 +74,8 @@ def read_keys(table: Path, path: str, columns: pa.Schema) -> Fingerprints:
     """The fingerprints of all rows of a file, deleted ones included."""
     with pq.ParquetFile(data_file(table, path)) as file:
         metrics.count(rows_read=file.metadata.num_rows, files_read=1)
-        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names)
+        is_long = file.metadata.num_rows > _BATCH_ROWS  # on busy cores, a thread for a few rows waits for its turn
+        batches = file.iter_batches(_BATCH_ROWS, columns=columns.names, use_threads=is_long)
         return joined([fingerprints(conformed(pa.table(batch), columns, batch.num_rows)) for batch in batches])
 
 

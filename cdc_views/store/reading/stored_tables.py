@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from cdc_views.store.delta_log.history import History
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.delta_log.versions import RESTORE
-from cdc_views.store.index.changed_rows import ChangedRows
+from cdc_views.store.index.changed_rows import ChangedRows, RowsChanged
 from cdc_views.store.index.driver_table import DriverTable, DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.hashing import fingerprints, has_fingerprints
@@ -220,12 +220,7 @@ class StoredTables:
         Reads only the rows of files that one of the versions does not have, and those that only one of them has
         deleted. None if a version can no longer be read, or if more than two million rows differ.
         """
-        self._table(path)
-        schema = _fields(self.describe(path).schema, columns)
-        try:
-            changed = self._changed_rows.between(TableSpec(path, path, schema, ()), base, version, schema)
-        except (FileNotFoundError, TableUnavailable):
-            return None
+        changed = self._changed(path, base, version, columns, self._changed_rows.between)
         if changed is None:
             return None
         old, new = changed.old, changed.new
@@ -236,6 +231,29 @@ class StoredTables:
         else:  # at most one row in each version
             of_old = of_new = np.arange(min(old.num_rows, new.num_rows))
         return TableDifference(_without(new, of_new), new.take(of_new), old.take(of_old), _without(old, of_old))
+
+    def written(self, path: str, base: int, version: int, columns: Sequence[str]) -> list[pa.Table] | None:
+        """These columns of all rows that were removed or written from version `base` to `version`.
+
+        Rows of which other columns have changed are in it, too. None as of `difference`.
+        """
+        changed = self._changed(path, base, version, columns, self._changed_rows.written)
+        return None if changed is None else [changed.old, changed.new]
+
+    def _changed(
+        self,
+        path: str,
+        base: int,
+        version: int,
+        columns: Sequence[str],
+        find: Callable[[TableSpec, int, int, pa.Schema], RowsChanged | None],
+    ) -> RowsChanged | None:
+        self._table(path)
+        schema = self._schema(path, columns)
+        try:
+            return find(TableSpec(path, path, schema, ()), base, version, schema)
+        except (FileNotFoundError, TableUnavailable):
+            return None
 
     def _table(self, path: str) -> DriverTable:
         """The table, without what is known of another one that was at the same path and was removed.
