@@ -30,7 +30,7 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.host.clock import SYSTEM_CLOCK
 from cdc_views.store.control import FOLDER, ControlLog, ControlRecord, PublishedDetail
@@ -42,7 +42,7 @@ from cdc_views.testing.flatness import checkpoint_bytes, entry_bytes
 from cdc_views.testing.hand_clock import HandClock
 from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.testing.memory.memory_log import MemoryLog
-from cdc_views.testing.memory.memory_source import RowChange
+from cdc_views.testing.memory.memory_source import SourceChange
 
 TABLE: Final = "CREATE TABLE t (id bigint PRIMARY KEY, holder text NOT NULL, balance numeric(12,2) NOT NULL)"
 NAME: Final = "public.t"
@@ -119,7 +119,7 @@ class Stage:
         for rows in base_rows(size):
             self._append(rows)
         self._tables.advance(self._publish())
-        self._maintenance = Maintenance(root, self._tables, self._control, UPKEEP)
+        self._maintenance = Upkeep(root, self._tables, self._control, UPKEEP)
         self._maintenance.run()
 
     def epoch(self, changes: int) -> dict[str, float]:
@@ -190,10 +190,10 @@ class Stage:
         changes = Changes(None, rows.cast(spec.schema), all_new=True)
         self._tables.stand_at({NAME: self._tables.warehouse.commit(spec, base, changes, Stamp(0, attempt, "0/0"))})
 
-    def _row_change(self, key: int, old: Decimal | None, new: Decimal | None) -> RowChange:
+    def _row_change(self, key: int, old: Decimal | None, new: Decimal | None) -> SourceChange:
         rows = [None if balance is None else {"id": key, "holder": f"holder {key % 1000}", "balance": balance}
                 for balance in (old, new)]  # fmt: skip
-        return RowChange(self._source, *rows)
+        return SourceChange(self._source, *rows)
 
     def _publish(self) -> ControlRecord:
         cut = self._log.cut(self._log.begin(), None)

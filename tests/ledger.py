@@ -18,7 +18,7 @@ from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.input.bulk import BulkReader
 from cdc_views.engine.input.quarantine import Quarantine
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, read_control
 from cdc_views.store.control.records import PUBLISHING
@@ -120,7 +120,7 @@ class MirrorEngine:
             if self.tables.published is None:
                 self.tables.skip(ledger.log.begin())
             recover(self.epochs_writer)
-        self.maintenance = Maintenance(self.root, self.tables, self.control, self._settings)
+        self.maintenance = Upkeep(self.root, self.tables, self.control, self._settings)
 
     def epoch(self) -> None:
         """Bring the mirrors to the end of the log."""

@@ -16,7 +16,7 @@ from bench.views.tables import MACROS, TABLES
 from cdc_views.demo.data import SCHEMA_FILE
 from cdc_views.source.catalog import SourceTable
 from cdc_views.testing.memory.ddl import read_tables
-from cdc_views.testing.memory.memory_source import RowChange
+from cdc_views.testing.memory.memory_source import SourceChange
 
 Row = dict[str, Any]
 
@@ -60,7 +60,7 @@ class Data:
         for first in range(0, size, _PIECE_ROWS):
             yield self._made(table, f"range({first}, {min(size, first + _PIECE_ROWS)}) numbers(n)")
 
-    def changes(self, count: int) -> list[RowChange]:
+    def changes(self, count: int) -> list[SourceChange]:
         """Changes of different rows, spread evenly over the tables: 70 % updates, 20 % inserts, 10 % deletes.
 
         The tables take turns, also from one call to the next. Fewer changes than `count` if a table has too few rows.
@@ -68,7 +68,7 @@ class Data:
         counts = Counter(islice(self._turns, count))
         return [change for table, number in counts.items() for change in self._changes_of(table, number)]
 
-    def _changes_of(self, table: str, count: int) -> Iterator[RowChange]:
+    def _changes_of(self, table: str, count: int) -> Iterator[SourceChange]:
         numbers = self._random.sample(range(self.size[table]), min(count, self.size[table]))
         kinds = self._random.choices(("update", "insert", "delete"), (7, 2, 1), k=len(numbers))
         numbers = [number if kind != "insert" else self._next(table)
@@ -84,7 +84,7 @@ class Data:
                 updated = {name: made[donor][name] for name in TABLES[table].updated}
                 new = None if kind == "delete" else old | updated
             touched[number] = new
-            yield RowChange(self._sources[table], old, new)
+            yield SourceChange(self._sources[table], old, new)
 
     def _next(self, table: str) -> int:
         self._inserted[table] += 1

@@ -20,7 +20,7 @@ from cdc_views.engine.capture.declared import compile_declared
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.spark.jobs import spark_work
 from cdc_views.engine.tables import Tables
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.declare import declare_views
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.queries.relations import Relations
@@ -77,7 +77,7 @@ class Stage:
         self._all = ViewRunner(spark, levels)
         self._relations = Relations(spark, self._tables.warehouse)
         self._writer = EpochWriter(self._log, self._tables, self._all, self._control)
-        self._maintenance = Maintenance(root, self._tables, self._control, UPKEEP)
+        self._maintenance = Upkeep(root, self._tables, self._control, UPKEEP)
 
     def close(self) -> None:
         """Free the memory of the generator of rows."""

@@ -31,7 +31,7 @@ KeyValues = tuple[Any, ...]
 Identity = tuple[int, KeyValues | bytes | None]
 
 
-class RowChange(NamedTuple):
+class KeyChange(NamedTuple):
     """One change of one key.
 
     `op` is c (create), u (update), d (delete), r (snapshot read) or t (tombstone). `after` has the raw values of every
@@ -56,17 +56,17 @@ class Envelope:
         self._columns = {column.name for column in table.columns}
         self._placeholders = forms(table).plain
 
-    def read(self, record: Record) -> RowChange:
+    def read(self, record: Record) -> KeyChange:
         """Return the change that a record carries."""
         require_event(record)
         key, headers = self._own_key(record), record.headers
         value = record.value
         if value is None:
-            return RowChange("t", key, None, record.order, None, None)
+            return KeyChange("t", key, None, record.order, None, None)
         op, after = value.get("op"), value.get("after")
         if op == "d":
             new_key = self.header_key(record, NEW_KEY) if headers else None
-            return RowChange("d", key, None, record.order, None, new_key)
+            return KeyChange("d", key, None, record.order, None, new_key)
         if op not in ("c", "u", "r"):
             raise bad_event(record, f"operation {_name(op)}, wanted one of c, u, d, r")
         if not isinstance(after, dict):
@@ -76,7 +76,7 @@ class Envelope:
         if tuple([after[column] for column in self._key]) != key:
             raise bad_event(record, "the row after it has another key than the record", hint=_KEY_HINT)
         old_key = self.header_key(record, OLD_KEY) if headers else None
-        return RowChange(op, key, after, record.order, old_key, None)
+        return KeyChange(op, key, after, record.order, old_key, None)
 
     def identity(self, record: Record) -> Identity:
         """Return what all changes of a record's key have in common, even if the record is bad."""

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from cdc_views.capture.envelope import Envelope, KeyValues, RowChange
+from cdc_views.capture.envelope import Envelope, KeyChange, KeyValues
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
 from cdc_views.errors import EventError, UnresolvedToast, WrongReplicaIdentity
@@ -172,11 +172,11 @@ class Fold:
         for name, raw in zip(self._table.key, key, strict=True):
             self._types[name].decoded([raw])
 
-    def is_partial(self, change: RowChange) -> bool:
+    def is_partial(self, change: KeyChange) -> bool:
         """Whether a change omits a value that an earlier change has."""
         return any(self._is_left_out(change, name) for name in self._unchangeable)
 
-    def bad_columns(self, change: RowChange, before: Collection[str]) -> set[str]:
+    def bad_columns(self, change: KeyChange, before: Collection[str]) -> set[str]:
         """Return the columns whose values cannot be decoded after a change; `before` are those before it."""
         if change.after is None:
             return set()
@@ -184,7 +184,7 @@ class Fold:
                 if (name in before if self._is_left_out(change, name) else not self._is_good(name, change.after[name]))
                 }  # fmt: skip
 
-    def _is_left_out(self, change: RowChange, name: str) -> bool:
+    def _is_left_out(self, change: KeyChange, name: str) -> bool:
         is_update = change.op == "u" or change.old_key is not None
         return is_update and change.after is not None and change.after[name] in self._unchangeable.get(name, ())
 
@@ -195,7 +195,7 @@ class Fold:
             return False
         return True
 
-    def _delete(self, change: RowChange) -> None:
+    def _delete(self, change: KeyChange) -> None:
         key = change.key
         if change.op == "d":
             if change.new_key is None:
@@ -204,7 +204,7 @@ class Fold:
                 self._departed[key, change.order] = None if key in self._lost else self._rows.get(key, _STORED)
         self._rows[key] = None
 
-    def _require_full_identity(self, change: RowChange, record: Record) -> None:
+    def _require_full_identity(self, change: KeyChange, record: Record) -> None:
         """Raise WrongReplicaIdentity for an event that Postgres does not write with REPLICA IDENTITY FULL.
 
         The mirror's value must not be used: the log may have been compacted, so it need not be the previous value.
@@ -226,7 +226,7 @@ class Fold:
             column=column,
         )
 
-    def _completed(self, change: RowChange, record: Record) -> _Row:
+    def _completed(self, change: KeyChange, record: Record) -> _Row:
         """The row after an update or a change of key, with references in place of its unchanged values."""
         after = change.after
         assert after is not None

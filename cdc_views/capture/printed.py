@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cdc_views.capture.inexact import InexactValueError
 from cdc_views.capture.types import ColumnType, arrow_schema, column_types, exact_decimal
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceTable
 from cdc_views.source.reading.printing import TextRow
 
 Parse = Callable[[str], Any]
@@ -27,7 +27,7 @@ _POINT: Final = re.compile(r"\([^()]+\)")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[TextRow]) -> pa.Table:
+def printed_rows(table: SourceTable, columns: Sequence[SourceColumn], rows: Sequence[TextRow]) -> pa.Table:
     """Return rows, at least one, of some of a table's columns as Arrow. Raises UnsupportedType."""
     types, schema = column_types(table), arrow_schema(table)
     values = zip(*rows, strict=True)
@@ -35,7 +35,7 @@ def printed_rows(table: SourceTable, columns: Sequence[Column], rows: Sequence[T
     return pa.table(arrays, schema=pa.schema([schema.field(column.name) for column in columns]))
 
 
-def printed_array(column: Column, kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
+def printed_array(column: SourceColumn, kind: ColumnType, texts: Sequence[str | None]) -> pa.Array:
     """Return the column's values as Arrow. Raises UnsupportedType for a value that has no exact form in Delta."""
     parse = _polygon if column.type_name == "polygon" else _parser(kind.arrow, column.as_decimal)
     try:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from cdc_views.capture.envelope import Envelope, Identity, KeyValues, RowChange
+from cdc_views.capture.envelope import Envelope, Identity, KeyChange, KeyValues
 from cdc_views.capture.fold import Fold, Folded, Stored
 from cdc_views.errors import EventError
 from cdc_views.errors.log_offset import LogOffset
@@ -120,7 +120,7 @@ class _Walk:
     def __post_init__(self) -> None:
         self.fold = Fold(self.table)
         self._envelope = Envelope(self.table)
-        self._applied: dict[KeyValues, list[tuple[Record, RowChange]]] = {}
+        self._applied: dict[KeyValues, list[tuple[Record, KeyChange]]] = {}
         self._departed: set[tuple[KeyValues, Order | None]] = set()
         self._parked_keys = {key for _, key in self.known.parked if isinstance(key, tuple)}
         for _, key in self.known.lost:
@@ -187,7 +187,7 @@ class _Walk:
         if earlier is None or record.offset < earlier.offset:
             self.marks[identity] = _Mark(record.offset, error, reason)
 
-    def _first_bad(self, changes: Sequence[RowChange]) -> int:
+    def _first_bad(self, changes: Sequence[KeyChange]) -> int:
         first: int | None = None
         bad: set[str] = set()
         for number, change in enumerate(changes):

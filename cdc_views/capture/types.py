@@ -27,7 +27,7 @@ from cdc_views.base.names import TableName
 from cdc_views.capture import texts
 from cdc_views.capture.inexact import DoesNotFitError, InexactValueError, OtherShapeError
 from cdc_views.errors import RESET, BadEvent, UnsupportedType
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceTable
 from cdc_views.source.checks.refusals import REFUSED_REMEDY, TEXT_TYPES, key_refusal, refusal
 from cdc_views.source.toast import numeric_size
 
@@ -118,7 +118,7 @@ class ColumnType:
         )
 
 
-def column_type(table: TableName, column: Column) -> ColumnType:
+def column_type(table: TableName, column: SourceColumn) -> ColumnType:
     """Return the mirror's type of a column. Raises UnsupportedType with table, column and type."""
     if reason := refusal(column):
         raise UnsupportedType(f'table "{table}": column "{column.name}" {reason}', hint=REFUSED_REMEDY)
@@ -136,7 +136,7 @@ def column_type(table: TableName, column: Column) -> ColumnType:
     return ColumnType(*form, table, column.name, has_text, cast)
 
 
-def _form(name: str, column: Column) -> _Form:
+def _form(name: str, column: SourceColumn) -> _Form:
     typmod = column.typmod
     if column.as_decimal is not None:
         return pa.decimal128(*column.as_decimal), exact_decimal(*column.as_decimal), _TEXT

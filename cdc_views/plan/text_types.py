@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cdc_views.source.catalog import Column
+from cdc_views.source.catalog import SourceColumn
 
 TEXT_FUNCTIONS_OF_CITEXT: Final = frozenset(
     {"Lower", "Upper", "Length", "OctetLength", "BitLength", "Concat", "ConcatWs", "InitCap"}
@@ -180,7 +180,7 @@ _TYPES: Final = {
 _TRUE_TEXTS: Final = frozenset({"text", "varchar", "bpchar", "name"})
 
 
-def text_type(column: Column) -> TextType | None:
+def text_type(column: SourceColumn) -> TextType | None:
     """Return what the text of a column stands for, for an array that of its elements; None for text in Postgres.
 
     The column must be one that the mirror holds as text.

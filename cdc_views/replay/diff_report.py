@@ -25,7 +25,7 @@ _TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class TableDifference:
+class ShadowDifference:
     """The differences between the live table (old) and its shadow table (new) at one epoch.
 
     `only_old`, `only_new` and `different` count rows by key. `columns` maps each column to the number of different
@@ -49,7 +49,7 @@ class TableDifference:
         return not (self.only_old or self.only_new or self.different)
 
 
-def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> list[TableDifference]:
+def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> list[ShadowDifference]:
     """Compare every shadow table with its live table, as of the published epoch that the shadow tables hold."""
     found = []
     for name, spec in shadows.specs.items():
@@ -82,7 +82,7 @@ def _live_version(warehouse: Warehouse, root: Path, live: TableVersion) -> tuple
 
 def compare_versions(
     root: Path, spec: TableSpec, old: TableVersion, new: TableVersion, note: str | None
-) -> TableDifference:
+) -> ShadowDifference:
     """Compare two versions of a table by the key and columns of `spec`. Raises TableUnavailable."""
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -103,7 +103,7 @@ def compare_versions(
             for row in python_rows(database.sql(f"SELECT * FROM pairs WHERE {where} LIMIT {SAMPLES}").to_arrow_table())
         ]
     columns = {column: count for column, count in zip(others, in_columns, strict=True) if count}
-    return TableDifference(spec.name, old, new, only_old, only_new, different, columns, samples, note)
+    return ShadowDifference(spec.name, old, new, only_old, only_new, different, columns, samples, note)
 
 
 def _pairs(spec: TableSpec, others: Sequence[str], rounded: Collection[str]) -> str:

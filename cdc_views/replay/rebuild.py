@@ -38,7 +38,7 @@ from cdc_views.log.debezium.placeholder import read_placeholder
 from cdc_views.log.kafka.record import Offsets
 from cdc_views.log.log import Log
 from cdc_views.replay import unfinished
-from cdc_views.replay.diff_report import TableDifference, compare_tables
+from cdc_views.replay.diff_report import ShadowDifference, compare_tables
 from cdc_views.replay.exchange import engine_here, exchange
 from cdc_views.replay.origin import Origin
 from cdc_views.replay.plan import RebuildPlan, plan_rebuild, start_offsets
@@ -70,7 +70,7 @@ class Outcome:
 
     id: str
     compared_at: ControlRecord | None
-    differences: list[TableDifference] | None
+    differences: list[ShadowDifference] | None
     swapped: ControlRecord | None
 
     @property
@@ -117,7 +117,7 @@ def rebuild(
         # Checked before anything is created, so that a refused rebuild leaves nothing behind.
         starts = start_offsets(plan, log, read_control(settings.warehouse))
         _require_readable(plan, settings.warehouse)
-        wanted = unfinished.Wanted(plan.names, str(origin), base.generation or "", swap)
+        wanted = unfinished.WantedRebuild(plan.names, str(origin), base.generation or "", swap)
         ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:
             note(f"continuing rebuild {ours.id}")
@@ -186,7 +186,7 @@ class _Rebuild:
         return self._finished(at, differences, record)
 
     def _finished(
-        self, at: ControlRecord | None, differences: list[TableDifference] | None, record: ControlRecord
+        self, at: ControlRecord | None, differences: list[ShadowDifference] | None, record: ControlRecord
     ) -> Outcome:
         unfinished.finish(self._root, self._ours.id)
         return Outcome(self._ours.id, at, differences, record)

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from cdc_views import faults
 from cdc_views.config import Settings
 from cdc_views.engine.capture import broken
-from cdc_views.engine.capture.capture_removal import Removal, remove_capture
+from cdc_views.engine.capture.capture_removal import CaptureRemoval, remove_capture
 from cdc_views.engine.capture.captures import Capture, CurrentCapture, Reset, all_captures, current_capture
 from cdc_views.engine.capture.declared import declare
 from cdc_views.engine.capture.generation import generation_facts, require_same_source, require_same_tables
@@ -90,7 +90,7 @@ def remove_left(base: Settings) -> list[str]:
         current = current_capture(base)
         if current.reset is None or current.is_unfinished:
             return []
-        removal = Removal(_LOGGER.info)
+        removal = CaptureRemoval(_LOGGER.info)
         _write(base, replace(current.reset, left=_still_left(base, current.left, removal)))
         return removal.left
 
@@ -104,7 +104,7 @@ def _begin(base: Settings) -> None:
     facts = _facts(settings)
     before = all_captures(current)
     if current.is_unfinished and not current.is_published:  # nobody reads it, and its slot keeps WAL
-        removal = Removal(_LOGGER.info)
+        removal = CaptureRemoval(_LOGGER.info)
         remove_capture(base, before[-1], removal)
         before = before if removal.left else before[:-1]
     names = (capture.number, capture.slot, capture.topic_prefix, capture.connector)
@@ -121,7 +121,7 @@ def _finished(base: Settings, session: Session, shown: Shown) -> ControlRecord:
         _publish(base, current, session, shown)
     faults.point("reset.after_publish")
     published = last_published(base.warehouse)
-    removal = Removal(_LOGGER.info)
+    removal = CaptureRemoval(_LOGGER.info)
     left = _still_left(base, current.left, removal)
     _write(base, replace(current.reset, left=left, is_done=True))
     if removal.left:
@@ -149,7 +149,7 @@ def _publish(base: Settings, current: CurrentCapture, session: Session, shown: S
         engine.run(once=True)
 
 
-def _still_left(base: Settings, captures: Iterable[Capture], removal: Removal) -> tuple[Capture, ...]:
+def _still_left(base: Settings, captures: Iterable[Capture], removal: CaptureRemoval) -> tuple[Capture, ...]:
     """Remove captures; returns those of which something could not be removed."""
     left = []
     for capture in captures:

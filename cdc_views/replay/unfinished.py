@@ -30,7 +30,7 @@ _COMPARED: Final = b'"compared":true'
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedRebuild:
     """A requested rebuild: the names of its tables, its origin, and the generation of the source."""
 
     names: Sequence[str]
@@ -45,7 +45,7 @@ class Wanted:
 
 
 @contextmanager
-def claimed(root: Path, wanted: Wanted, note: Callable[[str], None]) -> Iterator[tuple[Unfinished, bool]]:
+def claimed(root: Path, wanted: WantedRebuild, note: Callable[[str], None]) -> Iterator[tuple[Unfinished, bool]]:
     """Hold the wanted rebuild for the duration of the block; the second value says whether it continues a killed one.
 
     Other killed rebuilds are removed, which `note` reports. Raises RebuildRunning.
@@ -104,7 +104,7 @@ def remove(root: Path, rebuild: str) -> None:
     finish(root, rebuild)
 
 
-def _refuse_same(file: Path, wanted: Wanted) -> None:
+def _refuse_same(file: Path, wanted: WantedRebuild) -> None:
     try:
         running = read_rebuild(file)
     except FileNotFoundError:

@@ -17,25 +17,25 @@ docs/search.md says what all of this means for users.
 from __future__ import annotations
 
 from cdc_views.search.analyzer import Analyzer, Token
-from cdc_views.search.answers import Answer, Index, PostingList, answer, matching_documents
-from cdc_views.search.bm25 import Part, Scoring, Totals
+from cdc_views.search.answers import Index, PostingList, ScoredDocuments, answer, matching_documents
+from cdc_views.search.bm25 import ScorePart, Scoring, Totals
 from cdc_views.search.options import IndexOptions
-from cdc_views.search.postings import Counts, postings_schema
+from cdc_views.search.postings import IndexCounts, postings_schema
 from cdc_views.search.query import Query
 from cdc_views.search.query_index import QueryColumns, QueryIndex
 from cdc_views.search.stored_query import StoredQuery
 
 __all__ = [
     "Analyzer",
-    "Answer",
-    "Counts",
     "Index",
+    "IndexCounts",
     "IndexOptions",
-    "Part",
     "PostingList",
     "Query",
     "QueryColumns",
     "QueryIndex",
+    "ScorePart",
+    "ScoredDocuments",
     "Scoring",
     "StoredQuery",
     "Token",

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_views.search.bm25 import Numbers, Part, Scoring
+from cdc_views.search.bm25 import Numbers, ScorePart, Scoring
 from cdc_views.search.query import Clause, Query
 
 _COLUMNS: Final = ("field", "document", "frequency", "length")
@@ -38,7 +38,7 @@ class PostingList:
 
 @dataclass(frozen=True)
 class _Match:
-    """The documents that match a clause in one text column, as numbers of `Answer.documents`."""
+    """The documents that match a clause in one text column, as numbers of `ScoredDocuments.documents`."""
 
     clause: Clause
     field: str
@@ -47,7 +47,7 @@ class _Match:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScoredDocuments:
     """The documents that match a query, in no order, with their scores."""
 
     documents: pa.Array
@@ -70,12 +70,12 @@ class Answer:
         ranked = sorted(zip(-self.scores[candidates], is_null, keys, candidates.tolist(), strict=True))
         return [number for *_, number in ranked[:count]]
 
-    def only(self, numbers: Numbers) -> Answer:
+    def only(self, numbers: Numbers) -> ScoredDocuments:
         """The same answer with these of its documents."""
         kept = self.documents.take(pa.array(numbers, pa.int64()))
-        return Answer(kept, self.scores[numbers], self._numbers[numbers], self._matches, self._scoring)
+        return ScoredDocuments(kept, self.scores[numbers], self._numbers[numbers], self._matches, self._scoring)
 
-    def explain(self, number: int) -> list[Part]:
+    def explain(self, number: int) -> list[ScorePart]:
         """What the score of a document is the sum of."""
         parts = []
         for match in self._matches:
@@ -87,14 +87,14 @@ class Answer:
         return parts
 
 
-def answer(query: Query, index: Index, scoring: Scoring) -> Answer:
+def answer(query: Query, index: Index, scoring: Scoring) -> ScoredDocuments:
     """Find the documents that match a query, and their scores."""
     documents, matches, matching = _found(query, index)
     scores = np.zeros(len(documents))
     scored = tuple(match for match in matches if match.clause.occurs != "not")
     for match in scored:
         scores[match.documents] += scoring.scores(match.field, match.found.frequencies, match.found.lengths)
-    everything = Answer(documents, scores, np.arange(len(documents)), scored, scoring)
+    everything = ScoredDocuments(documents, scores, np.arange(len(documents)), scored, scoring)
     return everything.only(np.flatnonzero(matching))
 
 

@@ -36,7 +36,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """What one clause in one text column adds to a score, and the numbers that it follows from."""
 
     clause: str
@@ -65,11 +65,11 @@ class Scoring:
         scores: Numbers = self.options.weights[field] * self._idf(field, len(frequencies)) * tf
         return scores
 
-    def part(self, clause: str, field: str, frequency: int, length: int, matching: int) -> Part:
+    def part(self, clause: str, field: str, frequency: int, length: int, matching: int) -> ScorePart:
         """The same for one document, with its numbers."""
         idf, tf = self._idf(field, matching), float(self._tf(field, float(frequency), float(length)))
         weight, totals = self.options.weights[field], self.totals[field]
-        return Part(
+        return ScorePart(
             clause=clause,
             field=field,
             score=weight * idf * tf,

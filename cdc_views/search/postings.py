@@ -52,13 +52,13 @@ def postings_schema(key: pa.DataType) -> pa.Schema:
 
 
 @dataclass
-class Counts:
+class IndexCounts:
     """The totals of an index: its documents, and for each text column the documents with a term and all lengths."""
 
     documents: int = 0
     by_field: defaultdict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
 
-    def add(self, other: Counts, sign: int = 1) -> None:
+    def add(self, other: IndexCounts, sign: int = 1) -> None:
         """Add the totals of further documents; with `sign` -1, subtract them."""
         self.documents += sign * other.documents
         for name, (documents, length) in other.by_field.items():
@@ -76,7 +76,7 @@ class Counts:
         return pa.Table.from_pylist([dict(zip(TOTALS_SCHEMA.names, row, strict=True)) for row in values], TOTALS_SCHEMA)
 
     @classmethod
-    def of(cls, rows: pa.Table) -> Counts:
+    def of(cls, rows: pa.Table) -> IndexCounts:
         """The totals that a table has."""
         counts = cls()
         for row in rows.to_pylist():
@@ -92,7 +92,7 @@ class Analysed:
     """The postings of some documents, sorted, and what these add to the totals."""
 
     postings: pa.Table
-    counts: Counts
+    counts: IndexCounts
 
 
 class Indexer:
@@ -103,9 +103,9 @@ class Indexer:
         self._analyzer = options.analyzer
         self._schema = postings_schema(key)
 
-    def counted(self, documents: pa.Table) -> Counts:
+    def counted(self, documents: pa.Table) -> IndexCounts:
         """What documents add to the totals."""
-        counts = Counts(documents.num_rows)
+        counts = IndexCounts(documents.num_rows)
         for name in self._options.fields:
             for text in documents.column(name).to_pylist():
                 _count(counts, name, len(self._analyzer.tokens(text)) if text else 0)
@@ -113,7 +113,7 @@ class Indexer:
 
     def analysed(self, documents: pa.Table) -> Analysed:
         """The postings and the totals of documents, which the caller bounds."""
-        counts, rows = Counts(documents.num_rows), _Rows()
+        counts, rows = IndexCounts(documents.num_rows), _PostingNumbers()
         for number, name in enumerate(self._options.fields):
             for document, text in enumerate(documents.column(name).to_pylist()):
                 positions = self._analyzer.positions(text) if text else {}
@@ -142,7 +142,7 @@ _BATCH_DOCUMENTS: Final = 1000
 _CHARACTERS_PER_POSTING: Final = 7
 
 
-class _Rows:
+class _PostingNumbers:
     """Postings as numbers, which take far less memory than a Python object for each."""
 
     def __init__(self) -> None:
@@ -189,6 +189,6 @@ def _ranks(values: pa.Array) -> Numbers:
     return ranks
 
 
-def _count(counts: Counts, name: str, length: int) -> None:
+def _count(counts: IndexCounts, name: str, length: int) -> None:
     if length:
         counts.add_field(name, 1, length)

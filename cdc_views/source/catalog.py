@@ -86,7 +86,7 @@ LINE_SEPARATOR: Final = "\x1e"
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """A column.
 
     `type_name` is pg_type.typname of the base type, and `element` that of an array's elements. `toastable`: a value
@@ -136,15 +136,15 @@ class SourceTable:
 
     name: TableName
     oid: int
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     key: tuple[str, ...]
     key_deferrable: bool
     replica_identity: ReplicaIdentity
     placeholder: str | None = field(default=None, repr=False)
-    excluded: tuple[Column, ...] = ()
+    excluded: tuple[SourceColumn, ...] = ()
 
     @property
-    def key_columns(self) -> tuple[Column, ...]:
+    def key_columns(self) -> tuple[SourceColumn, ...]:
         """Return the columns of the key, in its order."""
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.key)
@@ -201,7 +201,7 @@ def _read_table(
     row: Any = connection.execute(_FORMAT_SQL).fetchone()
     server = ServerFormat(*row)
     described = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
-    columns = [_with_options(Column(*column), name, options, server) for column in described]
+    columns = [_with_options(SourceColumn(*column), name, options, server) for column in described]
     key = connection.execute(KEY_SQL.format(relation="%s::oid"), (oid,)).fetchall()
     in_key = {part for part, _, _ in key}
     excluded = {
@@ -229,7 +229,7 @@ def tables_with_column_list(
     return {name: table for name, table in found.items() if table.has_column_list}
 
 
-def _with_options(column: Column, table: TableName, options: ColumnOptions, server: ServerFormat) -> Column:
+def _with_options(column: SourceColumn, table: TableName, options: ColumnOptions, server: ServerFormat) -> SourceColumn:
     name = ColumnName(table, column.name)
     return replace(
         column,

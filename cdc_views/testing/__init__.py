@@ -19,20 +19,20 @@ from cdc_views.plan.explain import Explanation
 from cdc_views.testing.changes import Change, Delete, Insert, Update
 from cdc_views.testing.crash import POINTS, crash_at
 from cdc_views.testing.hand_clock import HandClock
-from cdc_views.testing.harness import Changes, Cost, ViewHarness
+from cdc_views.testing.harness import Cost, ViewChanges, ViewHarness
 from cdc_views.testing.local_spark import local_spark
 from cdc_views.testing.rows import assert_equal, same_rows
 
 __all__ = [
     "POINTS",
     "Change",
-    "Changes",
     "Cost",
     "Delete",
     "Explanation",
     "HandClock",
     "Insert",
     "Update",
+    "ViewChanges",
     "ViewHarness",
     "assert_equal",
     "crash_at",

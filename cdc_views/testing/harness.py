@@ -34,7 +34,7 @@ from cdc_views.engine.intent import Retry
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import spark_work
 from cdc_views.engine.tables import Tables, as_published
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.analysis import Shapes, TextColumns
 from cdc_views.engine.views.declare import declare_search_tables, declare_view, mirrored_text_columns
 from cdc_views.engine.views.internal_views import InternalTable, add_internal_table, internal_tables
@@ -73,7 +73,7 @@ GENERATION: Final = "harness"
 
 
 @dataclass(frozen=True)
-class Changes:
+class ViewChanges:
     """The changes of a view in an epoch. An updated row is in both lists."""
 
     inserted: list[Row]
@@ -320,7 +320,7 @@ class ViewHarness:
         if problems:
             raise UnequalRows("\n".join(problems))
 
-    def changes(self, name: str) -> Changes:
+    def changes(self, name: str) -> ViewChanges:
         """The rows that the last `apply` inserted into and deleted from a view; all rows if it was built since.
 
         Raises ViewFailed.
@@ -329,9 +329,9 @@ class ViewHarness:
         after = self._live(self._view(name).spec.name)
         before = self._steps[name].before
         if before is not None and before.version == after.version:
-            return Changes([], [])
+            return ViewChanges([], [])
         old_rows = [] if before is None else self._stored(name, before)
-        return Changes(*exact_difference(self._stored(name, after), old_rows))
+        return ViewChanges(*exact_difference(self._stored(name, after), old_rows))
 
     def cost(self, name: str) -> Cost:
         """The cost of a view in the last `apply`, or of building it, if it was built since."""
@@ -428,7 +428,7 @@ class ViewHarness:
                 self._tables.skip(self._log.begin())
             self._begin(takeover)
             recover(self._writer)
-        self._maintenance = Maintenance(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
+        self._maintenance = Upkeep(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
         self._has_crashed = False
 
     def _begin(self, takeover: ControlRecord) -> None:

@@ -94,7 +94,7 @@ class Schema:
 
 
 @dataclass(frozen=True)
-class History:
+class RandomHistory:
     """Epochs of transactions. `states` has the rows of both tables after each epoch."""
 
     schema: Schema
@@ -102,7 +102,7 @@ class History:
     states: tuple[State, ...]
 
 
-def play(harness: ViewHarness, history: History) -> Iterator[State]:
+def play(harness: ViewHarness, history: RandomHistory) -> Iterator[State]:
     """Apply one epoch after the other. Yields the expected state of the tables after each.
 
     Raises UnequalRows if the mirrors differ from it.
@@ -122,7 +122,7 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, least: int = 1, epochs: int = 3, schema: Schema | None = None) -> History:
+def histories(draw: st.DrawFn, *, least: int = 1, epochs: int = 3, schema: Schema | None = None) -> RandomHistory:
     """A history of `least` to `epochs` epochs, of one to three transactions each."""
     model = _Model(schema or draw(schemas()), draw)
     made: list[tuple[Transaction, ...]] = []
@@ -130,7 +130,7 @@ def histories(draw: st.DrawFn, *, least: int = 1, epochs: int = 3, schema: Schem
     for _ in range(draw(st.integers(least, epochs))):
         made.append(tuple(model.transaction() for _ in range(draw(st.integers(1, 3)))))
         states.append({table: [dict(row) for row in rows.values()] for table, rows in model.rows.items()})
-    return History(model.schema, tuple(made), tuple(states))
+    return RandomHistory(model.schema, tuple(made), tuple(states))
 
 
 class _Model:

@@ -22,7 +22,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.store.control import BUILDING, INTERNAL_VIEW_FOLDER, VIEW_FOLDER, ControlRecord
 from cdc_views.testing import POINTS, HandClock, assert_equal, crash_at
 from tests.building import BuildingHarness, build_any_size
@@ -136,7 +136,7 @@ class Project(Bank):
     def assert_no_table_is_left(self) -> None:
         """Once nobody reads an older epoch, upkeep leaves the tables that the last one has."""
         harness = self.harness
-        Maintenance(self.root, harness._tables, harness._control, LAST_EPOCH).run()
+        Upkeep(self.root, harness._tables, harness._control, LAST_EPOCH).run()
         found = {
             f"{folder}{table.relative_to(self.root / folder)}"
             for folder in (VIEW_FOLDER, INTERNAL_VIEW_FOLDER)

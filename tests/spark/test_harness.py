@@ -24,17 +24,17 @@ from cdc_views.errors import (
     ViewFailed,
 )
 from cdc_views.testing import (
-    Changes,
     Cost,
     Delete,
     HandClock,
     Insert,
     Update,
+    ViewChanges,
     ViewHarness,
     assert_equal,
     same_rows,
 )
-from cdc_views.testing.histories import History, Schema
+from cdc_views.testing.histories import RandomHistory, Schema
 
 POINTS_OF_EPOCHS = ("takeover.after_fence", "epoch.after_cut", "epoch.after_intent", "views.after_first_commit",
                     "epoch.before_publish")  # fmt: skip
@@ -83,7 +83,7 @@ def test_example_of_the_docs_runs(spark: SparkSession) -> None:
     changes = (Insert("l", {"id": 1, "j": "a"}), Insert("r", {"id": 1, "part": 1, "j": "a", "n": 7}))
     state = {"l": [{**dict.fromkeys(schema.columns), "id": 1, "j": "a"}],
              "r": [{**dict.fromkeys(schema.columns), "id": 1, "part": 1, "j": "a", "n": 7}]}  # fmt: skip
-    names["test_view_survives_every_history"].hypothesis.inner_test(History(schema, ((changes,),), (state,)))
+    names["test_view_survives_every_history"].hypothesis.inner_test(RandomHistory(schema, ((changes,),), (state,)))
 
 
 def test_harness_without_a_spark_starts_and_stops_its_own() -> None:
@@ -131,12 +131,12 @@ def test_changes_are_those_of_the_last_epoch(h: ViewHarness) -> None:
     h.create_view(TOTALS)
     assert_equal(h.changes("totals").inserted, rows((1, "7.50"), (2, "1.01")))
     h.apply([Update("orders", {"id": 1}, {"total": 6})])
-    assert h.changes("totals") == Changes(inserted=rows((1, "8.50")), deleted=rows((1, "7.50")))
+    assert h.changes("totals") == ViewChanges(inserted=rows((1, "8.50")), deleted=rows((1, "7.50")))
     h.create_view(NAMES)
-    assert h.changes("names") == Changes([], [])
-    assert h.changes("totals") == Changes(inserted=rows((1, "8.50")), deleted=rows((1, "7.50")))
+    assert h.changes("names") == ViewChanges([], [])
+    assert h.changes("totals") == ViewChanges(inserted=rows((1, "8.50")), deleted=rows((1, "7.50")))
     h.apply([Insert("shop.users", {})])
-    assert h.changes("totals") == Changes([], [])
+    assert h.changes("totals") == ViewChanges([], [])
 
 
 def test_hidden_columns_of_a_view_without_a_key_are_not_shown(h: ViewHarness) -> None:
@@ -144,7 +144,7 @@ def test_hidden_columns_of_a_view_without_a_key_are_not_shown(h: ViewHarness) ->
     h.apply([Insert("shop.users", {}), Insert("shop.users", {}), Insert("shop.users", {"name": "x"})])
     assert_equal(h.rows("names"), [("nobody",), ("nobody",), ("x",)])
     h.apply([Delete("shop.users", {"id": 1})])
-    assert h.changes("names") == Changes([], [("nobody",)])
+    assert h.changes("names") == ViewChanges([], [("nobody",)])
     h.create_view("CREATE MATERIALIZED VIEW again AS SELECT * FROM names")
     h.create_view("CREATE MATERIALIZED VIEW joined AS SELECT * FROM names NATURAL JOIN again")
     assert_equal(h.rows("again"), [("nobody",), ("x",)])
@@ -258,7 +258,7 @@ def test_view_is_dropped_and_declared_again(h: ViewHarness) -> None:
     assert h.rows("rich") == []
     h.drop_view("rich")
     h.create_view(RICH)  # the same again before any epoch has missed it
-    assert h.changes("rich") == Changes([], [])
+    assert h.changes("rich") == ViewChanges([], [])
     h.verify()
 
 

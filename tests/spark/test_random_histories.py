@@ -24,7 +24,7 @@ from cdc_views.log.cuts.cut import Cut
 from cdc_views.store.delta_log.entries import commit_info, read_entry
 from cdc_views.store.warehouse import Changes
 from cdc_views.testing import Insert, Update, ViewHarness, assert_equal
-from cdc_views.testing.histories import TABLES, History, Schema, State, histories, play
+from cdc_views.testing.histories import TABLES, RandomHistory, Schema, State, histories, play
 from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.full_only import recompute_in_full
 from tests.seed import SEED, naming_the_seed, randomly
@@ -100,7 +100,7 @@ def choices(draw: st.DrawFn, schema: Schema) -> dict[str, str]:
     return {name: sql for name, sql in ZOO.items() if name in chosen or name in needed}
 
 
-def check(harness: ViewHarness, history: History, views: Mapping[str, str]) -> None:
+def check(harness: ViewHarness, history: RandomHistory, views: Mapping[str, str]) -> None:
     """Declare the views before or after the first epoch; after each epoch all are right."""
     declare(harness, {name: sql for name, sql in views.items() if name not in LATE})
     for state in play(harness, history):
@@ -153,7 +153,7 @@ def test_history_has_the_same_rows_whether_we_or_spark_read_and_commit(spark: Sp
 
     @randomly((EXAMPLES + 49) // 50)
     @given(histories(least=2, epochs=2))
-    def run(history: History) -> None:
+    def run(history: RandomHistory) -> None:
         with (
             ViewHarness(history.schema.ddl(), spark) as direct,
             ViewHarness(history.schema.ddl(), spark, allow_direct=False) as by_spark,
@@ -183,12 +183,12 @@ def row(key: int, g: int) -> dict[str, Any]:
     return {"id": key, "part": 1, "j": "a", "g": g, "n": 1, "x": date(2026, 1, 1)}
 
 
-def history() -> History:
+def history() -> RandomHistory:
     first = [row(1, 1), row(2, 1)]
     second = [row(1, 2), row(2, 3)]
     inserts = tuple(Insert("l", values) for values in first)
     updates = (Update("l", {"id": 1}, {"g": 2}), Update("l", {"id": 2}, {"g": 3}))
-    return History(SCHEMA, ((inserts,), (updates,)), ({"l": first, "r": []}, {"l": second, "r": []}))
+    return RandomHistory(SCHEMA, ((inserts,), (updates,)), ({"l": first, "r": []}, {"l": second, "r": []}))
 
 
 @pytest.fixture

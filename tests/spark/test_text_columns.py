@@ -19,14 +19,14 @@ from cdc_views.engine.capture.declared import Declared, compile_declared
 from cdc_views.engine.views.project_analysis import analyse_views
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.source.catalog import Column, SourceIdentity, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceIdentity, SourceTable
 from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.views.definition import parse_view, read_views
 from cdc_views.views.graph import ViewGraph
 
 
-def _column(name: str, type_name: str, typmod: int = -1, element: str | None = None) -> Column:
-    return Column(name, 1, type_name, typmod, element, False, True)
+def _column(name: str, type_name: str, typmod: int = -1, element: str | None = None) -> SourceColumn:
+    return SourceColumn(name, 1, type_name, typmod, element, False, True)
 
 
 TABLE = SourceTable(

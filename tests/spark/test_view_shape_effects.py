@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.testing import Change, Changes, Cost, Insert, Update, ViewHarness
+from cdc_views.testing import Change, Cost, Insert, Update, ViewChanges, ViewHarness
 from tests.view_shapes import DDL, VIEWS
 from tests.view_shapes.check import declare
 
@@ -63,7 +63,7 @@ def harness(spark: SparkSession) -> Iterator[ViewHarness]:
 
 def test_change_of_a_column_that_a_view_does_not_read_commits_nothing(harness: ViewHarness) -> None:
     harness.apply([Update("users", {"id": 1}, {"manager_id": 2})])
-    assert (harness.changes("filter_project"), harness.cost("filter_project").commits) == (Changes([], []), 0)
+    assert (harness.changes("filter_project"), harness.cost("filter_project").commits) == (ViewChanges([], []), 0)
 
 
 def test_view_over_a_view_that_did_not_change_is_not_touched(harness: ViewHarness) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from cdc_views.plan.text_types import TextType, text_type
-from cdc_views.source.catalog import Column
+from cdc_views.source.catalog import SourceColumn
 from cdc_views.source.connection import Connection
 
 # A type: values of it that look different from each other, equal ones among them. `text` is what the mirror holds.
@@ -63,7 +63,9 @@ SETUP: Final = ("CREATE EXTENSION citext", "CREATE EXTENSION ltree",
 def kind_of(sql_type: str, *, as_text: bool = False) -> TextType:
     name, _, size = sql_type.strip('"').partition("(")
     typmod = {"numeric": (40 << 16) + 2 + 4, "bit": 4}[name] if size else -1
-    found = text_type(Column("c", 1, "enum" if name == "mood" else name, typmod, None, False, True, as_text=as_text))
+    found = text_type(
+        SourceColumn("c", 1, "enum" if name == "mood" else name, typmod, None, False, True, as_text=as_text)
+    )
     assert found is not None
     return found
 

@@ -8,17 +8,17 @@ import orjson
 
 from cdc_views.base.names import TableName
 from cdc_views.log.kafka.record import Order, Record
-from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
+from cdc_views.source.catalog import ReplicaIdentity, SourceColumn, SourceTable
 
 PLACEHOLDER = "__cdc_views_unavailable_0123456789abcdef0123456789abcdef"
 
 
-def table(identity: ReplicaIdentity = "default", *extra: Column) -> SourceTable:
+def table(identity: ReplicaIdentity = "default", *extra: SourceColumn) -> SourceTable:
     """id (key), n, and a text that can be stored out of line."""
     columns = (
-        Column("id", 1, "int8", -1, None, True, False),
-        Column("n", 2, "int4", -1, None, False, False),
-        Column("body", 3, "text", -1, None, False, True),
+        SourceColumn("id", 1, "int8", -1, None, True, False),
+        SourceColumn("n", 2, "int4", -1, None, False, False),
+        SourceColumn("body", 3, "text", -1, None, False, True),
         *extra,
     )
     return SourceTable(TableName("public", "t"), 1, columns, ("id",), False, identity, PLACEHOLDER)

@@ -12,7 +12,7 @@ from cdc_views.capture.fold import Fold
 from cdc_views.capture.unchanged import forms_of
 from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
 from cdc_views.log.kafka.record import Record
-from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
+from cdc_views.source.catalog import ReplicaIdentity, SourceColumn, SourceTable
 from tests.unit.capture_records import PLACEHOLDER, Topic, row, table
 
 Rows = dict[int, dict[str, Any]]
@@ -111,7 +111,7 @@ def test_fold_text_that_is_debeziums_own_placeholder_is_a_text(identity: Replica
 
 
 def test_fold_placeholder_that_is_no_unchanged_value_is_never_stored() -> None:
-    source = table("default", Column("code", 4, "varchar", -1, None, False, False))
+    source = table("default", SourceColumn("code", 4, "varchar", -1, None, False, False))
     for record in (
         Topic().write("c", 1, row(1, 2, PLACEHOLDER) | {"code": None}),
         Topic().write("r", 1, row(1, 2, f"a{PLACEHOLDER}b") | {"code": None}),
@@ -240,26 +240,29 @@ def test_fold_circle_of_references_stops() -> None:
 def test_fold_unchanged_value_of_each_type_comes_from_the_mirror(
     type_name: str, element: str | None, raw: Any, stored: Any
 ) -> None:
-    source = table("default", Column("x", 4, type_name, -1, element, False, True))
+    source = table("default", SourceColumn("x", 4, type_name, -1, element, False, True))
     update = Topic().write("u", 1, row(1, 2, "x") | {"x": raw})
     upserts, _, _ = folded([update], {1: row(1, 1, "x") | {"x": stored}}, source)
     assert upserts[1]["x"] == stored
 
 
 def test_add_null_of_a_type_without_a_placeholder_stops_unless_the_old_row_is_there() -> None:
-    source = table("default", Column("x", 4, "_int2", -1, "int2", False, True))
+    source = table("default", SourceColumn("x", 4, "_int2", -1, "int2", False, True))
     topic = Topic()
     update = topic.write("u", 1, row(1, 2, "x") | {"x": [1]})
     assert folded([update], {1: row(1, 1, "x")}, source)[0][1]["x"] == [1]
     with pytest.raises(UnresolvedToast, match='column "x"'):
         folded([topic.write("u", 1, row(1, 2, "x") | {"x": None})], source=source)
-    full = table("full", Column("x", 4, "_int2", -1, "int2", False, True))
+    full = table("full", SourceColumn("x", 4, "_int2", -1, "int2", False, True))
     update = topic.write("u", 1, row(1, 2, "x") | {"x": None}, before=row(1, 1, "x"))
     assert folded([update], source=full)[0][1]["x"] is None
 
 
 def test_fold_key_of_lookups_is_decoded() -> None:
-    columns = (Column("day", 1, "date", -1, None, True, False), Column("body", 2, "text", -1, None, False, True))
+    columns = (
+        SourceColumn("day", 1, "date", -1, None, True, False),
+        SourceColumn("body", 2, "text", -1, None, False, True),
+    )
     source = SourceTable(table().name, 1, columns, ("day",), False, "default", PLACEHOLDER)
     fold = Fold(source)
     record = Topic().write("u", 1, {"day": 0, "body": PLACEHOLDER})
@@ -270,13 +273,13 @@ def test_fold_key_of_lookups_is_decoded() -> None:
 
 
 def test_finish_value_without_exact_form_names_the_column() -> None:
-    source = table("default", Column("f", 4, "float8", -1, None, False, False))
+    source = table("default", SourceColumn("f", 4, "float8", -1, None, False, False))
     with pytest.raises(UnsupportedType, match='column "f"'):
         folded([Topic().write("c", 1, row(1, 1, "x") | {"f": "NaN"})], source=source)
 
 
 def test_finish_value_without_exact_form_that_was_overwritten_is_no_matter() -> None:
-    source = table("default", Column("f", 4, "float8", -1, None, False, False))
+    source = table("default", SourceColumn("f", 4, "float8", -1, None, False, False))
     topic = Topic()
     records = [topic.write("c", 1, row(1, 1, "x") | {"f": f}) for f in ("NaN", 1.5)]
     assert folded(records, source=source)[0][1]["f"] == 1.5

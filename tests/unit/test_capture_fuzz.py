@@ -26,7 +26,7 @@ from cdc_views.capture.unchanged import forms_of
 from cdc_views.errors import EventError
 from cdc_views.errors.log_offset import LogOffset
 from cdc_views.log.kafka.record import KeptRecord, parse_record
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 
 SEED = 20_261_122
@@ -36,22 +36,22 @@ SECRET = "s3cret"
 
 NUMERIC = ((6 << 16) | 2) + 4
 COLUMNS = (
-    Column("id", 1, "int8", -1, None, True, False),
-    Column("n", 2, "int4", -1, None, False, False),
-    Column("f", 3, "float8", -1, None, False, False),
-    Column("price", 4, "numeric", NUMERIC, None, False, False),
-    Column("total", 5, "numeric", -1, None, False, False),
-    Column("ok", 6, "bool", -1, None, False, False),
-    Column("day", 7, "date", -1, None, False, False),
-    Column("at", 8, "timestamp", -1, None, False, False),
-    Column("moment", 9, "timestamptz", -1, None, False, False),
-    Column("raw", 10, "bytea", -1, None, False, False),
-    Column("tags", 11, "_int4", -1, "int4", False, False),
-    Column("place", 12, "point", -1, None, False, False),
-    Column("span", 13, "interval", -1, None, False, False),
-    Column("pairs", 14, "hstore", -1, None, False, False),
-    Column("flags", 15, "bit", 4, None, False, False),
-    Column("body", 16, "text", -1, None, False, False),
+    SourceColumn("id", 1, "int8", -1, None, True, False),
+    SourceColumn("n", 2, "int4", -1, None, False, False),
+    SourceColumn("f", 3, "float8", -1, None, False, False),
+    SourceColumn("price", 4, "numeric", NUMERIC, None, False, False),
+    SourceColumn("total", 5, "numeric", -1, None, False, False),
+    SourceColumn("ok", 6, "bool", -1, None, False, False),
+    SourceColumn("day", 7, "date", -1, None, False, False),
+    SourceColumn("at", 8, "timestamp", -1, None, False, False),
+    SourceColumn("moment", 9, "timestamptz", -1, None, False, False),
+    SourceColumn("raw", 10, "bytea", -1, None, False, False),
+    SourceColumn("tags", 11, "_int4", -1, "int4", False, False),
+    SourceColumn("place", 12, "point", -1, None, False, False),
+    SourceColumn("span", 13, "interval", -1, None, False, False),
+    SourceColumn("pairs", 14, "hstore", -1, None, False, False),
+    SourceColumn("flags", 15, "bit", 4, None, False, False),
+    SourceColumn("body", 16, "text", -1, None, False, False),
 )
 TABLE = SourceTable(TableName("public", "t"), 1, COLUMNS, ("id",), False, "full", PLACEHOLDER)
 GOOD: dict[str, list[Any]] = {

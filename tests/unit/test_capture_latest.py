@@ -14,7 +14,7 @@ from cdc_views.capture.fold import Folded
 from cdc_views.capture.latest import Latest
 from cdc_views.capture.unchanged import forms_of
 from cdc_views.errors import BadEvent, UnresolvedToast, UnsupportedType, WrongReplicaIdentity
-from cdc_views.source.catalog import Column, ReplicaIdentity, SourceTable
+from cdc_views.source.catalog import ReplicaIdentity, SourceColumn, SourceTable
 from tests.unit.capture_records import PLACEHOLDER
 from tests.unit.log_records import FakeMessage
 
@@ -42,7 +42,7 @@ SOURCE = {"version": "3", "db": 'a"b', "sequence": '["1","2"]', "ts_ms": 1, "sch
 
 def table(identity: ReplicaIdentity = "full") -> SourceTable:
     columns = tuple(
-        Column(name, number, *kind, name in ("id", "part"), name in TOASTABLE)
+        SourceColumn(name, number, *kind, name in ("id", "part"), name in TOASTABLE)
         for number, (name, (kind, _)) in enumerate(COLUMNS.items(), 1)
     )
     return SourceTable(TableName("public", "t"), 1, columns, ("id", "part"), False, identity, PLACEHOLDER)

@@ -14,7 +14,7 @@ from cdc_views.base.names import TableName
 from cdc_views.capture.printed import printed_array
 from cdc_views.capture.types import ColumnType, arrow_schema, column_type
 from cdc_views.errors import BadEvent, UnsupportedType
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceTable
 
 TABLE = TableName("public", "t")
 MICROS = pa.timestamp("us", tz="UTC")
@@ -25,16 +25,16 @@ def numeric_typmod(precision: int, scale: int) -> int:
 
 
 def type_of(type_name: str, typmod: int = -1, element: str | None = None) -> ColumnType:
-    return column_type(TABLE, Column("c", 1, type_name, typmod, element, False, False))
+    return column_type(TABLE, SourceColumn("c", 1, type_name, typmod, element, False, False))
 
 
 def text_of(type_name: str) -> ColumnType:
-    return column_type(TABLE, Column("c", 1, type_name, -1, None, False, False, as_text=True))
+    return column_type(TABLE, SourceColumn("c", 1, type_name, -1, None, False, False, as_text=True))
 
 
 def decimal_of(precision: int, scale: int, element: str | None = None) -> ColumnType:
     name = "numeric" if element is None else f"_{element}"
-    column = Column("c", 1, name, -1, element, False, False, as_decimal=(precision, scale))
+    column = SourceColumn("c", 1, name, -1, element, False, False, as_decimal=(precision, scale))
     return column_type(TABLE, column)
 
 
@@ -275,13 +275,13 @@ def test_number_that_does_not_fit_a_declared_decimal_stops_without_its_value(raw
         assert raw not in caught.value.message
         assert "source.decimal_columns" in str(caught.value.hint)
         printed = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}.get(raw, raw)
-        column = Column("c", 1, "numeric", -1, None, False, False, as_decimal=(5, 2))
+        column = SourceColumn("c", 1, "numeric", -1, None, False, False, as_decimal=(5, 2))
         with pytest.raises(UnsupportedType, match="does not fit"):
             printed_array(column, decimal_of(5, 2), [printed])
 
 
 def test_declared_decimal_of_another_type_is_refused() -> None:
-    column = Column("c", 1, "text", -1, None, False, False, as_decimal=(5, 2))
+    column = SourceColumn("c", 1, "text", -1, None, False, False, as_decimal=(5, 2))
     with pytest.raises(UnsupportedType, match=r'column "c" has type "text", and source\.decimal_columns takes numeric'):
         column_type(TABLE, column)
 
@@ -310,7 +310,10 @@ def test_decode_range_of_times_bc_in_another_zone_stops() -> None:
 
 
 def test_arrow_schema_keeps_the_tables_order() -> None:
-    columns = (Column("b", 1, "int8", -1, None, True, False), Column("a", 2, "_text", -1, "text", False, True))
+    columns = (
+        SourceColumn("b", 1, "int8", -1, None, True, False),
+        SourceColumn("a", 2, "_text", -1, "text", False, True),
+    )
     table = SourceTable(TABLE, 1, columns, ("b",), False, "default")
     assert arrow_schema(table) == pa.schema([pa.field("b", pa.int64()), pa.field("a", pa.list_(pa.string()))])
 
@@ -318,14 +321,14 @@ def test_arrow_schema_keeps_the_tables_order() -> None:
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
-        (Column("a", 1, "_text", -1, "text", True, False), "is an array"),
-        (Column("a", 1, "float8", -1, None, True, False), "is a float"),
-        (Column("a", 1, "timetz", -1, None, True, False), "is a time with time zone"),
-        (Column("a", 1, "date", -1, None, True, False, as_text=True), r"is in source\.text_columns"),
-        (Column("a", 1, "numeric", -1, None, True, False, as_decimal=(5, 2)), r"is in source\.decimal_columns"),
-        (Column("a", 1, "bpchar", -1, None, True, False), "is a bpchar without a length"),
+        (SourceColumn("a", 1, "_text", -1, "text", True, False), "is an array"),
+        (SourceColumn("a", 1, "float8", -1, None, True, False), "is a float"),
+        (SourceColumn("a", 1, "timetz", -1, None, True, False), "is a time with time zone"),
+        (SourceColumn("a", 1, "date", -1, None, True, False, as_text=True), r"is in source\.text_columns"),
+        (SourceColumn("a", 1, "numeric", -1, None, True, False, as_decimal=(5, 2)), r"is in source\.decimal_columns"),
+        (SourceColumn("a", 1, "bpchar", -1, None, True, False), "is a bpchar without a length"),
     ],
 )
-def test_arrow_schema_with_a_key_that_tells_no_rows_apart_is_refused(column: Column, problem: str) -> None:
+def test_arrow_schema_with_a_key_that_tells_no_rows_apart_is_refused(column: SourceColumn, problem: str) -> None:
     with pytest.raises(UnsupportedType, match=f'key column "a" {problem}'):
         arrow_schema(SourceTable(TABLE, 1, (column,), ("a",), False, "default"))

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from cdc_views.demo.check import POSTGRES_SQL
 from cdc_views.demo.data import SIZES
 from cdc_views.testing.postgres import compare as comparing
-from cdc_views.testing.postgres.compare import Answer, Difference, Published, compare, describe, read_published
+from cdc_views.testing.postgres.compare import Difference, ExpectedRows, Published, compare, describe, read_published
 
 MIRROR, VIEW = "public.items", "totals"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -51,13 +51,13 @@ class Version:
     status: str = "live"
 
 
-def answers() -> list[tuple[str, Answer]]:
+def answers() -> list[tuple[str, ExpectedRows]]:
     """What Postgres would say, with other time zones and other trailing zeros than in the tables."""
     items = [{**row, "at": row["at"] and row["at"].astimezone(timezone(timedelta(hours=2)))} for row in ITEMS]
     totals = [{**row, "amount": row["amount"] and row["amount"].normalize()} for row in TOTALS]
     return [
-        (MIRROR, Answer(("order_id", "line"), tuple(ITEMS[0]), [tuple(row.values()) for row in reversed(items)])),
-        (VIEW, Answer(("user_id",), tuple(TOTALS[0]), [tuple(row.values()) for row in totals])),
+        (MIRROR, ExpectedRows(("order_id", "line"), tuple(ITEMS[0]), [tuple(row.values()) for row in reversed(items)])),
+        (VIEW, ExpectedRows(("user_id",), tuple(TOTALS[0]), [tuple(row.values()) for row in totals])),
     ]
 
 
@@ -71,7 +71,7 @@ def published(root: Path, name: str = "", change: Callable[[list[Row]], object] 
     return {table: Version(table, 0) for table in (MIRROR, VIEW)}
 
 
-def differences(root: Path, tables: Mapping[str, Published], said: list[tuple[str, Answer]]) -> list[Difference]:
+def differences(root: Path, tables: Mapping[str, Published], said: list[tuple[str, ExpectedRows]]) -> list[Difference]:
     """What the exact comparison finds."""
     wanted = dict(said)
     return comparing.differences(

@@ -16,24 +16,24 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.engine.input import lost_rows
 from cdc_views.engine.input.lost_rows import LostRows
-from cdc_views.engine.input.quarantine_step import Counts
+from cdc_views.engine.input.quarantine_step import QuarantineCounts
 from cdc_views.engine.intent import CutAgain
 from cdc_views.errors import RowsLost
 from cdc_views.errors.log_offset import LogOffset
 from cdc_views.log.cuts.cut import Cut
 from cdc_views.log.kafka.record import KeptRecord, Record, parse_record
-from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.source.reading.pages import StoredRow
+from cdc_views.source.catalog import SourceColumn, SourceTable
+from cdc_views.source.reading.pages import SourceRow
 from tests.unit.capture_records import PLACEHOLDER
 
-LIVE = Counts({}, {})
+LIVE = QuarantineCounts({}, {})
 TRANSACTION, SAVEPOINT = 700, 701
 AT_THE_QUESTION = Lsn(1000)
 
 
 def table_of(name: str) -> SourceTable:
     """A table of one column, its key."""
-    column = Column("id", 1, "int4", -1, None, not_null=True, toastable=False)
+    column = SourceColumn("id", 1, "int4", -1, None, not_null=True, toastable=False)
     return SourceTable(TableName("public", name), 1, (column,), ("id",), False, "default", PLACEHOLDER)
 
 
@@ -55,7 +55,7 @@ class World:
     """A log with these changes before starts, a source with these rows beside them, and mirrors."""
 
     changes: list[Record]
-    beside: Mapping[str, list[StoredRow]]
+    beside: Mapping[str, list[SourceRow]]
     mirror: Mapping[str, set[int]]
     asked: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class World:
         """A topic is called as its table."""
         return TableName("public", topic)
 
-    def rows_beside(self, _: object, table: SourceTable, key: list[Any], transaction: int) -> Iterator[StoredRow]:
+    def rows_beside(self, _: object, table: SourceTable, key: list[Any], transaction: int) -> Iterator[SourceRow]:
         """Those of the table."""
         assert transaction == TRANSACTION
         self.asked.append((table.name.table, key[0]))
@@ -88,7 +88,7 @@ class World:
             version=lambda name: 7,
         )  # fmt: skip
 
-    def is_sure(self, lost: LostRows, position: int = 100, counts: Counts = LIVE) -> bool:
+    def is_sure(self, lost: LostRows, position: int = 100, counts: QuarantineCounts = LIVE) -> bool:
         """Ask about a cut that has committed version 8 of every mirror."""
         commits = dict.fromkeys(self.tables.sources, 8)
         try:
@@ -98,9 +98,9 @@ class World:
         return True
 
 
-def rows(transaction: int, *keys: int) -> list[StoredRow]:
+def rows(transaction: int, *keys: int) -> list[SourceRow]:
     """Rows of the source."""
-    return [StoredRow(transaction, (str(key),)) for key in keys]
+    return [SourceRow(transaction, (str(key),)) for key in keys]
 
 
 @pytest.fixture
@@ -144,9 +144,9 @@ def test_all_tables_that_have_lost_rows_are_named_together(monkeypatch: pytest.M
     assert "rebuild public.a public.b --from snapshot --swap" in raised.value.hint
 
 
-@pytest.mark.parametrize("counts", [Counts({"public.a": 1}, {}), Counts({}, {"public.a": 1})])
+@pytest.mark.parametrize("counts", [QuarantineCounts({"public.a": 1}, {}), QuarantineCounts({}, {"public.a": 1})])
 def test_a_mirror_that_lacks_rows_anyway_is_not_asked_about(
-    monkeypatch: pytest.MonkeyPatch, lost: LostRows, counts: Counts
+    monkeypatch: pytest.MonkeyPatch, lost: LostRows, counts: QuarantineCounts
 ) -> None:
     world = given(monkeypatch, World([change("a", "c", 3)], {"a": rows(TRANSACTION, 1, 2)}, {"a": {1}}))
     assert world.is_sure(lost, counts=counts)

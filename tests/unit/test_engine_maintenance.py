@@ -19,10 +19,10 @@ from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.recovery import take_over
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.tables import Tables, as_published, mirror_spec, path_part
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.errors import Fenced
-from cdc_views.replay.unfinished import Wanted, claimed
+from cdc_views.replay.unfinished import WantedRebuild, claimed
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.delta_log.schema import TableSpec
 from cdc_views.store.warehouse import Warehouse
@@ -69,8 +69,8 @@ class Engine:
         assert record is not None
         return record
 
-    def maintenance(self, settings: UpkeepSettings = SETTINGS) -> Maintenance:
-        return Maintenance(self.root, self.tables, self.control, settings)
+    def maintenance(self, settings: UpkeepSettings = SETTINGS) -> Upkeep:
+        return Upkeep(self.root, self.tables, self.control, settings)
 
     def table(self, path: str) -> Path:
         folder = self.root / path
@@ -146,7 +146,7 @@ def test_mirror_in_use_is_never_a_leftover_whatever_its_name(engine: Engine) -> 
     folder = engine.table("mirrors/public/a/b/c/g")
     engine.tables.specs["public.a/b/c"] = TableSpec("public.a/b/c", "mirrors/public/a/b/c/g", pa.schema([]), ())
     beside = engine.table("mirrors/public/a/old")
-    Maintenance(engine.root, engine.tables, engine.control, SETTINGS)._remove_leftovers()
+    Upkeep(engine.root, engine.tables, engine.control, SETTINGS)._remove_leftovers()
     assert folder.exists()
     assert not beside.exists()
 
@@ -174,7 +174,7 @@ def test_mirror_stays_where_an_earlier_version_put_it(engine: Engine) -> None:
 
 
 def test_shadows_of_a_rebuild_under_way_stay_and_those_of_one_that_was_left_go(engine: Engine) -> None:
-    wanted = Wanted(["public.t"], "earliest", "g", swap=False)
+    wanted = WantedRebuild(["public.t"], "earliest", "g", swap=False)
     maintenance = engine.maintenance()
     with claimed(engine.root, wanted, lambda note: None) as (rebuild, _):
         shadow = engine.table(f"mirrors/public/t/g-{rebuild.id}")

@@ -12,10 +12,10 @@ import pytest
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.input.mirror_errors import naming_table
 from cdc_views.engine.service.requests import (
-    Answer,
     QuarantineRequest,
     Refused,
     Request,
+    RequestOutcome,
     Requests,
     parse_request,
     refusing,
@@ -41,7 +41,7 @@ REQUEST = SwapRequest("ab12", "swap", {"public.t": ShadowTable("mirrors/public/t
 
 
 def test_request_is_taken_once_and_its_answer_comes_back(tmp_path: Path) -> None:
-    requests, answers = Requests(tmp_path), list[Answer | None]()
+    requests, answers = Requests(tmp_path), list[RequestOutcome | None]()
     asking = threading.Thread(target=lambda: answers.append(Requests(tmp_path).ask(REQUEST, lambda: True)))
     asking.start()
     taken: list[Request] = []
@@ -94,7 +94,7 @@ def test_request_that_the_engine_has_taken_is_waited_for(tmp_path: Path) -> None
 
 
 def test_answer_without_an_error_raises_nothing() -> None:
-    Answer().raise_error()
+    RequestOutcome().raise_error()
 
 
 @pytest.mark.parametrize("place", [None, LogOffset("app.public.t", 1, 7)])
@@ -106,7 +106,7 @@ def test_request_of_the_quarantine_is_read_as_it_was_written(place: LogOffset | 
 # ---- a request that fails is answered, and ends the engine only with what would have ended it anyway
 
 
-def outcome(tmp_path: Path, error: Exception) -> tuple[Answer | None, Exception | None]:
+def outcome(tmp_path: Path, error: Exception) -> tuple[RequestOutcome | None, Exception | None]:
     """The answer to a request in whose block an error is raised, and the error that goes on to the engine."""
     requests, raised = Requests(tmp_path), None
     (tmp_path / ".requests").mkdir()
@@ -123,12 +123,15 @@ def outcome(tmp_path: Path, error: Exception) -> tuple[Answer | None, Exception 
 
 
 def test_request_that_is_refused_is_answered(tmp_path: Path) -> None:
-    assert outcome(tmp_path, Refused(BadReplay("no", hint="other"))) == (Answer("BadReplay", "no", "other"), None)
+    assert outcome(tmp_path, Refused(BadReplay("no", hint="other"))) == (
+        RequestOutcome("BadReplay", "no", "other"),
+        None,
+    )
 
 
 @pytest.mark.parametrize("error", [LogGap("too late"), Fenced("another"), DriverLost("gone"), DiskFull("full")])
 def test_error_that_ends_the_engine_is_answered_and_raised(tmp_path: Path, error: CdcViewsError) -> None:
-    assert outcome(tmp_path, error) == (Answer(type(error).__name__, error.message), error)
+    assert outcome(tmp_path, error) == (RequestOutcome(type(error).__name__, error.message), error)
 
 
 @pytest.mark.proves(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from cdc_views.replay.diff_report import SAMPLES, TableDifference, compare_versions
+from cdc_views.replay.diff_report import SAMPLES, ShadowDifference, compare_versions
 from cdc_views.store.control.control_log import TableVersion
 from cdc_views.store.warehouse import TableSpec
 
@@ -21,7 +21,7 @@ NAN = float("nan")
 
 def compare(
     root: Path, old: list[tuple[Any, ...]], new: list[tuple[Any, ...]], name: str = "public.t", key: Any = ("id",)
-) -> TableDifference:
+) -> ShadowDifference:
     old_path = f"{'mirrors' if name == 'public.t' else 'views'}/old"
     for side, rows in ((old_path, old), ("new", new)):
         columns = [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(SCHEMA)]

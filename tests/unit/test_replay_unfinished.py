@@ -9,9 +9,9 @@ import pytest
 
 from cdc_views.errors import RebuildRunning
 from cdc_views.replay import unfinished
-from cdc_views.replay.unfinished import Wanted, claimed
+from cdc_views.replay.unfinished import WantedRebuild, claimed
 
-WANTED = Wanted(("public.t", "v"), "earliest", "g1", swap=True)
+WANTED = WantedRebuild(("public.t", "v"), "earliest", "g1", swap=True)
 REPORT = replace(WANTED, swap=False)
 
 
@@ -19,7 +19,7 @@ def note(text: str) -> None:
     assert text.startswith("removing rebuild ")
 
 
-def claim(root: Path, wanted: Wanted) -> tuple[str, bool]:
+def claim(root: Path, wanted: WantedRebuild) -> tuple[str, bool]:
     """Claim a rebuild and leave it, as a killed one does, with a shadow."""
     with claimed(root, wanted, note) as (ours, is_continued):
         (root / f"mirrors/public/t/g1-{ours.id}").mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def test_same_rebuild_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other", [replace(WANTED, names=("v",)), replace(WANTED, origin="snapshot"), replace(WANTED, generation="g2")]
 )
-def test_other_rebuild_removes_what_was_left(tmp_path: Path, other: Wanted) -> None:
+def test_other_rebuild_removes_what_was_left(tmp_path: Path, other: WantedRebuild) -> None:
     one, _ = claim(tmp_path, WANTED)
     two, is_continued = claim(tmp_path, other)
     assert (two != one, is_continued) == (True, False)

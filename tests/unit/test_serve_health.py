@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from cdc_views.errors import BadConfig, NotRunning
-from cdc_views.serve.watch.health import Project, activity, trouble
+from cdc_views.serve.watch.health import ProjectFacts, activity, trouble
 from cdc_views.store.control import ControlRecord
 from tests.unit.watched import EPOCH, NOON, Watched, backlog
 
@@ -19,9 +19,9 @@ INTENT = replace(GOOD, epoch=10, kind="intent", published_at=None)
 
 def project(
     last: ControlRecord = IDLE, *, ago_s: float = 2, pid: int | None = 7, intent: ControlRecord | None = None
-) -> Project:
+) -> ProjectFacts:
     """One whose last epoch was published so long ago."""
-    return Project(pid, last, GOOD, intent, NOON + timedelta(seconds=ago_s))
+    return ProjectFacts(pid, last, GOOD, intent, NOON + timedelta(seconds=ago_s))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def project(
         (project(pid=None, ago_s=45), "not running"),
     ],
 )
-def test_idle_and_stuck_are_told_apart(found: Project, said: str) -> None:
+def test_idle_and_stuck_are_told_apart(found: ProjectFacts, said: str) -> None:
     assert activity(found) == said
 
 

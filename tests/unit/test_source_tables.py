@@ -8,13 +8,13 @@ import pytest
 
 from cdc_views.base.names import TableName
 from cdc_views.errors import PreflightFailed, SourceUnreachable
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceTable
 from cdc_views.source.connection import connect, describe_dsn
 from cdc_views.source.publication import publication_sql
 from cdc_views.source.service.service_tables import grants_sql, service_schema_sql
 
-ID = Column("id", 1, "int4", -1, None, not_null=True, toastable=False)
-NOTE = Column("note", 2, "text", -1, None, not_null=False, toastable=True)
+ID = SourceColumn("id", 1, "int4", -1, None, not_null=True, toastable=False)
+NOTE = SourceColumn("note", 2, "text", -1, None, not_null=False, toastable=True)
 ORDERS = SourceTable(TableName("public", "orders"), 16384, (ID, NOTE), ("id",), False, "default")
 
 

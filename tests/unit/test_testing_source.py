@@ -21,7 +21,7 @@ from cdc_views.errors import (
 )
 from cdc_views.host.clock import SYSTEM_CLOCK
 from cdc_views.testing import Change, Delete, HandClock, Insert, Update
-from cdc_views.testing.histories import History, histories
+from cdc_views.testing.histories import RandomHistory, histories
 from cdc_views.testing.memory.ddl import PLACEHOLDER, read_tables
 from cdc_views.testing.memory.memory_log import MemoryLog
 from cdc_views.testing.memory.memory_source import MemorySource
@@ -80,7 +80,7 @@ def test_change_that_is_refused_takes_its_transaction_with_it(change: Any, error
 
 @settings(max_examples=30 * SEEDS, deadline=None, database=None, derandomize=True)
 @given(histories())
-def test_log_folds_to_the_rows_of_every_history(history: History) -> None:
+def test_log_folds_to_the_rows_of_every_history(history: RandomHistory) -> None:
     tables = read_tables(history.schema.ddl())
     made = MemorySource(tables, SYSTEM_CLOCK)
     log = MemoryLog([table.source for table in tables], SYSTEM_CLOCK, partitions=2, validity_s=60)

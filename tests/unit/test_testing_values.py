@@ -13,7 +13,7 @@ import pytest
 from cdc_views.base.names import TableName
 from cdc_views.capture import types as capture
 from cdc_views.errors import BadValue
-from cdc_views.source.catalog import Column
+from cdc_views.source.catalog import SourceColumn
 from cdc_views.testing.memory.values import TYPES, numeric_typmod, stored, written
 
 TABLE = TableName("public", "t")
@@ -83,7 +83,7 @@ def test_value_is_stored_as_postgres_does_and_written_as_the_product_reads(
     found = stored(given, pg_type, typmod, "c")
     assert (found, type(found)) == (wanted, type(wanted))
     raw = orjson.loads(orjson.dumps(written(found, pg_type)))
-    decoded = capture.column_type(TABLE, Column("c", 1, pg_type, typmod, None, False, False))
+    decoded = capture.column_type(TABLE, SourceColumn("c", 1, pg_type, typmod, None, False, False))
     assert decoded.array(decoded.values([raw, None])).to_pylist() == [wanted, None]
     assert stored(found, pg_type, typmod, "c") == found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from cdc_views.source.catalog import Column
+from cdc_views.source.catalog import SourceColumn
 from cdc_views.source.checks.refusals import has_placeholder
 from tests.stack.type_cases import CASES, LARGE, MARKED, REFUSALS, REFUSED_KEYS, STOPS, Stop
 from tests.unit.generated_page import compare_or_write, table
@@ -45,6 +45,6 @@ def test_tables_of_the_page_are_those_of_the_cases() -> None:
 
 
 def test_a_domain_over_an_array_has_no_mark() -> None:
-    column = Column("c", 1, "_int4", -1, "int4", False, True)
+    column = SourceColumn("c", 1, "_int4", -1, "int4", False, True)
     assert has_placeholder(column)
-    assert not has_placeholder(Column("c", 1, "_int4", -1, "int4", False, True, domain=True))
+    assert not has_placeholder(SourceColumn("c", 1, "_int4", -1, "int4", False, True, domain=True))

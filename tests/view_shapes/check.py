@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cdc_views.errors import UnequalRows, ViewFailed
-from cdc_views.testing import Changes, Explanation, ViewHarness, assert_equal
+from cdc_views.testing import Explanation, ViewChanges, ViewHarness, assert_equal
 from tests.view_shapes.changes import Epoch
 from tests.view_shapes.shape import View
 from tests.view_shapes.tables import TABLES
@@ -51,7 +51,7 @@ def check_history(
         present = [view for view in views.values() if view.name in harness.views]
         changed = reached(epoch, present)
         for name in {view.name for view in present} - changed:
-            assert harness.changes(name) == Changes([], []), f'view "{name}" changed without a cause'
+            assert harness.changes(name) == ViewChanges([], []), f'view "{name}" changed without a cause'
         absent = [view for view in views.values() if view.name not in harness.views]
         declare(harness, absent)
         changed.update(view.name for view in absent)

@@ -11,7 +11,7 @@ from cdc_views.cli.output import print_rows
 from cdc_views.cli.progress import ShownProgress
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.errors import BadReplay
-from cdc_views.replay.diff_report import TableDifference
+from cdc_views.replay.diff_report import ShadowDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
 from cdc_views.replay.rebuild import rebuild as rebuild_tables
@@ -92,5 +92,5 @@ def _print_json(outcome: Outcome) -> None:
     click.echo(json.dumps(json_value(report), ensure_ascii=False))
 
 
-def _row(difference: TableDifference) -> dict[str, object]:
+def _row(difference: ShadowDifference) -> dict[str, object]:
     return {column: getattr(difference, column) for column in COLUMNS}

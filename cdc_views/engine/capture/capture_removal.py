@@ -24,7 +24,7 @@ LET_GO_S: Final = 90.0
 
 
 @dataclass
-class Removal:
+class CaptureRemoval:
     """What could not be removed. `tell` gets each part that was removed or left, with the reason, as it happens."""
 
     tell: Callable[[str], None]
@@ -44,7 +44,7 @@ class Removal:
             self.tell(f"left {what}: {type(error).__name__}: {error.message}")
 
 
-def remove_capture(base: Settings, capture: Capture, removal: Removal) -> None:
+def remove_capture(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
     """Remove what exists of a capture. What cannot be removed is added to `removal.left`."""
     _remove_connector(base, capture, removal)
     faults.point("removal.after_connector")
@@ -54,7 +54,7 @@ def remove_capture(base: Settings, capture: Capture, removal: Removal) -> None:
     faults.point("removal.after_topics")
 
 
-def _remove_connector(base: Settings, capture: Capture, removal: Removal) -> None:
+def _remove_connector(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
     what = f'connector "{capture.connector}" and its stored offsets'
     with removal.trying(what):
         worker = ConnectClient(base.log.connect_url)
@@ -63,7 +63,7 @@ def _remove_connector(base: Settings, capture: Capture, removal: Removal) -> Non
             removal.removed(what)
 
 
-def _remove_slot(base: Settings, capture: Capture, removal: Removal) -> None:
+def _remove_slot(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
     what = f'replication slot "{capture.slot}"'
     with removal.trying(what), connect(base.source.dsn.get_secret_value()) as connection:
         if read_slot(connection, capture.slot) is not None:
@@ -71,7 +71,7 @@ def _remove_slot(base: Settings, capture: Capture, removal: Removal) -> None:
             removal.removed(what)
 
 
-def _remove_topics(base: Settings, capture: Capture, removal: Removal) -> None:
+def _remove_topics(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
     settings = capture.log(base)
     with removal.trying(f'topics "{capture.topic_prefix}.*"'):
         names = topics_of(settings, capture.table_names)

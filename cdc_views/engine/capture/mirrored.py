@@ -18,7 +18,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
 from cdc_views.errors import CdcViewsError, UnknownTable, UnsupportedType
 from cdc_views.log.cuts.ddl import changed_since
-from cdc_views.source.catalog import Column, SourceTable, read_tables
+from cdc_views.source.catalog import SourceColumn, SourceTable, read_tables
 from cdc_views.source.connection import Connection
 from cdc_views.store.control import PUBLISHING, ControlRecord, PublishedDetail, TakeoverDetail
 
@@ -108,6 +108,6 @@ def _table(fields: Mapping[str, Any]) -> SourceTable:
     )
 
 
-def _column(fields: Mapping[str, Any]) -> Column:
+def _column(fields: Mapping[str, Any]) -> SourceColumn:
     form = fields["as_decimal"]
-    return Column(**{**fields, "as_decimal": None if form is None else tuple(form)})
+    return SourceColumn(**{**fields, "as_decimal": None if form is None else tuple(form)})

@@ -23,7 +23,7 @@ from cdc_views.engine.input.mirror_errors import naming_table
 from cdc_views.engine.input.quarantine import Quarantine
 from cdc_views.engine.input.quarantine_entries import NAME as QUARANTINE
 from cdc_views.engine.input.quarantine_entries import Entry
-from cdc_views.engine.input.quarantine_step import Counts, Past, Step, past_of
+from cdc_views.engine.input.quarantine_step import Past, QuarantineCounts, QuarantineStep, past_of
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import EventError
@@ -54,8 +54,8 @@ class Deltas:
     """
 
     mirrors: dict[str, MirrorDelta]
-    step: Step
-    counts: Counts
+    step: QuarantineStep
+    counts: QuarantineCounts
     began: datetime
 
     def require_none_refused(self) -> None:
@@ -97,7 +97,7 @@ class Input:
         for record in self._log.records(cut):
             records[str(self._log.table_of(record.topic))].append(record)
         entries = self._entries(intent)
-        step, deltas = Step(intent.epoch), dict[str, MirrorDelta]()
+        step, deltas = QuarantineStep(intent.epoch), dict[str, MirrorDelta]()
         for name, found in records.items():
             if tables.sources[name].name in cut.stopped:
                 continue
@@ -108,7 +108,7 @@ class Input:
         for name, source in tables.sources.items():
             if source.name in cut.bulk:
                 deltas[name] = self._bulk_delta(name, intent)
-        return Deltas(deltas, step, Counts.of(self._entries_after(step, entries, intent)), began)
+        return Deltas(deltas, step, QuarantineCounts.of(self._entries_after(step, entries, intent)), began)
 
     def require_exact(self, intent: Intent, deltas: Deltas, commits: Mapping[str, int]) -> None:
         """Raise unless the committed mirrors hold everything that the cut gives them.
@@ -133,7 +133,7 @@ class Input:
             return self._quarantine.with_bytes(intent.quarantine)
         return self._quarantine.at(intent.quarantine)
 
-    def _entries_after(self, step: Step, entries: Sequence[Entry], intent: Intent) -> Iterable[Entry]:
+    def _entries_after(self, step: QuarantineStep, entries: Sequence[Entry], intent: Intent) -> Iterable[Entry]:
         done = intent.done.get(QUARANTINE)
         if done is None:
             return step.after(entries)
@@ -147,7 +147,9 @@ class Input:
             return Past(of_table, is_forgotten=True)
         return past_of(self._tables.sources[name], of_table, intent.cut.start, intent.retry)
 
-    def _delta(self, name: str, records: Sequence[Record], past: Past, step: Step, intent: Intent) -> MirrorDelta:
+    def _delta(
+        self, name: str, records: Sequence[Record], past: Past, step: QuarantineStep, intent: Intent
+    ) -> MirrorDelta:
         source = self._tables.sources[name]
         if name in intent.done:
             fold = _counted(source, records)

@@ -21,7 +21,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.capture.envelope import Envelope, KeyValues
 from cdc_views.capture.printed import printed_rows
 from cdc_views.capture.types import column_types
-from cdc_views.engine.input.quarantine_step import Counts
+from cdc_views.engine.input.quarantine_step import QuarantineCounts
 from cdc_views.engine.intent import CutAgain
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import RowsLost
@@ -29,14 +29,14 @@ from cdc_views.errors.log_offset import LogOffset
 from cdc_views.log.cuts.cut import Cut, CutLog
 from cdc_views.source.catalog import SourceTable
 from cdc_views.source.connection import Connection
-from cdc_views.source.reading.pages import StoredRow, rows_beside
+from cdc_views.source.reading.pages import SourceRow, rows_beside
 from cdc_views.source.reading.position import wal_end
 
 _BATCH_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class _Written:
+class _WrittenKey:
     """A change of a key, with its transaction and its offset in the log."""
 
     table: SourceTable
@@ -49,7 +49,7 @@ class _Written:
 class _Doubt:
     """Rows that a mirror lacks. A cut that is complete to `position` includes their transactions."""
 
-    rows: frozenset[StoredRow]
+    rows: frozenset[SourceRow]
     position: Lsn
 
 
@@ -60,14 +60,16 @@ class LostRows:
         self._source = source
         self._doubts: dict[LogOffset, _Doubt] = {}
 
-    def require_none(self, log: CutLog, tables: Tables, cut: Cut, commits: Mapping[str, int], counts: Counts) -> None:
+    def require_none(
+        self, log: CutLog, tables: Tables, cut: Cut, commits: Mapping[str, int], counts: QuarantineCounts
+    ) -> None:
         """Raise RowsLost unless the mirrors have all rows that the cut gives them.
 
         `commits` are the versions that the cut's epoch has committed and not published. Tables whose mirrors lack rows
         anyway, by `counts`, are skipped. Raises CutAgain if only a later cut can tell; at most once for each start of
         the connector.
         """
-        lost: dict[_Written, int] = {}
+        lost: dict[_WrittenKey, int] = {}
         is_sure = True
         for written in self._written(log, tables, cut, counts):
             missing = frozenset(self._missing(written, tables, commits))
@@ -87,7 +89,7 @@ class LostRows:
         self._doubts.clear()
 
     @staticmethod
-    def _written(log: CutLog, tables: Tables, cut: Cut, counts: Counts) -> Iterator[_Written]:
+    def _written(log: CutLog, tables: Tables, cut: Cut, counts: QuarantineCounts) -> Iterator[_WrittenKey]:
         """The last change before each start that may share its position: an insert, or half of a change of key."""
         for record in log.changes_before_starts(cut):
             table = tables.sources[str(log.table_of(record.topic))]
@@ -96,9 +98,9 @@ class LostRows:
             change = Envelope(table).read(record)
             key = change.new_key if change.op == "d" else change.key if change.op == "c" else None
             if key is not None:
-                yield _Written(table, key, record.value["source"]["txId"], record.log_offset)
+                yield _WrittenKey(table, key, record.value["source"]["txId"], record.log_offset)
 
-    def _missing(self, written: _Written, tables: Tables, commits: Mapping[str, int]) -> Iterator[StoredRow]:
+    def _missing(self, written: _WrittenKey, tables: Tables, commits: Mapping[str, int]) -> Iterator[SourceRow]:
         """The rows beside the written one that the mirror does not have."""
         table, name, types = written.table, str(written.table.name), column_types(written.table)
         key = [types[part].value(raw) for part, raw in zip(table.key, written.key, strict=True)]
@@ -115,7 +117,7 @@ class LostRows:
             )
 
 
-def _rows_lost(lost: Mapping[_Written, int]) -> RowsLost:
+def _rows_lost(lost: Mapping[_WrittenKey, int]) -> RowsLost:
     found = [
         f'table "{written.table.name}": {count} rows of transaction {written.transaction} are in the source and not in '
         f"the log, wanted none; the connector restarted after {written.place}"

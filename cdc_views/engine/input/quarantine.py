@@ -26,7 +26,7 @@ from cdc_views.engine.input.quarantine_entries import (
     keys_of,
     rows_of,
 )
-from cdc_views.engine.input.quarantine_step import Step
+from cdc_views.engine.input.quarantine_step import QuarantineStep
 from cdc_views.engine.tables import Tables
 from cdc_views.errors import UnknownEvent
 from cdc_views.errors.log_offset import LogOffset
@@ -75,7 +75,7 @@ class Quarantine:
                 return entry
         raise UnknownEvent(f"{place} is not in quarantine", hint='"cdc-views quarantine list" shows what is')
 
-    def commit(self, step: Step, done: Mapping[str, int], stamp: Stamp) -> dict[str, int]:
+    def commit(self, step: QuarantineStep, done: Mapping[str, int], stamp: Stamp) -> dict[str, int]:
         """Commit the changes of an epoch, unless an earlier attempt has; returns the new version, if there is one."""
         if NAME in done:
             return {NAME: done[NAME]}

@@ -95,7 +95,7 @@ def _is_before(place: LogOffset, offsets: Offsets) -> bool:
 
 
 @dataclass
-class Step:
+class QuarantineStep:
     """What an epoch does to the quarantine, added table by table. `refused` has the errors of events new to it."""
 
     epoch: int
@@ -147,14 +147,14 @@ def _is_done(entry: Entry, past: Past, sifted: Sifted, end: Offsets) -> bool:
 
 
 @dataclass(frozen=True)
-class Counts:
+class QuarantineCounts:
     """How many keys of each table are parked, and how many of its events are discarded and not yet superseded."""
 
     parked: Mapping[str, int]
     discarded: Mapping[str, int]
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Counts:
+    def of(cls, entries: Iterable[Entry]) -> QuarantineCounts:
         """Count entries."""
         listed = list(entries)
         keys = {(each.table, each.place.partition, each.record.key_bytes) for each in listed if each.state in PARKED}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cdc_views.config import Settings
-from cdc_views.engine.capture.capture_removal import Removal, remove_capture
+from cdc_views.engine.capture.capture_removal import CaptureRemoval, remove_capture
 from cdc_views.engine.capture.captures import all_captures, current_capture
 from cdc_views.engine.service.lock import only_reset, require_no_engine
 from cdc_views.source.connection import connect
@@ -24,7 +24,7 @@ def destroy(base: Settings, tell: Callable[[str], None]) -> list[str]:
 
 def _destroyed(base: Settings, tell: Callable[[str], None]) -> list[str]:
     captures = all_captures(current_capture(base))
-    removal = Removal(tell)
+    removal = CaptureRemoval(tell)
     for capture in captures:
         remove_capture(base, capture, removal)
     with removal.trying("objects in Postgres"), connect(base.source.dsn.get_secret_value()) as connection:

@@ -38,7 +38,7 @@ from cdc_views.engine.intent import Retry
 from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests, refusing
 from cdc_views.engine.tables import SHADOW_SEPARATOR, FindPath, Tables, as_published
-from cdc_views.engine.upkeep.maintenance import Maintenance
+from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.declare import declare_internal_views, declare_search_tables, declare_views
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import BadReplay, EventError, UnknownEvent
@@ -62,7 +62,7 @@ OnEpoch = Callable[[ControlRecord], None]
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownCapture:
     """What the control log says of the current capture.
 
     `takeover` is that of the last engine that read it, `reset` the reset that began it, `published` its last published
@@ -74,7 +74,7 @@ class _Known:
     published: ControlRecord | None
 
     @classmethod
-    def of(cls, control: ControlLog) -> _Known:
+    def of(cls, control: ControlLog) -> _KnownCapture:
         takeover = known_takeover(control.records)
         published = None if takeover is None else control.published_in(takeover.generation)
         return cls(takeover, reset_of(control.records), published)
@@ -140,7 +140,7 @@ class Engine:
         source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = declare(settings, source, read_control(settings.warehouse))
         self._control = ControlLog.open(settings.warehouse, name, self._clock)
-        known = _Known.of(self._control)
+        known = _KnownCapture.of(self._control)
         marker = Marker(source, settings.source, name)
         self._require_known_source(source, declared, known, marker)
         takeover = known.takeover
@@ -154,7 +154,7 @@ class Engine:
         self._beside = Beside(self._spark, self._tables, self._writer.views)
         self._resources.callback(self._beside.stop)
         self._requests = Requests(settings.warehouse)
-        self._maintenance = Maintenance(settings.warehouse, self._tables, self._control, settings.upkeep)
+        self._maintenance = Upkeep(settings.warehouse, self._tables, self._control, settings.upkeep)
         detail = TakeoverDetail(
             source=facts,
             placeholder=placeholder,
@@ -166,7 +166,9 @@ class Engine:
         )
         self._take_over(log, source, declared, detail)
 
-    def _require_known_source(self, source: Connection, declared: Declared, known: _Known, marker: Marker) -> None:
+    def _require_known_source(
+        self, source: Connection, declared: Declared, known: _KnownCapture, marker: Marker
+    ) -> None:
         """Raise unless the source is the one that the mirrors are made from, and has all that was published."""
         require_primary(source)
         if known.facts is not None:
@@ -174,7 +176,7 @@ class Engine:
         require_not_behind(wal_end(source), marker.last(), known.published)
         require_same_tables(known.facts, declared.sources)
 
-    def _open_log(self, declared: Declared, marker: Marker, known: _Known) -> Log:
+    def _open_log(self, declared: Declared, marker: Marker, known: _KnownCapture) -> Log:
         settings = self._settings
         slot = SlotWatch(settings.source.dsn.get_secret_value(), settings.source.slot, declared.identity)
         self._resources.enter_context(closing(slot))
@@ -182,7 +184,7 @@ class Engine:
         return self._resources.enter_context(closing(log))
 
     def _open_writer(
-        self, log: Log, source: Connection, declared: Declared, known: _Known, generation: str
+        self, log: Log, source: Connection, declared: Declared, known: _KnownCapture, generation: str
     ) -> EpochWriter:
         """Create the tables that do not exist yet, and wire everything that an epoch needs."""
         settings = self._settings

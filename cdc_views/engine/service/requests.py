@@ -50,7 +50,7 @@ def refusing(kind: type[Exception]) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RequestOutcome:
     """The outcome of a request. `error` is the name of one of our error classes."""
 
     error: str | None = None
@@ -93,7 +93,7 @@ class Requests:
     def __init__(self, warehouse: Path) -> None:
         self._folder = warehouse / _FOLDER
 
-    def ask(self, request: Request, is_running: Callable[[], bool]) -> Answer | None:
+    def ask(self, request: Request, is_running: Callable[[], bool]) -> RequestOutcome | None:
         """Write the request and wait for its answer; None if the engine ended, or restarted, without an answer.
 
         Raises NotRunning.
@@ -170,7 +170,7 @@ class Requests:
             self.answer(request)
 
     def _answer(self, request: str, error: errors.CdcViewsError | None) -> None:
-        answer = Answer() if error is None else Answer(type(error).__name__, error.message, error.hint)
+        answer = RequestOutcome() if error is None else RequestOutcome(type(error).__name__, error.message, error.hint)
         self._write(self._file(request, _ANSWER), orjson.dumps(answer))
         self._file(request, _TAKEN).unlink(missing_ok=True)
 
@@ -184,9 +184,9 @@ class Requests:
     def _is_pending(self, request: str) -> bool:
         return any(self._file(request, kind).exists() for kind in (_PUT, _TAKEN, _ANSWER))
 
-    def _answer_of(self, request: str) -> Answer | None:
+    def _answer_of(self, request: str) -> RequestOutcome | None:
         try:
-            return Answer(**orjson.loads(self._file(request, _ANSWER).read_bytes()))
+            return RequestOutcome(**orjson.loads(self._file(request, _ANSWER).read_bytes()))
         except FileNotFoundError:
             return None
 

@@ -32,7 +32,7 @@ _HOUR_S: Final = 3600
 _FROM_EPOCH: Final = "epoch:"
 
 
-class Maintenance:
+class Upkeep:
     """The upkeep of all tables of an engine, and of its control log."""
 
     def __init__(self, root: Path, tables: Tables, control: ControlLog, settings: UpkeepSettings) -> None:

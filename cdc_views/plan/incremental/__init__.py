@@ -20,12 +20,12 @@ from cdc_views.plan.incremental.delta_plans.averages import Average
 from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan
 from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList
-from cdc_views.plan.incremental.delta_plans.shown_columns import Shown
+from cdc_views.plan.incremental.delta_plans.shown_columns import ShownColumns
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
 from cdc_views.plan.incremental.delta_plans.totals import Total
-from cdc_views.plan.incremental.inlined import Edit, Place, inlined
+from cdc_views.plan.incremental.inlined import Edit, LeafPlace, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
-from cdc_views.plan.incremental.strategy import Handle, KeysPlan, Part, keys_plan
+from cdc_views.plan.incremental.strategy import Handle, HandlePart, KeysPlan, keys_plan
 
 __all__ = [
     "AddPlan",
@@ -35,17 +35,17 @@ __all__ = [
     "Extreme",
     "GroupPlan",
     "Handle",
+    "HandlePart",
     "KeysPlan",
     "Leaf",
     "LeafColumn",
+    "LeafPlace",
     "Lookup",
     "NotIncremental",
     "OrderedList",
-    "Part",
     "PatchPlan",
     "Path",
-    "Place",
-    "Shown",
+    "ShownColumns",
     "Total",
     "Values",
     "add_plan",

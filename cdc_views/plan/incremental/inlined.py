@@ -15,7 +15,7 @@ from cdc_views.views.text import closing
 
 
 @dataclass(frozen=True)
-class Place:
+class LeafPlace:
     """Where the relation of a leaf is to be put; `after` follows it."""
 
     path: Path
@@ -51,7 +51,7 @@ class _Definition:
     end: int
 
 
-def inlined(query: ParsedQuery, edits: Sequence[Edit | Substitute]) -> list[str | Place]:
+def inlined(query: ParsedQuery, edits: Sequence[Edit | Substitute]) -> list[str | LeafPlace]:
     """The text as pieces. `edits` are made wherever the text that they are in is written.
 
     Of two that overlap, that which begins first is made.
@@ -71,7 +71,7 @@ class _Inliner:
         self._collect(query.tree, {})
         self._events.sort(key=lambda event: event[:2])
 
-    def pieces(self, start: int, end: int, path: Path) -> Iterator[str | Place]:
+    def pieces(self, start: int, end: int, path: Path) -> Iterator[str | LeafPlace]:
         position = start
         for begin, stop, event in self._events:
             if not position <= begin < end and not (begin == stop == end and isinstance(event, Edit)):
@@ -82,15 +82,15 @@ class _Inliner:
                 yield event.after
             elif isinstance(event, Substitute):
                 yield event.before
-                yield Place((*path, begin), event.after)
+                yield LeafPlace((*path, begin), event.after)
             elif event is not None:
                 yield from self._named(begin, path)
         yield self._sql[position:end]
 
-    def _named(self, start: int, path: Path) -> Iterator[str | Place]:
+    def _named(self, start: int, path: Path) -> Iterator[str | LeafPlace]:
         if start in self._leaves:
             reference = self._leaves[start]
-            yield Place((*path, start), f" AS {quoted_name(reference.name)}" if reference.needs_alias else "")
+            yield LeafPlace((*path, start), f" AS {quoted_name(reference.name)}" if reference.needs_alias else "")
             return
         table, cte = self._ctes[start]
         yield "(SELECT * FROM ("

@@ -19,10 +19,10 @@ from cdc_views.plan.incremental.delta_plans.first_rows import first_groups_plan,
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, rows_of_joins, sets_plan
 from cdc_views.plan.incremental.delta_plans.linear import leaf_among
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
-from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
+from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import NO_COLUMNS, Expressions, StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
-from cdc_views.plan.incremental.inlined import Edit, Place, Substitute, inlined
+from cdc_views.plan.incremental.inlined import Edit, LeafPlace, Substitute, inlined
 from cdc_views.plan.incremental.precedence import require_same_grouping
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, KeysPlan, keys_plan
@@ -45,7 +45,7 @@ PLAN_FAILED: Final = "an error in the planner, please report it"
 _FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
-StoredPart = StoredValues | StoredRow | StoredTable
+StoredPart = StoredValues | StoredRow | StoredDerivedTable
 """What an internal view stores."""
 Types = Mapping[str, Mapping[str, str]]
 """The Arrow types of the columns of tables and views, by name."""
@@ -57,7 +57,7 @@ RowKeys = Mapping[str, Sequence[str]]
 class LeafText:
     """The view's text with a place for each leaf, and the columns of each input in it."""
 
-    pieces: Sequence[str | Place]
+    pieces: Sequence[str | LeafPlace]
     used: Mapping[str, frozenset[str]]
 
     def query(self, relation: Callable[[Path], str]) -> str:
@@ -320,7 +320,7 @@ def _text(
     subqueries = expressions.stored_subqueries() if expressions is not None else []
     substitutes = [Substitute(each.start, each.end, each.select, each.after) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])
-    if {piece.path for piece in pieces if isinstance(piece, Place)} != {leaf.path for leaf in leaves}:
+    if {piece.path for piece in pieces if isinstance(piece, LeafPlace)} != {leaf.path for leaf in leaves}:
         raise NotIncremental("a table is named where no change of it would be seen")
     used = _used(given, edits) | {each.name: frozenset(each.types) for each in subqueries}
     return LeafText(pieces, {source: names | keys.get(source, frozenset()) for source, names in used.items()})

@@ -24,7 +24,7 @@ _AFFECTED: Final = "affected keys"
 
 
 @dataclass(frozen=True)
-class Part:
+class HandlePart:
     """Columns of a handle that come from one leaf, or from one leaf of each branch of a set operation.
 
     `names` are columns of the view; `origins` has, for each leaf, the leaf columns with their values. `keys` stands for
@@ -44,7 +44,7 @@ class Handle:
     the lookups from the values of the parts to the reduced leaves. Both use the columns in `sought`.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[HandlePart, ...]
     find: Mapping[Path, tuple[Lookup, ...]]
     sought: Mapping[Leaf, frozenset[str]]
     recompute: tuple[Lookup, ...]
@@ -284,7 +284,7 @@ def _without_unused(lookups: Sequence[Lookup], used: Iterable[Leaf]) -> tuple[Lo
 
 
 def _sought(
-    parts: Sequence[Part], find: Mapping[Path, Sequence[Lookup]], recompute: Sequence[Lookup]
+    parts: Sequence[HandlePart], find: Mapping[Path, Sequence[Lookup]], recompute: Sequence[Lookup]
 ) -> dict[Leaf, frozenset[str]]:
     found: dict[Leaf, frozenset[str]] = {}
     values = [lookup.values.columns for lookups in [recompute, *find.values()] for lookup in lookups]
@@ -293,7 +293,7 @@ def _sought(
     return found
 
 
-def _parts(columns: Sequence[Column]) -> tuple[Part, ...]:
+def _parts(columns: Sequence[Column]) -> tuple[HandlePart, ...]:
     by_leaves: dict[frozenset[Leaf], list[Column]] = {}
     for column in columns:
         by_leaves.setdefault(frozenset(each.leaf for each in column.origin), []).append(column)
@@ -305,5 +305,5 @@ def _parts(columns: Sequence[Column]) -> tuple[Part, ...]:
             for leaf in sorted(leaves, key=lambda each: each.path)
         )
         types = {name: origin.type for name, origin in zip(names, origins[0], strict=True)}
-        parts.append(Part(names, origins, Leaf((-1 - number,), _AFFECTED, types)))
+        parts.append(HandlePart(names, origins, Leaf((-1 - number,), _AFFECTED, types)))
     return tuple(parts)

@@ -18,13 +18,13 @@ from cdc_views.errors import CdcViewsError
 from cdc_views.serve.http.gate import Gate
 from cdc_views.serve.http.problems import MEDIA_TYPE, Problem, on_bad_parameter, on_error, on_http_error, on_unexpected
 from cdc_views.serve.http.routes import ROUTERS
-from cdc_views.serve.http.service import Service
+from cdc_views.serve.http.service import HttpService
 
 _ABOUT: Final = """Read the mirrors and views of cdc_views at one epoch. Errors are problem details (RFC 9457).
 /openapi.json has this interface for programs."""
 
 
-def create_app(service: Service, settings: HttpSettings) -> ASGIApp:
+def create_app(service: HttpService, settings: HttpSettings) -> ASGIApp:
     """The application for a warehouse."""
 
     @asynccontextmanager

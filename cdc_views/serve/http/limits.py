@@ -31,12 +31,12 @@ class Slots:
         """How many there are now."""
         return self._count - self._free
 
-    def take(self) -> Slot:
+    def take(self) -> RequestSlot:
         """Take one. Raises ServerBusy if none is left."""
         if self._free == 0:
             raise ServerBusy(f"the server has {self._count} {self._name}, which is the limit", hint="try again later")
         self._free -= 1
-        return Slot(self)
+        return RequestSlot(self)
 
     async def _take_in_turn(self) -> None:
         """Take one as soon as there is one, before those that come later."""
@@ -61,7 +61,7 @@ class Slots:
         self._free += 1
 
 
-class Slot:
+class RequestSlot:
     """One of the slots, until it is released."""
 
     def __init__(self, slots: Slots) -> None:
@@ -91,7 +91,7 @@ class Slot:
             place.release()
 
 
-SLOT: Final[ContextVar[Slot]] = ContextVar("SLOT")
+SLOT: Final[ContextVar[RequestSlot]] = ContextVar("SLOT")
 """The slot of the request that is being answered."""
 
 

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadConfig, PortInUse
 from cdc_views.serve.http.app import create_app
-from cdc_views.serve.http.service import Service
+from cdc_views.serve.http.service import HttpService
 from cdc_views.store.storage import require_folder
 
 _STOP_S: Final = 3
@@ -40,7 +40,7 @@ class HttpServer:
             )
         require_folder(warehouse)
         self._socket = _listen(settings.host, settings.port)
-        self._service = Service(warehouse, settings, project)
+        self._service = HttpService(warehouse, settings, project)
         config = uvicorn.Config(
             create_app(self._service, settings),
             http=_protocol(settings),
@@ -75,7 +75,7 @@ class HttpServer:
 class _Server(uvicorn.Server):
     """Notifies followers of changes that the server stops, before it waits for their connections to end."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: HttpService) -> None:
         super().__init__(config)
         self._service = service
 

@@ -40,7 +40,7 @@ Found = TypeVar("Found")
 _PART_ROWS: Final = 50
 
 
-class Service:
+class HttpService:
     """One warehouse, read for many clients."""
 
     def __init__(self, warehouse: Path, settings: HttpSettings, project: Callable[[], Settings] | None = None) -> None:
@@ -190,10 +190,10 @@ def _holds(record: ControlRecord, position: Lsn | None) -> bool:
     return position is None or record.holds(position)
 
 
-async def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> HttpService:
     """The service of the application."""
-    service: Service = request.app.state.service
+    service: HttpService = request.app.state.service
     return service
 
 
-TheService = Annotated[Service, Depends(service_of)]
+TheService = Annotated[HttpService, Depends(service_of)]

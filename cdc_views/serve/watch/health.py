@@ -26,7 +26,7 @@ _FINE: Final = frozenset({"RUNNING", "STARTING", "RESTARTING"})
 
 
 @dataclass(frozen=True)
-class Project:
+class ProjectFacts:
     """What can be known of a project without its services.
 
     `pid` is that of its engine, if one runs. `last` is the last published record, `changed` the last one with changes,
@@ -51,7 +51,7 @@ class Project:
         return self.pid is not None and self.intent is None and self.published_ago_s > STUCK_AFTER_S
 
 
-def activity(project: Project) -> str:
+def activity(project: ProjectFacts) -> str:
     """What the engine is doing, in a few words."""
     ago = in_words(project.published_ago_s)
     if project.pid is None:
@@ -68,7 +68,7 @@ def activity(project: Project) -> str:
     return f"{running}; following: epoch {project.last.epoch} with {changes} changes was published {ago} ago"
 
 
-def trouble(project: Project, watch: Watch | None, problem: CdcViewsError | None = None) -> str | None:
+def trouble(project: ProjectFacts, watch: Watch | None, problem: CdcViewsError | None = None) -> str | None:
     """What is wrong, with its remedy first; None if nothing is.
 
     Without a watch, the services are not known; `problem` is the reason, if it is one.
@@ -92,7 +92,7 @@ def _of_slot(watch: Watch) -> Iterator[str]:
         yield f'{RESET}: replication slot "{name}" is lost: {kept_wal(slot)}'
 
 
-def _of_engine(project: Project) -> Iterator[str]:
+def _of_engine(project: ProjectFacts) -> Iterator[str]:
     if project.pid is None:
         yield (
             'run "cdc-views run": no engine is running, and readers see the source as it was '
@@ -126,7 +126,7 @@ def _of_limit(watch: Watch) -> Iterator[str]:
         )
 
 
-def _of_progress(project: Project) -> Iterator[str]:
+def _of_progress(project: ProjectFacts) -> Iterator[str]:
     if project.is_stuck:
         yield (
             "see the log of the engine, which says what it waits for: nothing was published for "
@@ -134,7 +134,7 @@ def _of_progress(project: Project) -> Iterator[str]:
         )
 
 
-def _of_tables(project: Project) -> Iterator[str]:
+def _of_tables(project: ProjectFacts) -> Iterator[str]:
     detail = PublishedDetail.read(project.last)
     for table, stopped in detail.stopped.items():
         yield f'{stopped.hint or RESET}: table "{table}" is stopped: {stopped.message}'
@@ -165,6 +165,6 @@ def _is_near(slot: SlotState) -> bool:
     return backlog.wal_status == "unreserved" or (is_little and (is_soon or not backlog.is_active))
 
 
-def _age_s(project: Project) -> float:
+def _age_s(project: ProjectFacts) -> float:
     assert project.last.committed_at is not None
     return max(0.0, (project.now - project.last.committed_at).total_seconds())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Literal
 
-from cdc_views.serve.watch.health import Project, activity
+from cdc_views.serve.watch.health import ProjectFacts, activity
 from cdc_views.serve.watch.sampled import Sampled
 from cdc_views.serve.watch.watch import UNREACHABLE, Watch
 from cdc_views.serve.watch.words import size_in_words
@@ -38,7 +38,7 @@ class Stage:
     epochs_per_minute: float | None = None
 
 
-def stages_of(project: Project, watch: Watch | None, records: Sequence[ControlRecord]) -> list[Stage]:
+def stages_of(project: ProjectFacts, watch: Watch | None, records: Sequence[ControlRecord]) -> list[Stage]:
     """The stages from the source to its readers. Without a watch, those of services are unknown."""
     return [_postgres(watch), _connect(watch), _kafka(watch), _engine(project, records), _readers(project, records)]
 
@@ -91,7 +91,7 @@ def _kafka(watch: Watch | None) -> Stage:
     )
 
 
-def _engine(project: Project, records: Sequence[ControlRecord]) -> Stage:
+def _engine(project: ProjectFacts, records: Sequence[ControlRecord]) -> Stage:
     is_good = project.pid is not None and not project.is_stuck
     recent = [each for each in _recent(project, records) if not each.is_idle]
     changes = sum(sum(PublishedDetail.read(each).changes.values()) for each in recent)
@@ -104,7 +104,7 @@ def _engine(project: Project, records: Sequence[ControlRecord]) -> Stage:
     )
 
 
-def _readers(project: Project, records: Sequence[ControlRecord]) -> Stage:
+def _readers(project: ProjectFacts, records: Sequence[ControlRecord]) -> Stage:
     last = project.last
     assert last.committed_at is not None
     age_s = max(0.0, (project.now - last.committed_at).total_seconds())
@@ -118,7 +118,7 @@ def _readers(project: Project, records: Sequence[ControlRecord]) -> Stage:
     )
 
 
-def _recent(project: Project, records: Sequence[ControlRecord]) -> list[ControlRecord]:
+def _recent(project: ProjectFacts, records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """What was published in the time over which rates are taken."""
     known = [(each, each.published_at) for each in records if each.published_at is not None]
     return [each for each, at in known if project.now - at <= _RATE_OVER]

@@ -15,7 +15,7 @@ from cdc_views.log.kafka.topics import topic_names
 from cdc_views.serve.epochs.history import is_of
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.freshness import Freshness
-from cdc_views.serve.watch.health import Project, activity, trouble
+from cdc_views.serve.watch.health import ProjectFacts, activity, trouble
 from cdc_views.serve.watch.stages import Stage, stages_of
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.serve.watch.words import in_words, size_in_words
@@ -59,7 +59,7 @@ def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | N
     epoch = PublishedEpoch(warehouse, last_published_of(records, warehouse))
     if watch is not None:
         watch.observe(epoch.record)
-    project = Project(pid, epoch.record, _last_change(records), open_intent(records), datetime.now(UTC))
+    project = ProjectFacts(pid, epoch.record, _last_change(records), open_intent(records), datetime.now(UTC))
     wrong = trouble(project, watch, problem)
     return Status(
         epoch,
@@ -78,7 +78,9 @@ def lines_before_the_first_epoch(warehouse: Path) -> list[str]:
     return [f"engine: {engine}", *_reset_lines(read_control(warehouse))]
 
 
-def _lines(project: Project, wrong: str | None, watch: Watch | None, problem: CdcViewsError | None) -> Iterator[str]:
+def _lines(
+    project: ProjectFacts, wrong: str | None, watch: Watch | None, problem: CdcViewsError | None
+) -> Iterator[str]:
     if wrong is not None:
         yield f"fix: {wrong}"
     last = project.last

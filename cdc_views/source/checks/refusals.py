@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cdc_views.source.catalog import Column
+from cdc_views.source.catalog import SourceColumn
 
 PRINTED_BY_NAME: Final = (
     *("regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc"),
@@ -70,7 +70,7 @@ _INFINITE: Final = ("Debezium writes an infinite interval as zero", "isfinite({c
 FIRST_INFINITE_INTERVAL: Final = 170000  # server version
 
 
-def refusal(column: Column) -> str | None:
+def refusal(column: SourceColumn) -> str | None:
     """Return why a column cannot be mirrored; None if it can."""
     if column.as_text:
         if column.type_name in TEXT_TYPES:
@@ -87,7 +87,7 @@ def refusal(column: Column) -> str | None:
     return None
 
 
-def key_refusal(column: Column) -> str | None:
+def key_refusal(column: SourceColumn) -> str | None:
     """Return why a column cannot be part of a key; None if it can."""
     if column.element is not None:
         return "is an array"
@@ -101,14 +101,14 @@ def key_refusal(column: Column) -> str | None:
     return reason and f"is {reason}"
 
 
-def has_placeholder(column: Column) -> bool:
+def has_placeholder(column: SourceColumn) -> bool:
     """Whether events mark an unchanged value that is stored out of line."""
     if column.element is not None:
         return column.element in _PLACEHOLDER_ELEMENTS and not column.domain
     return column.type_name in _PLACEHOLDERS
 
 
-def guard(column: Column, server_version: int) -> tuple[str, str] | None:
+def guard(column: SourceColumn, server_version: int) -> tuple[str, str] | None:
     """Return what silently goes wrong with some values of this column, and the CHECK, with `{column}`, against them."""
     if column.element in ("date", "timestamp", "timestamptz"):
         return _OLD_TIMES

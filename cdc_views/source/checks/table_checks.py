@@ -13,7 +13,7 @@ from cdc_views.base.service_schema import SCHEMA
 from cdc_views.config import SourceSettings
 from cdc_views.errors import UnknownTable
 from cdc_views.findings import Finding
-from cdc_views.source.catalog import Column, SourceTable, read_tables
+from cdc_views.source.catalog import SourceColumn, SourceTable, read_tables
 from cdc_views.source.checks.refusals import (
     PRINTED_BY_NAME,
     REFUSED,
@@ -231,7 +231,7 @@ def check_values(connection: Connection, source: SourceSettings) -> Iterator[Fin
                 yield Finding("error", f'table "{name}"', problem, remedy)
 
 
-def _missing_guard(column: Column, checks: Collection[str], server_version: int) -> tuple[str, str, str] | None:
+def _missing_guard(column: SourceColumn, checks: Collection[str], server_version: int) -> tuple[str, str, str] | None:
     """Return what goes wrong without the CHECK that a column lacks, and the name and the condition of the CHECK."""
     constraint = f"cdc_views_{column.attnum}"
     found = guard(column, server_version)

@@ -21,7 +21,7 @@ _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
 _OTHER_FORM: Final = (psycopg.DataError, psycopg.InternalError, errors.SyntaxError)
 
 
-class StoredRow(NamedTuple):
+class SourceRow(NamedTuple):
     """A row: the transaction that wrote it (`xmin`; a savepoint has its own), and its key as text."""
 
     transaction: int
@@ -30,7 +30,7 @@ class StoredRow(NamedTuple):
 
 def rows_beside(
     connection: Connection, table: SourceTable, key: Sequence[Any], transaction: int
-) -> Iterator[StoredRow]:
+) -> Iterator[SourceRow]:
     """Yield the rows that one transaction wrote into the page of the row with this key, including that row.
 
     `transaction` is the transaction that wrote the row. If another transaction has changed or removed the row since,
@@ -90,10 +90,10 @@ def _text(value: Any) -> str:
     return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
-def _rows(connection: Connection, table: SourceTable, condition: sql.Composable) -> Iterator[StoredRow]:
+def _rows(connection: Connection, table: SourceTable, condition: sql.Composable) -> Iterator[SourceRow]:
     query = sql.SQL("COPY (SELECT xmin, {} FROM {} WHERE {}) TO STDOUT").format(
         sql.SQL(", ").join(map(printed, table.key_columns)), identifier(table.name), condition
     )
     with connection.cursor().copy(query) as copy:
         for writer, *values in copy.rows():
-            yield StoredRow(int(writer or 0), tuple(values))
+            yield SourceRow(int(writer or 0), tuple(values))

@@ -6,7 +6,7 @@ from typing import Final
 
 from psycopg import sql
 
-from cdc_views.source.catalog import Column
+from cdc_views.source.catalog import SourceColumn
 
 # Types whose text in a mirror differs from the text that Postgres prints (docs/types.md).
 _FORMS_OF_TYPES: Final = {
@@ -21,7 +21,7 @@ _FORMS_OF_TYPES: Final = {
 TextRow = tuple[str | None, ...]
 
 
-def printed(column: Column) -> sql.Composable:
+def printed(column: SourceColumn) -> sql.Composable:
     """Return the SQL expression whose text is the mirror's value."""
     name = sql.Identifier(column.name)
     if column.element is None:

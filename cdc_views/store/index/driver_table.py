@@ -34,7 +34,7 @@ _Name = tuple[Path, tuple[str, ...]]  # table and columns
 
 
 @dataclass
-class _Known:
+class _KnownIndex:
     index: KeyIndex
     reserved_bytes: int
     used_at_s: float
@@ -63,7 +63,7 @@ class Indexes:
         self._clock = clock
         self._folder = folder
         self._disk_bytes = disk_bytes
-        self._known: dict[_Name, _Known] = {}
+        self._known: dict[_Name, _KnownIndex] = {}
         self._outgrown: dict[_Name, float] = {}  # bytes per row to reserve next time
         self._lock = threading.Lock()
 
@@ -85,7 +85,7 @@ class Indexes:
             known = self._known.pop(name, None)
             is_new = known is None
             if known is None:
-                known = _Known(KeyIndex(), math.ceil(rows * self._outgrown.get(name, bytes_per_row)), 0.0)
+                known = _KnownIndex(KeyIndex(), math.ceil(rows * self._outgrown.get(name, bytes_per_row)), 0.0)
             else:
                 known.reserved_bytes = 0  # by now it is built
             known.used_at_s = self._clock.monotonic()
@@ -134,7 +134,7 @@ class Indexes:
     def _used_on_disk(self) -> int:
         return sum(known.disk_bytes for known in self._known.values())
 
-    def _make_room(self, wanted: _Known, needed: Mapping[str, object] | None) -> bool:
+    def _make_room(self, wanted: _KnownIndex, needed: Mapping[str, object] | None) -> bool:
         """Whether there is room, in memory or else on disk. `wanted` is not among the known ones."""
         if not self._has_room_for(wanted):
             if needed is not None:
@@ -147,13 +147,13 @@ class Indexes:
             del self._known[name]
         return True
 
-    def _has_room_for(self, wanted: _Known) -> bool:
+    def _has_room_for(self, wanted: _KnownIndex) -> bool:
         # Others may have outgrown their room: that is for them to answer for, the next time that they are asked for.
         memory, disk = wanted.memory_bytes, wanted.disk_bytes
         has_memory = not memory or self._used() + memory <= self._memory_bytes
         return has_memory and (not disk or self._used_on_disk() + disk <= self._disk_bytes)
 
-    def _moves_to_disk(self, wanted: _Known) -> bool:
+    def _moves_to_disk(self, wanted: _KnownIndex) -> bool:
         # Only the index that is asked for: others may be in use by other threads.
         if self._folder is None or self._used_on_disk() + wanted.memory_bytes > self._disk_bytes:
             return False

@@ -18,7 +18,7 @@ from sqlglot.errors import TokenError
 from cdc_views.base.names import TableName
 from cdc_views.capture.types import arrow_schema
 from cdc_views.errors import BadTable
-from cdc_views.source.catalog import Column, SourceTable
+from cdc_views.source.catalog import SourceColumn, SourceTable
 from cdc_views.source.toast import ServerFormat
 from cdc_views.testing.memory.values import TYPES, numeric_typmod
 
@@ -38,7 +38,7 @@ class Default:
 class DeclaredColumn:
     """A column, and what its catalog entry does not contain; `labels` are the labels of its enum."""
 
-    column: Column
+    column: SourceColumn
     default: Default | None = None
     labels: tuple[str, ...] | None = None
 
@@ -58,7 +58,7 @@ class DeclaredTable:
 
 def read_tables(statements: str | Iterable[str]) -> list[DeclaredTable]:
     """Read CREATE TABLE statements. Raises BadTable, UnsupportedType for a type without a form in a mirror."""
-    reader = _Reader()
+    reader = _StatementReader()
     for text in [statements] if isinstance(statements, str) else statements:
         for words in _statements(text):
             reader.read(words)
@@ -140,7 +140,7 @@ class _Type:
     is_serial: bool = False
 
 
-class _Reader:
+class _StatementReader:
     """Reads the statements in order. A statement can use the types and tables of earlier ones."""
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ class _Reader:
             else:
                 self._skip_one()
         toastable = kind.element is not None or (kind.name in _TOASTABLE and _UTF8.may_move(kind.name, kind.typmod))
-        column = Column(name, number, kind.name, kind.typmod, kind.element, not_null, toastable)
+        column = SourceColumn(name, number, kind.name, kind.typmod, kind.element, not_null, toastable)
         self._place = self._place.split(": ")[0]
         return DeclaredColumn(column, default, kind.labels), is_key
 

@@ -24,8 +24,8 @@ from cdc_views.errors.log_offset import LogOffset
 from cdc_views.host.clock import Clock
 from cdc_views.log.cuts.cut import Cut, PartitionBuffer
 from cdc_views.log.kafka.record import KeptRecord, Offsets, Order, RawRecord, Record, TopicPartition, parse_records
-from cdc_views.source.catalog import Column, SourceTable
-from cdc_views.testing.memory.memory_source import Row, RowChange
+from cdc_views.source.catalog import SourceColumn, SourceTable
+from cdc_views.testing.memory.memory_source import Row, SourceChange
 from cdc_views.testing.memory.values import written
 
 PREFIX: Final = "harness"
@@ -54,7 +54,7 @@ class MemoryLog:
         """The first offset of every partition."""
         return dict.fromkeys(self._partitions, 0)
 
-    def write(self, changes: Sequence[RowChange]) -> None:
+    def write(self, changes: Sequence[SourceChange]) -> None:
         """Write a committed transaction."""
         order = Order(self.end, self.end)
         for change in changes:
@@ -147,7 +147,7 @@ class MemoryLog:
     def _read(self, partition: TopicPartition, start: int, end: int) -> list[Record]:
         return parse_records(self._partitions[partition][start:end])
 
-    def _append(self, table: TableName, message: _Written, order: Order) -> None:
+    def _append(self, table: TableName, message: _WrittenRecord, order: Order) -> None:
         key = _dumped(message.key)
         partition = TopicPartition(self._topics[table], zlib.crc32(key) % self._count)
         messages = self._partitions[partition]
@@ -159,7 +159,7 @@ class MemoryLog:
 
 
 @dataclass(frozen=True)
-class _Written:
+class _WrittenRecord:
     """A record to write; `op` None is a tombstone."""
 
     op: str | None
@@ -179,26 +179,26 @@ def _dumped(value: Mapping[str, Any]) -> bytes:
     return bytes(memoryview(orjson.dumps(value)))
 
 
-def _messages(change: RowChange) -> list[_Written]:
+def _messages(change: SourceChange) -> list[_WrittenRecord]:
     """Debezium's messages for a changed row. For a changed key: a delete and a create that name each other."""
     table, old, new = change.table, change.old, change.new
     old_key, new_key = (None if row is None else _json(table, row, table.key) for row in (old, new))
     before = None if old is None else _before(table, old)
     if new is None:
         assert old_key is not None
-        return [_Written("d", old_key, before), _Written(None, old_key)]
+        return [_WrittenRecord("d", old_key, before), _WrittenRecord(None, old_key)]
     assert new_key is not None
     after = _after(table, old, new)
     if old is None:
-        return [_Written("c", new_key, None, after)]
+        return [_WrittenRecord("c", new_key, None, after)]
     assert old_key is not None
     if old_key == new_key:
-        return [_Written("u", new_key, before, after)]
+        return [_WrittenRecord("u", new_key, before, after)]
     to_new, to_old = [(NEW_KEY, orjson.dumps(new_key))], [(OLD_KEY, orjson.dumps(old_key))]
     return [
-        _Written("d", old_key, before, headers=to_new),
-        _Written(None, old_key, headers=to_new),
-        _Written("c", new_key, None, after, to_old),
+        _WrittenRecord("d", old_key, before, headers=to_new),
+        _WrittenRecord(None, old_key, headers=to_new),
+        _WrittenRecord("c", new_key, None, after, to_old),
     ]
 
 
@@ -215,7 +215,7 @@ def _after(table: SourceTable, old: Row | None, new: Row) -> dict[str, Any]:
     return found | {column.name: _placeholder(column, forms(table)) for column in unchanged}
 
 
-def _placeholder(column: Column, forms: Forms) -> Any:
+def _placeholder(column: SourceColumn, forms: Forms) -> Any:
     """What Debezium writes instead of the column's value."""
     if column.element is not None:
         by_element = {"uuid": forms.uuids, **dict.fromkeys(("int4", "int8", "date"), forms.numbers)}
@@ -223,7 +223,7 @@ def _placeholder(column: Column, forms: Forms) -> Any:
     return {"hstore": forms.hstore, "bytea": forms.base64}.get(column.type_name, forms.text)
 
 
-def _is_omitted(column: Column, found: Mapping[str, Any], old: Any, new: Any) -> bool:
+def _is_omitted(column: SourceColumn, found: Mapping[str, Any], old: Any, new: Any) -> bool:
     """Whether Postgres omits the value from the WAL: it is stored out of line and has not changed."""
     return column.toastable and old == new and len(orjson.dumps(found[column.name])) > TOAST_BYTES
 
@@ -233,7 +233,7 @@ def _json(table: SourceTable, row: Row, columns: Iterable[str]) -> dict[str, Any
     return {name: _value(by_name[name], row[name]) for name in columns}
 
 
-def _value(column: Column, value: Any) -> Any:
+def _value(column: SourceColumn, value: Any) -> Any:
     if column.element is None or value is None:
         return written(value, column.type_name)
     return [written(item, column.element) for item in value]

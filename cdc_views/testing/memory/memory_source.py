@@ -20,7 +20,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class RowChange:
+class SourceChange:
     """One row before and after a change. An insert has no old row, a delete no new one."""
 
     table: SourceTable
@@ -42,12 +42,12 @@ class MemorySource:
         """The rows of a table, in the order of their insertion."""
         return list(self._rows[self._table(table).name].values())
 
-    def commit(self, changes: Iterable[Change]) -> list[RowChange]:
+    def commit(self, changes: Iterable[Change]) -> list[SourceChange]:
         """Make the changes in order, in one transaction. If one fails, none is made.
 
         Raises UnknownTable, BadChange and its subclasses.
         """
-        made: list[RowChange] = []
+        made: list[SourceChange] = []
         try:
             for change in changes:
                 made.append(self._made(change))
@@ -58,7 +58,7 @@ class MemorySource:
             raise
         return made
 
-    def _made(self, change: Change) -> RowChange:
+    def _made(self, change: Change) -> SourceChange:
         if not isinstance(change, Insert | Update) and not hasattr(change, "old"):
             raise BadChange(f"found a {type(change).__name__}, wanted an Insert, Update or Delete")
         table = self._table(change.table)
@@ -68,9 +68,9 @@ class MemorySource:
             old = self._found(table, change.old)
             new = old | self._values(table, change.new)
         else:
-            return RowChange(table.source, self._found(table, change.old), None)
+            return SourceChange(table.source, self._found(table, change.old), None)
         self._check(table, old, new)
-        return RowChange(table.source, old, new)
+        return SourceChange(table.source, old, new)
 
     def _put(self, table: SourceTable, old: Row | None, new: Row | None) -> None:
         rows = self._rows[str(table.name)]

@@ -34,7 +34,7 @@ class Published(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExpectedRows:
     """The expected content of a table or view. `key` identifies rows in messages, and may be empty."""
 
     key: tuple[str, ...]
@@ -103,7 +103,7 @@ def _describe_table(table: str, found: Sequence[Difference]) -> str:
     return f'  "{table}": {totals}: {"; ".join(shown)}'
 
 
-def compare(name: str, answer: Answer, published: pa.Table) -> list[Difference]:
+def compare(name: str, answer: ExpectedRows, published: pa.Table) -> list[Difference]:
     """The rows in which a published table, without its hidden columns, differs from the answer."""
     if tuple(published.column_names) != answer.columns:
         odd = set(published.column_names) ^ set(answer.columns)
@@ -138,7 +138,7 @@ def _types(column: list[Any]) -> set[type]:
     return set(map(type, column)) - {type(None)}
 
 
-def _pair(name: str, answer: Answer, wanted: list[Row], found: list[Row]) -> list[Difference]:
+def _pair(name: str, answer: ExpectedRows, wanted: list[Row], found: list[Row]) -> list[Difference]:
     """Pair the unequal rows of both sides by key."""
     places = [answer.columns.index(column) for column in answer.key]
     theirs: dict[Row, list[Row]] = defaultdict(list)

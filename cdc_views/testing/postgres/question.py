@@ -20,7 +20,7 @@ import pyarrow.csv as pcsv
 from psycopg import sql
 
 from cdc_views.errors import CheckFailed
-from cdc_views.testing.postgres.compare import Answer, Difference, compare
+from cdc_views.testing.postgres.compare import Difference, ExpectedRows, compare
 
 Connection = psycopg.Connection[Any]
 
@@ -64,12 +64,12 @@ class Question:
                 hint='its first line is to be "-- key: column, ..."',
             )
         if names != tuple(published.column_names):
-            return compare(name, Answer(self.key, names, []), published)
+            return compare(name, ExpectedRows(self.key, names, []), published)
         if all(column.is_quick for column in columns) and self._quickly_equal(connection, columns, published):
             return []
         with connection.cursor(binary=True) as cursor:
             rows = cursor.execute(self._select([column.value for column in columns])).fetchall()
-        return compare(name, Answer(self.key, names, rows), published)
+        return compare(name, ExpectedRows(self.key, names, rows), published)
 
     def _columns(self, connection: Connection, published: pa.Table) -> list[tuple[str, int, pa.DataType | None]]:
         found = connection.execute(self._select([sql.SQL("*")]) + sql.SQL(" LIMIT 0")).description or []

@@ -118,7 +118,7 @@ class ShadowColumn:
 
 
 @dataclass(frozen=True)
-class ShadowTable:
+class ReplayTable:
     """The parts of a source table needed for a replay. `key` finds a row; `parts` are the tables of its partitions."""
 
     name: TableName
@@ -146,14 +146,14 @@ def connect(dsn: str, **parameters: Any) -> Connection:
     )
 
 
-def read_tables(source: Connection, names: Iterable[TableName]) -> list[ShadowTable]:
+def read_tables(source: Connection, names: Iterable[TableName]) -> list[ReplayTable]:
     """Describe tables. Raises UnknownTable, UnsupportedTable."""
     with source.transaction():
         source.execute(_NAMES_WITH_SCHEMA)
         return [_read_table(source, name) for name in names]
 
 
-def _read_table(source: Connection, name: TableName) -> ShadowTable:
+def _read_table(source: Connection, name: TableName) -> ReplayTable:
     row = source.execute(_TABLE_SQL, (name.schema, name.table)).fetchone()
     if row is None:
         raise UnknownTable(f'table "{name}" does not exist in the source', hint="names are case-sensitive")
@@ -165,7 +165,7 @@ def _read_table(source: Connection, name: TableName) -> ShadowTable:
         )
     columns = tuple(ShadowColumn(*column) for column in source.execute(_COLUMNS_SQL, (oid,)))
     parts = source.execute(_NAMES_SQL, (leaves,)).fetchall() if partitioned else []
-    return ShadowTable(name, oid, partitioned, columns, tuple(key), frozenset(TableName(*part) for part in parts))
+    return ReplayTable(name, oid, partitioned, columns, tuple(key), frozenset(TableName(*part) for part in parts))
 
 
 def create_database(source: Connection, server: Connection, name: str) -> None:
@@ -189,7 +189,7 @@ def database_dsn(dsn: str, name: str) -> str:
 class Shadow:
     """The tables of the shadow: creates, fills and advances them."""
 
-    def __init__(self, connection: Connection, tables: Sequence[ShadowTable]) -> None:
+    def __init__(self, connection: Connection, tables: Sequence[ReplayTable]) -> None:
         self._tables = tables
         self._statements: dict[tuple[TableName, str, tuple[str, ...]], bytes] = {}
 
@@ -233,7 +233,7 @@ class Shadow:
                 self._connection.execute(on)
         self._connection.execute("ANALYZE")
 
-    def require_same(self, now: Sequence[ShadowTable]) -> None:
+    def require_same(self, now: Sequence[ReplayTable]) -> None:
         """Raise SchemaChanged if a table has other columns or another key than at the start, or is another table."""
         for table, other in zip(self._tables, now, strict=True):
             if (table.oid, table.columns, table.key) != (other.oid, other.columns, other.key):
@@ -255,7 +255,7 @@ class Shadow:
         Runs inside the caller's transaction.
         """
         tables = {part: table for table in self._tables for part in (*table.parts, table.name)}
-        done: list[tuple[ShadowTable, psycopg.Cursor[Any]]] = []
+        done: list[tuple[ReplayTable, psycopg.Cursor[Any]]] = []
         try:
             with self._connection.pipeline():
                 for change in (change for transaction in transactions for change in transaction.changes):
@@ -272,7 +272,7 @@ class Shadow:
                 raise ReplayFailed(f'table "{table.name}": a change of the WAL meets {cursor.rowcount} rows, wanted 1')
         return {table.name for table, _ in done}
 
-    def _do(self, table: ShadowTable, change: WalChange) -> psycopg.Cursor[Any]:
+    def _do(self, table: ReplayTable, change: WalChange) -> psycopg.Cursor[Any]:
         new, old = change.new or {}, change.old or change.new or {}
         if change.new is not None and {*new, *change.unchanged} != {column.name for column in table.columns}:
             raise ReplayFailed(f'table "{table.name}": a change of the WAL has other columns than the table')
@@ -287,7 +287,7 @@ class Shadow:
         parameters = {"INSERT": values, "UPDATE": [*values, *key], "DELETE": key}[change.kind]
         return self._connection.execute(self._statements[shape], parameters, prepare=True)
 
-    def _truncate(self, table: ShadowTable, change: WalChange) -> psycopg.Cursor[Any]:
+    def _truncate(self, table: ReplayTable, change: WalChange) -> psycopg.Cursor[Any]:
         # A TRUNCATE of the whole table names its partitions, too.
         if table.name not in change.together:
             raise ReplayFailed(
@@ -300,7 +300,7 @@ class Shadow:
         self._connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(name)))
 
 
-def _table_ddl(table: ShadowTable) -> sql.Composed:
+def _table_ddl(table: ReplayTable) -> sql.Composed:
     columns = [
         sql.SQL("{} {}").format(
             sql.Identifier(column.name),
@@ -315,7 +315,7 @@ def _table_ddl(table: ShadowTable) -> sql.Composed:
     return sql.SQL("CREATE TABLE {} ({})").format(table.identifier, sql.SQL(", ").join([*columns, key]))
 
 
-def _statement(table: ShadowTable, kind: str, written: Sequence[str]) -> sql.Composed:
+def _statement(table: ReplayTable, kind: str, written: Sequence[str]) -> sql.Composed:
     """The SQL for a change. A parameter gets the type of its column, so text from test_decoding fits any type."""
     name = _name(table.name.schema, table.name.table)
     where = sql.SQL(" AND ").join(map(_equation, table.key))

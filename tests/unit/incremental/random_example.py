@@ -12,7 +12,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 
 from cdc_views.errors import UnsupportedView
-from cdc_views.plan.incremental.expressions.derived_table import StoredTable
+from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable
 from tests.unit.incremental.directed_views import first_rows, ordered_lists, totals
 from tests.unit.incremental.memory import Memory, State, Table
 from tests.unit.incremental.random_tables import Column, Draws, drawn, histories, tables
@@ -46,7 +46,7 @@ class Example:
         plan = self.memory.views["v"].plan
         if plan.strategy == "KEYS":
             counts.update(self.used.keys())
-            counts["stored derived table"] += any(isinstance(each, StoredTable) for each in plan.stored)
+            counts["stored derived table"] += any(isinstance(each, StoredDerivedTable) for each in plan.stored)
         counts["epochs"] += self.memory.by_keys
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_views.search import Answer, IndexOptions, Query, Scoring, Totals, answer
+from cdc_views.search import IndexOptions, Query, ScoredDocuments, Scoring, Totals, answer
 from cdc_views.search.postings import Indexer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("title", pa.string()), ("body", pa.string())])
@@ -28,7 +28,7 @@ class MemoryIndex:
     def of_prefix(self, prefix: str, columns: Collection[str]) -> pa.Table:
         return self.postings.filter(pc.starts_with(self.postings["term"], prefix)).select(list(columns))
 
-    def answer(self, text: str) -> Answer:
+    def answer(self, text: str) -> ScoredDocuments:
         totals = {name: Totals(*found) for name, found in self.counts.by_field.items()}
         return answer(Query.parse(text, self.options), self, Scoring(self.options, totals))
 

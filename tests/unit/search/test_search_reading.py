@@ -14,7 +14,7 @@ import pytest
 import cdc_views
 from cdc_views.errors import AnalyzerDiffers, BadPage, BadSearch, UnknownView, ViewFailed, WrongKind
 from cdc_views.search import IndexOptions, postings_schema
-from cdc_views.search.postings import ORDER, TOTALS_SCHEMA, Counts, Indexer
+from cdc_views.search.postings import ORDER, TOTALS_SCHEMA, IndexCounts, Indexer
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import BEGIN, ORDERS, Published
 
@@ -52,7 +52,7 @@ class Posts:
         self._specs = [
             dataclasses.replace(spec, name=spec.name.replace("posts", name)) for spec in (DOCUMENTS, postings, TOTALS)
         ]
-        self._counts = Counts()
+        self._counts = IndexCounts()
         self._documents: dict[int, Document] = {}
 
     def put(self, documents: Sequence[Document] = (), gone: Sequence[int] = (), **statuses: str) -> None:

@@ -109,10 +109,10 @@ class AnalysedPlan:
 
 
 def _plan_tree(flat: list[dict[str, Any]], step: Step, parent: Node | None) -> Node:
-    return _Reader(flat, is_plan=True).read(step, parent)
+    return _TreeReader(flat, is_plan=True).read(step, parent)
 
 
-class _Reader:
+class _TreeReader:
     """Builds a tree from a list of nodes, parents first, each with the number of its children."""
 
     def __init__(self, flat: list[dict[str, Any]], *, is_plan: bool) -> None:
@@ -141,7 +141,7 @@ class _Reader:
         if self._is_plan:
             for flat in _expressions(node.fields):
                 step = ("expressions", len(node.expressions))
-                node.expressions.append(_Reader(flat, is_plan=False).read(step, node))
+                node.expressions.append(_TreeReader(flat, is_plan=False).read(step, node))
         elif (plan := node.fields.get("plan")) is not None and _is_tree(plan) and not _is_expression(plan):
             node.plan = _plan_tree(plan, ("plan", 0), node)
 

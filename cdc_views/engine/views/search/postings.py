@@ -23,7 +23,7 @@ from cdc_views.engine.views.search.tables import SearchTable
 from cdc_views.engine.views.strategies.difference import difference
 from cdc_views.engine.views.strategies.incremental import TooMany
 from cdc_views.engine.views.strategies.results import changes_of
-from cdc_views.search.postings import DOCUMENT, ORDER, Counts, Indexer
+from cdc_views.search.postings import DOCUMENT, ORDER, IndexCounts, Indexer
 from cdc_views.store.commits import Written, WrittenRows
 from cdc_views.store.delta_log import Add
 from cdc_views.store.files import SortedRuns, bounded_columns, write_rows
@@ -31,7 +31,7 @@ from cdc_views.store.warehouse import Changes, RowsChanged, TableSpec, Warehouse
 
 POSTINGS_PER_FILE = 500_000
 
-Counted = MutableMapping[tuple[str, int], Counts]
+Counted = MutableMapping[tuple[str, int], IndexCounts]
 """The totals of all documents, by path and version, that were counted while their postings were made."""
 
 
@@ -80,7 +80,7 @@ def all_documents(work: SearchWork) -> Changes | WrittenRows | None:
     known = (work.documents.path, work.version)
     counts = work.counted.get(known)
     if counts is None:  # the postings were committed by an earlier attempt
-        counts, indexer = Counts(), work.indexer
+        counts, indexer = IndexCounts(), work.indexer
         for batch in work.all_documents():
             counts.add(indexer.counted(pa.Table.from_batches([batch])))
     return _changed_totals(work, counts)
@@ -105,7 +105,7 @@ def _all_postings(work: SearchWork) -> WrittenRows:
     """The postings of all documents, in files of which each has other terms: a search opens one for a rare term."""
 
     def write(spec: TableSpec, folder: Path) -> Written:
-        counts, runs = Counts(), SortedRuns(folder, ORDER)
+        counts, runs = IndexCounts(), SortedRuns(folder, ORDER)
         for found in work.indexer.in_batches(work.all_documents(), POSTINGS_PER_FILE):
             metrics.count(rows_recomputed=found.postings.num_rows)
             counts.add(found.counts)
@@ -118,13 +118,13 @@ def _all_postings(work: SearchWork) -> WrittenRows:
 
 
 def _totals(work: SearchWork, delta: RowsChanged) -> Changes | None:
-    counts, indexer = Counts.of(work.warehouse.rows(work.spec, work.base)), work.indexer
+    counts, indexer = IndexCounts.of(work.warehouse.rows(work.spec, work.base)), work.indexer
     counts.add(indexer.counted(delta.new))
     counts.add(indexer.counted(delta.old), -1)
     return _changed_totals(work, counts)
 
 
-def _changed_totals(work: SearchWork, counts: Counts) -> Changes | None:
+def _changed_totals(work: SearchWork, counts: IndexCounts) -> Changes | None:
     stored = work.warehouse.rows(work.spec, work.base)
     rows = counts.rows(work.table.options)
     return changes_of(*difference(rows, stored, work.spec.key))

@@ -19,7 +19,7 @@ from cdc_views.engine.views.strategies.difference import tuples
 from cdc_views.engine.views.strategies.incremental import Incremental
 from cdc_views.engine.views.strategies.keys import one_per_key, stored_with
 from cdc_views.engine.views.strategies.results import changes_of
-from cdc_views.plan.incremental import PatchPlan, Shown
+from cdc_views.plan.incremental import PatchPlan, ShownColumns
 from cdc_views.store.warehouse import Changes, RowsChanged
 
 
@@ -27,7 +27,7 @@ from cdc_views.store.warehouse import Changes, RowsChanged
 class ShownChanges:
     """The rows of leaves that changed in columns that are only shown, as they are now."""
 
-    found: Sequence[tuple[Shown, pa.Table]] = ()
+    found: Sequence[tuple[ShownColumns, pa.Table]] = ()
 
     def shown_in(self, rows: pa.Table) -> pa.Table:
         """Rows of the view with the new values of these columns."""
@@ -75,7 +75,7 @@ def without_shown(work: Incremental[PatchPlan]) -> tuple[Incremental[PatchPlan],
     return replace(work, deltas=deltas), ShownChanges(found)
 
 
-def _with_values(rows: pa.Table, shown: Shown, changed: pa.Table) -> pa.Table:
+def _with_values(rows: pa.Table, shown: ShownColumns, changed: pa.Table) -> pa.Table:
     """The rows of a view, those of the changed rows of a leaf with their values."""
     keys, names = zip(*shown.key, strict=True)
     places = {key: place for place, key in enumerate(tuples(changed.select(list(keys))))}

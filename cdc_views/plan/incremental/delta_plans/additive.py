@@ -37,7 +37,7 @@ from sqlglot import exp
 from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path
-from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedRows, RowsOf, handle_by
+from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedFrom, RowsOf, handle_by
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import (
     Distinct,
@@ -105,9 +105,9 @@ def add_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str]) ->
 def changed_rows(query: ParsedQuery, leaf_of: LeafOf) -> RowsOf:
     """Says how the rows are found that a linear FROM, or inner joins, gain and lose."""
 
-    def rows_of(select: exp.Select) -> ChangedRows:
+    def rows_of(select: exp.Select) -> ChangedFrom:
         operator, scope = _from(query, select, leaf_of)
-        return ChangedRows(operator, scope, joins_of(operator) if isinstance(operator, InnerJoin) else {})
+        return ChangedFrom(operator, scope, joins_of(operator) if isinstance(operator, InnerJoin) else {})
 
     return rows_of
 

@@ -47,7 +47,7 @@ RowKeys = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class ChangedRows:
+class ChangedFrom:
     """A FROM with its names, and how the rows are found that come into it, and go.
 
     `joined` has for each leaf of inner joins the lookups to the rows that its rows join; `affected` are the lookups for
@@ -64,7 +64,7 @@ class ChangedRows:
         return not self.joined and self.affected is None
 
 
-RowsOf = Callable[[exp.Select], ChangedRows]
+RowsOf = Callable[[exp.Select], ChangedFrom]
 """Says how the rows are found that come into the FROM of a SELECT, and go. Raises NotIncremental."""
 
 
@@ -77,7 +77,7 @@ def affected_rows(
     declares so.
     """
 
-    def rows_of(select: exp.Select) -> ChangedRows:
+    def rows_of(select: exp.Select) -> ChangedFrom:
         require_only(select, _CLAUSES)
         require_row_by_row(select)
         expressions = Expressions(query, not_null=not_null)
@@ -86,7 +86,7 @@ def affected_rows(
         plan = KeysPlan(tuple(named_leaves(operator)), (handle,), without_null=expressions.columns_without_null)
         if len(plan.lookups) > MOST_LOOKUPS:
             raise NotIncremental(f"{len(plan.lookups)} lookups lead from one table to another")
-        return ChangedRows(operator, scope, affected=plan)
+        return ChangedFrom(operator, scope, affected=plan)
 
     return rows_of
 
@@ -94,7 +94,7 @@ def affected_rows(
 def changed_or_affected(changed: RowsOf, affected: RowsOf) -> RowsOf:
     """Finds the rows that change if it can, else those that are affected; the reason against both is the first one."""
 
-    def rows_of(select: exp.Select) -> ChangedRows:
+    def rows_of(select: exp.Select) -> ChangedFrom:
         try:
             return changed(select)
         except NotIncremental as reason:
@@ -106,7 +106,7 @@ def changed_or_affected(changed: RowsOf, affected: RowsOf) -> RowsOf:
     return rows_of
 
 
-def handle_by(rows: ChangedRows, columns: Collection[LeafColumn]) -> Handle:
+def handle_by(rows: ChangedFrom, columns: Collection[LeafColumn]) -> Handle:
     """The lookups of the rows of a FROM by one of its columns. Raises NotIncremental."""
     origin = frozenset(columns)
     if origin not in rows.operator.passable()[0]:

@@ -54,7 +54,7 @@ from sqlglot import exp
 from cdc_views.plan.facts.grouping_sets import columns_of_sets, is_grouping
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path, is_exact
-from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedRows, RowsOf, require_row_by_row
+from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedFrom, RowsOf, require_row_by_row
 from cdc_views.plan.incremental.delta_plans.averages import Average, averages_and_totals
 from cdc_views.plan.incremental.delta_plans.extremes import Extreme, extremes_and_others
 from cdc_views.plan.incremental.delta_plans.linear import joins_of, require_multilinear, require_only
@@ -162,10 +162,10 @@ def _grouped(query: ParsedQuery) -> tuple[exp.Select, exp.Group]:
 def rows_of_joins(query: ParsedQuery, leaf_of: LeafOf) -> RowsOf:
     """Says how the rows are found that inner joins gain and lose."""
 
-    def rows_of(select: exp.Select) -> ChangedRows:
+    def rows_of(select: exp.Select) -> ChangedFrom:
         operator, scope = build_from(select, leaf_of, Expressions(query))
         require_multilinear(operator)
-        return ChangedRows(operator, scope, joins_of(operator))
+        return ChangedFrom(operator, scope, joins_of(operator))
 
     return rows_of
 
@@ -197,7 +197,7 @@ def _is_handle_of(groups: Collection[str], keys: KeysPlan) -> bool:
 
 def _plan(
     select: exp.Select,
-    rows: ChangedRows,
+    rows: ChangedFrom,
     columns: Mapping[str, str],
     groups: Sequence[str],
     found_by: Sequence[str],

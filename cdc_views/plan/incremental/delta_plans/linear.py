@@ -41,10 +41,10 @@ _OF_ROWS: Final = (
     exp.UDTF,
 )
 
-_Ctes = Mapping[str, "_Cte"]
+_Ctes = Mapping[str, "_VisibleCte"]
 
 
-class _Cte:
+class _VisibleCte:
     """A query of a WITH, and the CTEs that it may name."""
 
     def __init__(self, query: exp.Expr, ctes: _Ctes) -> None:
@@ -155,7 +155,7 @@ def require_only(node: exp.Expr, allowed: frozenset[str]) -> None:
 def _with_ctes(query: exp.Expr, ctes: _Ctes) -> _Ctes:
     with_ = query.args.get("with_")
     for cte in with_.expressions if isinstance(with_, exp.With) else ():
-        ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
+        ctes = {**ctes, cte.alias.lower(): _VisibleCte(cte.this, ctes)}
     return ctes
 
 

@@ -25,7 +25,7 @@ from cdc_views.plan.incremental.columns import Column, Leaf, Path, is_exact
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownColumns:
     """The columns of a leaf that are only shown, and its key, each with the column of the view that has its value."""
 
     columns: tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ def shown_columns(
     carried: Mapping[Path, Sequence[tuple[str, str]]],
     row_keys: Mapping[str, Collection[str]],
     used: Mapping[str, Collection[str]],
-) -> dict[Path, Shown]:
+) -> dict[Path, ShownColumns]:
     """What is only shown of each leaf; leaves without such columns are left out.
 
     `outputs` are the columns of the view, `types` their Arrow types, `key` those that identify a row; the rest is as
@@ -62,7 +62,7 @@ def shown_columns(
         key = {name: shown for name, shown in carried[leaf.path] if name in row_keys[leaf.source]}
         others = {*used[leaf.source]} - {name for name, _ in columns}
         if columns and key.keys() == {*row_keys[leaf.source]} and all(is_exact(leaf.types[name]) for name in others):
-            found[leaf.path] = Shown(columns, tuple(key.items()))
+            found[leaf.path] = ShownColumns(columns, tuple(key.items()))
     return found
 
 

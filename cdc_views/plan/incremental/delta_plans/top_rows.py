@@ -41,7 +41,7 @@ from cdc_views.plan.incremental.delta_plans.linear import (
     require_multilinear,
     require_only,
 )
-from cdc_views.plan.incremental.delta_plans.shown_columns import Shown, shown_columns
+from cdc_views.plan.incremental.delta_plans.shown_columns import ShownColumns, shown_columns
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
@@ -78,7 +78,7 @@ class PatchPlan:
     kept: tuple[Lookup, ...]
     added: Mapping[Path, tuple[Lookup, ...]]
     carried: Mapping[Path, tuple[tuple[str, str], ...]]
-    shown: Mapping[Path, Shown] = field(default_factory=dict)
+    shown: Mapping[Path, ShownColumns] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

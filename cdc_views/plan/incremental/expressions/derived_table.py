@@ -46,7 +46,7 @@ class WantedTable:
 
 
 @dataclass(frozen=True)
-class StoredTable:
+class StoredDerivedTable:
     """An internal view with the rows of a derived table, which is `text[start:end]` of the outer view.
 
     `sql` is its SELECT, `types` has the Arrow types of its columns, in order, `key` those that identify a row.

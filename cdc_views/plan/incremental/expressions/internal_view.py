@@ -17,7 +17,7 @@ from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadView
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.plan.incremental.columns import is_exact, is_looked_up
-from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable
+from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
 from cdc_views.plan.incremental.expressions.one_row import VALUE, StoredRow, WantedRow
 from cdc_views.plan.incremental.expressions.written import Identity
@@ -91,11 +91,11 @@ class InternalGroups:
         """
         return strategy != "FULL" and self.compiled.key is not None and all(map(is_exact, types.values()))
 
-    def stored(self, types: Mapping[str, str]) -> StoredTable:
+    def stored(self, types: Mapping[str, str]) -> StoredDerivedTable:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
         wanted, key = self.wanted, self.compiled.key
         assert key is not None, "it is usable"
-        return StoredTable(self.name, wanted.sql, wanted.start, wanted.end, types, tuple(key))
+        return StoredDerivedTable(self.name, wanted.sql, wanted.start, wanted.end, types, tuple(key))
 
 
 Internal = InternalView | InternalRow | InternalGroups

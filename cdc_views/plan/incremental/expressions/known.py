@@ -21,9 +21,9 @@ from sqlglot import exp
 
 from cdc_views.plan.facts.keys import makes_rows
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
-from cdc_views.plan.incremental.expressions.derived_table import StoredTable, WantedTable, place_of
+from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable, place_of
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
-from cdc_views.plan.incremental.expressions.written import Identity, Written, offset, written
+from cdc_views.plan.incremental.expressions.written import Identity, WrittenExpression, offset, written
 from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.references import ParsedQuery
@@ -60,7 +60,7 @@ class Wanted:
     source: str
     alias: str
     start: int
-    expressions: dict[Identity, Written] = field(default_factory=dict)
+    expressions: dict[Identity, WrittenExpression] = field(default_factory=dict)
 
 
 class Expressions:
@@ -74,7 +74,7 @@ class Expressions:
     def __init__(
         self,
         query: ParsedQuery,
-        stored: Iterable[StoredValues | StoredRow | StoredTable] = (),
+        stored: Iterable[StoredValues | StoredRow | StoredDerivedTable] = (),
         not_null: Mapping[str, Collection[str]] = NO_COLUMNS,
     ) -> None:
         """`not_null` are columns that the source declares so, by table."""
@@ -82,9 +82,9 @@ class Expressions:
         self._query = query
         self._stored = {each.start: each for each in stored if isinstance(each, StoredValues)}
         self._rows = {each.start: each for each in stored if isinstance(each, StoredRow)}
-        self._tables = {each.start: each for each in stored if isinstance(each, StoredTable)}
+        self._tables = {each.start: each for each in stored if isinstance(each, StoredDerivedTable)}
         self._columns: dict[tuple[Leaf, Identity], Column] = {}
-        self._used: dict[str, StoredRow | StoredTable] = {}
+        self._used: dict[str, StoredRow | StoredDerivedTable] = {}
         self.wanted: dict[int, Wanted | WantedRow | WantedTable] = {}
         self.constants: dict[Path, Leaf] = {}
         self.existences: set[Leaf] = set()
@@ -188,7 +188,7 @@ class Expressions:
         """The columns of `without_null` in the order of the text."""
         return tuple(sorted(self.without_null, key=lambda each: (each.leaf.path, each.name)))
 
-    def stored_subqueries(self) -> list[StoredRow | StoredTable]:
+    def stored_subqueries(self) -> list[StoredRow | StoredDerivedTable]:
         """The stored subqueries that the plan uses."""
         return list(self._used.values())
 
@@ -196,7 +196,7 @@ class Expressions:
         found = self._found(node, scope) if self._columns else None
         return None if found is None else self._columns.get((found[0], found[1].identity))
 
-    def _found(self, node: exp.Expr, scope: Scope) -> tuple[Leaf, Written] | None:
+    def _found(self, node: exp.Expr, scope: Scope) -> tuple[Leaf, WrittenExpression] | None:
         """The leaf that an expression is computed from, row by row, and its text; None for any other expression."""
         parts = list(_columns(node))
         columns = [scope.resolve(each) for each in parts]
@@ -217,7 +217,7 @@ class Expressions:
             return None
         words = [word.strip("`").lower() for _, word in found.identity]
         if _is_time_window(node):
-            found = Written(f"{found.text}.start", (*found.identity, *_START), is_time_window=True)
+            found = WrittenExpression(f"{found.text}.start", (*found.identity, *_START), is_time_window=True)
             words = words[1:]
         return None if _NOT_INSIDE & set(words) else (leaf, found)
 

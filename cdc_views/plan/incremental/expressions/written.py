@@ -44,7 +44,7 @@ _AFTER: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenExpression:
     """An expression: its text in the view, and what identifies it. A row has one value for each of its time windows."""
 
     text: str
@@ -52,7 +52,7 @@ class Written:
     is_time_window: bool = False
 
 
-def written(query: ParsedQuery, node: exp.Expr, columns: Mapping[int, str]) -> Written | None:
+def written(query: ParsedQuery, node: exp.Expr, columns: Mapping[int, str]) -> WrittenExpression | None:
     """The text of an expression of a view; None if it is not found with certainty.
 
     `columns` has all columns of the expression: their names in the table, by the offset at which the view names them.
@@ -62,7 +62,7 @@ def written(query: ParsedQuery, node: exp.Expr, columns: Mapping[int, str]) -> W
         return None
     tokens = query.tokens[span[0] : span[1] + 1]
     text = query.definition.sql[tokens[0].start : tokens[-1].end + 1]
-    return Written(text, tuple(_identity(query, tokens, columns)))
+    return WrittenExpression(text, tuple(_identity(query, tokens, columns)))
 
 
 def offset(column: exp.Column) -> int:

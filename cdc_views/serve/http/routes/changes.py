@@ -14,10 +14,10 @@ from cdc_views.serve.changes.feed import PROGRESS_S, ChangeFeed, ChangeItem, Epo
 from cdc_views.serve.changes.lines import change_lines
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import Format, chosen, in_chunks
-from cdc_views.serve.http.limits import SLOT, Slot
+from cdc_views.serve.http.limits import SLOT, RequestSlot
 from cdc_views.serve.http.moments import NO_STORE
 from cdc_views.serve.http.problems import problem_of
-from cdc_views.serve.http.service import Service, TheService
+from cdc_views.serve.http.service import HttpService, TheService
 from cdc_views.store.control import ControlRecord
 
 ROUTER: Final = APIRouter(tags=["changes"])
@@ -56,7 +56,7 @@ async def get_changes(
 class _Following(StreamingResponse):
     """Gives its slot back when it ends, however it ends."""
 
-    def __init__(self, events: AsyncIterator[bytes], headers: dict[str, str], slot: Slot) -> None:
+    def __init__(self, events: AsyncIterator[bytes], headers: dict[str, str], slot: RequestSlot) -> None:
         super().__init__(events, 200, headers, Format.EVENTS.value)
         self._slot = slot
 
@@ -67,13 +67,13 @@ class _Following(StreamingResponse):
             self._slot.release()
 
 
-def _open(service: Service, name: str, since: str | None) -> ChangeFeed:
+def _open(service: HttpService, name: str, since: str | None) -> ChangeFeed:
     if since is None:  # else what came before an error of the table is given first
         PublishedEpoch.latest(service.warehouse, known=service.known).table(name)
     return ChangeFeed(service.stored, name, since, service.known)
 
 
-async def _lines(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
+async def _lines(service: HttpService, feed: ChangeFeed) -> AsyncIterator[bytes]:
     last = None
     try:
         items = feed.take()
@@ -89,7 +89,7 @@ async def _lines(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
         yield orjson.dumps({"error": problem_of(error)}, option=orjson.OPT_APPEND_NEWLINE)
 
 
-async def _events(service: Service, feed: ChangeFeed) -> AsyncIterator[bytes]:
+async def _events(service: HttpService, feed: ChangeFeed) -> AsyncIterator[bytes]:
     silent_s = PROGRESS_S  # so that the first event comes at once
     try:
         while not service.watch.is_closed:
@@ -117,7 +117,7 @@ def _is_other(epoch: int) -> Any:
     return is_other
 
 
-async def _sent(service: Service, item: ChangeItem, encode: Any) -> AsyncIterator[bytes]:
+async def _sent(service: HttpService, item: ChangeItem, encode: Any) -> AsyncIterator[bytes]:
     """An item in small parts. Raises ServerBusy for large changes if clients have not read too much already."""
     parts: Iterator[bytes] = map(encode, change_lines(item))
     if isinstance(item, EpochChanges) and _size(item) > _LARGE_BYTES:
@@ -128,7 +128,7 @@ async def _sent(service: Service, item: ChangeItem, encode: Any) -> AsyncIterato
         yield part
 
 
-async def _sent_as_a_whole(service: Service, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _sent_as_a_whole(service: HttpService, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Large changes, encoded for one client at a time and then sent, so that none waits for another one to read."""
     async with service.large_changes:
         encoded = await service.run(lambda: list(parts))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from cdc_views.serve.epochs.published import PublishedEpoch
-from cdc_views.serve.http.service import Service, TheService
+from cdc_views.serve.http.service import HttpService, TheService
 from cdc_views.store.control import KeptView, TakeoverDetail, read_control
 
 ROUTER: Final = APIRouter(tags=["views"])
@@ -32,7 +32,7 @@ async def get_explain(service: TheService, name: str) -> Response:
     return await service.describe(lambda: _explain(service, name))
 
 
-def _explain(service: Service, name: str) -> ExplainedView:
+def _explain(service: HttpService, name: str) -> ExplainedView:
     takeovers = (record for record in reversed(read_control(service.warehouse)) if record.kind == "takeover")
     # The takeover of a rollback declares no views.
     kept = next((found for record in takeovers if (found := TakeoverDetail.read(record).kept)), {})

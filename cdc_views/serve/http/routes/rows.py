@@ -25,7 +25,7 @@ from cdc_views.serve.http.answers import (
 )
 from cdc_views.serve.http.moments import TheMoment, around_of
 from cdc_views.serve.http.routes.keys import KeysOrNone, key_in_path, keys_of, not_found
-from cdc_views.serve.http.service import Service, TheService
+from cdc_views.serve.http.service import HttpService, TheService
 from cdc_views.serve.table_reader import TableReader
 
 ROUTER: Final = APIRouter(tags=["rows"])
@@ -110,7 +110,7 @@ def _columns(table: TableReader, text: str | None) -> list[str]:
     return names
 
 
-def _some(service: Service, table: TableReader, names: Sequence[str], limit: int) -> tuple[pa.Table, bool]:
+def _some(service: HttpService, table: TableReader, names: Sequence[str], limit: int) -> tuple[pa.Table, bool]:
     """At most so many rows, and whether these are all. Raises ResultTooLarge."""
     is_complete = True
 

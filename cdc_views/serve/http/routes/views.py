@@ -12,7 +12,7 @@ from cdc_views.errors import CdcViewsError
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.moments import TheMoment
 from cdc_views.serve.http.problems import Problem, problem_of
-from cdc_views.serve.http.service import Service, TheService
+from cdc_views.serve.http.service import HttpService, TheService
 from cdc_views.store.control import BUILDING, TableVersion
 from cdc_views.store.reading import row_count
 from cdc_views.views.kinds import DEFAULT_KIND
@@ -20,7 +20,7 @@ from cdc_views.views.kinds import DEFAULT_KIND
 ROUTER: Final = APIRouter(tags=["views"])
 
 
-class Column(BaseModel):
+class ColumnDescription(BaseModel):
     """A column of a view or mirror."""
 
     name: str
@@ -37,7 +37,7 @@ class ViewDescription(BaseModel):
     age_s: float | None = Field(None, description="how long ago the source was as its rows are; null if it has stopped")
     rows: int | None = Field(None, description="null if the log of the table does not say")
     key: list[str] | None = Field(None, description="the columns that identify a row; null if it has no key")
-    columns: list[Column] = Field(default_factory=list)
+    columns: list[ColumnDescription] = Field(default_factory=list)
     problem: Problem | None = Field(None, description="why its rows cannot be read, if so")
 
 
@@ -77,7 +77,7 @@ def _names(epoch: PublishedEpoch) -> set[str]:
     return {*epoch.tables, *epoch.detail.building}
 
 
-def _describe(service: Service, epoch: PublishedEpoch, name: str) -> ViewDescription:
+def _describe(service: HttpService, epoch: PublishedEpoch, name: str) -> ViewDescription:
     table = epoch.tables.get(name)
     found = ViewDescription(
         name=name,
@@ -94,7 +94,7 @@ def _describe(service: Service, epoch: PublishedEpoch, name: str) -> ViewDescrip
     return found
 
 
-def _add_facts(found: ViewDescription, service: Service, table: TableVersion) -> None:
+def _add_facts(found: ViewDescription, service: HttpService, table: TableVersion) -> None:
     """Add what the Delta table says of itself. Raises TableUnavailable, WarehouseUnusable."""
     stored = service.stored.describe(table.path)
     if table.kind == "view":
@@ -102,5 +102,5 @@ def _add_facts(found: ViewDescription, service: Service, table: TableVersion) ->
     if stored.key is not None and not any(column.startswith(HIDDEN) for column in stored.key):
         found.key = list(stored.key)
     columns = (field for field in stored.schema if not field.name.startswith(HIDDEN))
-    found.columns = [Column(name=field.name, type=str(field.type)) for field in columns]
+    found.columns = [ColumnDescription(name=field.name, type=str(field.type)) for field in columns]
     found.rows = row_count(service.warehouse, table.path, table.version)

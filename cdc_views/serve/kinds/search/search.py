@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cdc_views.base.python_values import python_rows
 from cdc_views.errors import BadPage
-from cdc_views.search import Answer, Part, Query, answer
+from cdc_views.search import Query, ScoredDocuments, ScorePart, answer
 from cdc_views.search.columns import Condition, FilterValues, SortKey, conditions_of, in_order, require_columns
 from cdc_views.search.snippets import Snippet, snippet
 from cdc_views.serve.epochs.moment import LATEST, Moment
@@ -41,7 +41,7 @@ class Hit:
     score: float
     document: Mapping[str, Any]
     snippets: Mapping[str, Snippet]
-    explanation: tuple[Part, ...] = ()
+    explanation: tuple[ScorePart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def search(
     return SearchResult(_hits(page, found, index, query, request), total, epoch.number, cursor)
 
 
-def _filtered(found: Answer, index: SearchIndex, conditions: tuple[Condition, ...]) -> Answer:
+def _filtered(found: ScoredDocuments, index: SearchIndex, conditions: tuple[Condition, ...]) -> ScoredDocuments:
     """The part of an answer whose documents meet the conditions."""
     if not conditions or not len(found.documents):
         return found
@@ -144,7 +144,7 @@ def _filtered(found: Answer, index: SearchIndex, conditions: tuple[Condition, ..
     return found.only(np.flatnonzero(pc.is_in(found.documents, value_set=kept.combine_chunks())))
 
 
-def _ranked(found: Answer, index: SearchIndex, request: SearchRequest, count: int) -> list[int]:
+def _ranked(found: ScoredDocuments, index: SearchIndex, request: SearchRequest, count: int) -> list[int]:
     """The numbers of the first documents in the wanted order."""
     if not request.sort or not len(found.documents):
         return found.best(count)
@@ -158,7 +158,9 @@ def _ranked(found: Answer, index: SearchIndex, request: SearchRequest, count: in
     return ranked
 
 
-def _hits(page: list[int], found: Answer, index: SearchIndex, query: Query, request: SearchRequest) -> tuple[Hit, ...]:
+def _hits(
+    page: list[int], found: ScoredDocuments, index: SearchIndex, query: Query, request: SearchRequest
+) -> tuple[Hit, ...]:
     """The documents of a page, in their order."""
     keys = found.documents.take(pa.array(page, pa.int64()))
     analyzer, key = index.options.analyzer, index.options.key

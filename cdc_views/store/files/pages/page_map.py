@@ -27,7 +27,7 @@ _BETWEEN: Final = (16 + I64, 16 + I32, 16 + I64, 0)
 
 
 @dataclass(frozen=True)
-class Column:
+class PagedColumn:
     """A column and the place of each of its pages, and of the dictionary of each row group.
 
     `element` describes it in the schema, `kind` in every row group. A row group without a dictionary has one of no
@@ -45,7 +45,7 @@ class Column:
         """Whether any row group has one."""
         return any(size for _, size in self.dictionaries)
 
-    def is_like(self, other: Column) -> bool:
+    def is_like(self, other: PagedColumn) -> bool:
         """Whether pages of both can be in one file: they have the same name, type and codec."""
         return (self.element, self.kind) == (other.element, other.kind)
 
@@ -60,7 +60,7 @@ class PageMap:
     begins: Numbers
     ends: Numbers
     groups: Numbers
-    columns: Mapping[str, Column]
+    columns: Mapping[str, PagedColumn]
 
     def page_of(self, rows: Numbers) -> Numbers:
         """The page of each of these rows of the file."""
@@ -154,13 +154,13 @@ def _behind(elements: Sequence[Struct], place: int) -> tuple[int, int]:
     return leaves, end
 
 
-def _column(element: Struct, chunks: Sequence[Struct], pages: Sequence[_Pages]) -> Column:
+def _column(element: Struct, chunks: Sequence[Struct], pages: Sequence[_Pages]) -> PagedColumn:
     described: list[Struct] = [chunk[ColumnChunk.METADATA].value for chunk in chunks]
     dictionaries = [(0, 0)] * len(chunks)
     for group, (each, of_group) in enumerate(zip(described, pages, strict=True)):
         if (found := each.get(ColumnMetaData.DICTIONARY)) is not None:
             dictionaries[group] = found.value, int(of_group.begins[0]) - found.value
-    return Column(
+    return PagedColumn(
         element,
         {number: described[0][number] for number in (ColumnMetaData.TYPE, ColumnMetaData.PATH, ColumnMetaData.CODEC)},
         np.concatenate([each.begins for each in pages]),

@@ -27,13 +27,13 @@ from cdc_views.store.files.pages.parquet_format import (
     RowGroup,
     SchemaElement,
 )
-from cdc_views.store.files.pages.thrift import BINARY, I32, I64, LIST, STRUCT, Elements, Struct, Value, written
+from cdc_views.store.files.pages.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, ThriftList, ThriftValue, written
 
 _FORMAT_VERSION: Final = 2
 # Fewer are decoded before threads have begun.
 _LEAST_FOR_THREADS: Final = 20_000
 # Plain values, runs of levels, and numbers of a dictionary. Readers take the encoding of a page from the page.
-_ENCODINGS: Final = Value(LIST, Elements(I32, [0, 3, 8]))
+_ENCODINGS: Final = ThriftValue(LIST, ThriftList(I32, [0, 3, 8]))
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class WantedRows:
     rows: Numbers
 
     @cached_property
-    def pages(self) -> _Pages:
+    def pages(self) -> _SomePages:
         """The pages that have these rows."""
-        return _Pages(self.file, self.map, np.unique(self.map.page_of(self.rows)))
+        return _SomePages(self.file, self.map, np.unique(self.map.page_of(self.rows)))
 
 
-class _Pages(NamedTuple):
+class _SomePages(NamedTuple):
     """Some pages of a file, in order."""
 
     file: Path
@@ -78,9 +78,9 @@ def read_rows(wanted: Sequence[WantedRows], names: Sequence[str]) -> pa.Table:
     return rows.take(pa.array(np.concatenate(places)))
 
 
-def _alike(pages: Sequence[_Pages], names: Sequence[str]) -> list[list[_Pages]]:
+def _alike(pages: Sequence[_SomePages], names: Sequence[str]) -> list[list[_SomePages]]:
     """The same pages in parts that can be in one file."""
-    parts: list[list[_Pages]] = []
+    parts: list[list[_SomePages]] = []
     for each in pages:
         if parts and all(parts[-1][0].map.columns[name].is_like(each.map.columns[name]) for name in names):
             parts[-1].append(each)
@@ -89,7 +89,7 @@ def _alike(pages: Sequence[_Pages], names: Sequence[str]) -> list[list[_Pages]]:
     return parts
 
 
-def _decoded(wanted: Sequence[_Pages], names: Sequence[str]) -> pa.Table:
+def _decoded(wanted: Sequence[_SomePages], names: Sequence[str]) -> pa.Table:
     encoded = [name for name in names if any(part.map.columns[name].has_dictionaries for part in wanted)]
     plain = [name for name in names if name not in encoded]
     columns: dict[str, pa.ChunkedArray] = {}
@@ -101,13 +101,13 @@ def _decoded(wanted: Sequence[_Pages], names: Sequence[str]) -> pa.Table:
     return pa.table({name: columns[name] for name in names})
 
 
-def _by_group(wanted: Sequence[_Pages]) -> Iterator[_Pages]:
+def _by_group(wanted: Sequence[_SomePages]) -> Iterator[_SomePages]:
     for file, pages, numbers in wanted:
         for of_group in np.split(numbers, np.flatnonzero(np.diff(pages.groups[numbers])) + 1):
-            yield _Pages(file, pages, of_group)
+            yield _SomePages(file, pages, of_group)
 
 
-def _spliced(groups: Sequence[Sequence[_Pages]], names: Sequence[str]) -> bytes:
+def _spliced(groups: Sequence[Sequence[_SomePages]], names: Sequence[str]) -> bytes:
     """The pages as a file with these row groups."""
     columns = groups[0][0].map.columns
     content = [MAGIC]
@@ -125,7 +125,11 @@ def _spliced(groups: Sequence[Sequence[_Pages]], names: Sequence[str]) -> bytes:
             content += [dictionary, *pages]
             place += size
         described.append(
-            {RowGroup.CHUNKS: _structs(chunks), RowGroup.BYTES: Value(I64, 0), RowGroup.ROWS: Value(I64, rows)}
+            {
+                RowGroup.CHUNKS: _structs(chunks),
+                RowGroup.BYTES: ThriftValue(I64, 0),
+                RowGroup.ROWS: ThriftValue(I64, rows),
+            }
         )
     footer = _footer([columns[name].element for name in names], described)
     return b"".join([*content, footer, len(footer).to_bytes(4, "little"), MAGIC])
@@ -138,7 +142,7 @@ class _Read(NamedTuple):
     pages: list[bytes]
 
 
-def _read(wanted: _Pages, names: Sequence[str]) -> Mapping[str, _Read]:
+def _read(wanted: _SomePages, names: Sequence[str]) -> Mapping[str, _Read]:
     found = {}
     with wanted.file.open("rb", buffering=0) as opened:
         file = opened.fileno()
@@ -154,27 +158,27 @@ def _chunk(kind: Struct, rows: int, begin: int, dictionary_bytes: int, size: int
     described = {
         **kind,
         ColumnMetaData.ENCODINGS: _ENCODINGS,
-        ColumnMetaData.VALUES: Value(I64, rows),
-        ColumnMetaData.DECODED_BYTES: Value(I64, size),
-        ColumnMetaData.BYTES: Value(I64, size),
-        ColumnMetaData.FIRST_PAGE: Value(I64, begin + dictionary_bytes),
+        ColumnMetaData.VALUES: ThriftValue(I64, rows),
+        ColumnMetaData.DECODED_BYTES: ThriftValue(I64, size),
+        ColumnMetaData.BYTES: ThriftValue(I64, size),
+        ColumnMetaData.FIRST_PAGE: ThriftValue(I64, begin + dictionary_bytes),
     }
     if dictionary_bytes:
-        described[ColumnMetaData.DICTIONARY] = Value(I64, begin)
-    return {ColumnChunk.FILE_OFFSET: Value(I64, 0), ColumnChunk.METADATA: Value(STRUCT, described)}
+        described[ColumnMetaData.DICTIONARY] = ThriftValue(I64, begin)
+    return {ColumnChunk.FILE_OFFSET: ThriftValue(I64, 0), ColumnChunk.METADATA: ThriftValue(STRUCT, described)}
 
 
 def _footer(elements: Sequence[Struct], groups: Sequence[Struct]) -> bytes:
-    root = {SchemaElement.NAME: Value(BINARY, b"schema"), SchemaElement.CHILDREN: Value(I32, len(elements))}
+    root = {SchemaElement.NAME: ThriftValue(BINARY, b"schema"), SchemaElement.CHILDREN: ThriftValue(I32, len(elements))}
     return written(
         {
-            FileMetaData.VERSION: Value(I32, _FORMAT_VERSION),
+            FileMetaData.VERSION: ThriftValue(I32, _FORMAT_VERSION),
             FileMetaData.SCHEMA: _structs([root, *elements]),
-            FileMetaData.ROWS: Value(I64, sum(group[RowGroup.ROWS].value for group in groups)),
+            FileMetaData.ROWS: ThriftValue(I64, sum(group[RowGroup.ROWS].value for group in groups)),
             FileMetaData.ROW_GROUPS: _structs(groups),
         }
     )
 
 
-def _structs(structs: Sequence[Struct]) -> Value:
-    return Value(LIST, Elements(STRUCT, list(structs)))
+def _structs(structs: Sequence[Struct]) -> ThriftValue:
+    return ThriftValue(LIST, ThriftList(STRUCT, list(structs)))

@@ -28,21 +28,21 @@ _SETS_AND_LISTS: Final = frozenset({LIST, 10})
 _LONG: Final = 15
 
 
-class Value(NamedTuple):
-    """A value with its type: a number, bytes, a `Struct`, or `Elements`."""
+class ThriftValue(NamedTuple):
+    """A value with its type: a number, bytes, a `Struct`, or `ThriftList`."""
 
     kind: int
     value: Any
 
 
-class Elements(NamedTuple):
+class ThriftList(NamedTuple):
     """The elements of a list, without their type, which is `kind`."""
 
     kind: int
     values: list[Any]
 
 
-Struct: TypeAlias = dict[int, Value]
+Struct: TypeAlias = dict[int, ThriftValue]
 """The fields of a structure by their number."""
 
 
@@ -81,7 +81,7 @@ def _read_struct(content: Iterator[int]) -> Struct:
     while header := next(content):
         number = number + (header >> 4) if header >> 4 else _signed(_number(content))
         kind = header & 15
-        fields[number] = Value(kind, _value(content, kind) if kind > FALSE else kind == TRUE)
+        fields[number] = ThriftValue(kind, _value(content, kind) if kind > FALSE else kind == TRUE)
     return fields
 
 
@@ -94,7 +94,7 @@ def _value(content: Iterator[int], kind: int) -> Any:
         return _read_struct(content)
     if kind in _SETS_AND_LISTS:
         count, of_elements = _list_header(content)
-        return Elements(of_elements, [_value(content, of_elements) for _ in range(count)])
+        return ThriftList(of_elements, [_value(content, of_elements) for _ in range(count)])
     if kind == DOUBLE:
         return bytes(islice(content, 8))
     if kind in (TRUE, FALSE, BYTE):  # in a list a boolean has a byte of its own

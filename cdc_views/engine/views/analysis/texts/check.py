@@ -8,7 +8,7 @@ from typing import NoReturn
 from cdc_views.engine.views.analysis.plan_tree import AnalysedPlan
 from cdc_views.engine.views.analysis.texts.plans import Plans
 from cdc_views.engine.views.analysis.texts.tags import Tag, TextColumns
-from cdc_views.engine.views.analysis.texts.values import OTHER, Problem, ProblemFound
+from cdc_views.engine.views.analysis.texts.values import OTHER, ProblemFound, TextProblem
 from cdc_views.errors import UnsupportedView
 from cdc_views.plan.compiled import CompiledView
 
@@ -30,7 +30,7 @@ def check_text_columns(
     return {number: tag for number, tag in tags if tag is not None}
 
 
-def _refuse(view: CompiledView, plan: AnalysedPlan, relations: Mapping[str, str], problem: Problem) -> NoReturn:
+def _refuse(view: CompiledView, plan: AnalysedPlan, relations: Mapping[str, str], problem: TextProblem) -> NoReturn:
     place, fragment = view.fragment(relations, plan.span(problem.node))
     text = problem.text
     subject = f'column "{text.column}" of "{text.table}"'

@@ -25,7 +25,7 @@ from cdc_views.engine.views.analysis.texts.tags import Elements, Fields, Text, f
 from cdc_views.engine.views.analysis.texts.values import (
     OTHER,
     UNKNOWN,
-    Problem,
+    TextProblem,
     Value,
     accepted,
     element_of,
@@ -38,7 +38,7 @@ from cdc_views.engine.views.analysis.texts.values import (
 _RETURN_OTHER: Final = NO_VALUE | EQUALITIES | COMPARISONS | RANKS | {"WindowSpecDefinition"}
 
 
-class Expressions:
+class PlanExpressions:
     """The expressions of one plan. `values` holds what is known of every attribute met so far."""
 
     def __init__(self, plan: AnalysedPlan, subquery_outputs: Callable[[Node], list[int]]) -> None:
@@ -186,7 +186,7 @@ class Expressions:
                 return OTHER
             case _ if "replacement" in node.fields and len(given) == 1:
                 return first
-        return Value(problem=Problem(node, texts[0], UNKNOWN))
+        return Value(problem=TextProblem(node, texts[0], UNKNOWN))
 
     def _of_subquery(self, node: Node, given: Sequence[Value]) -> Value:
         outputs = self._subquery_outputs(node)
@@ -209,7 +209,7 @@ class Expressions:
             return Value(problem=problem)
         for text in (*texts, *(problem.text for problem in problems)):
             if not may_read(node.name, text.type):
-                return Value(problem=Problem(node, text, "reads its text, where Postgres reads something else"))
+                return Value(problem=TextProblem(node, text, "reads its text, where Postgres reads something else"))
         return OTHER
 
     def _cast(self, node: Node, given: Value) -> Value:
@@ -221,10 +221,10 @@ class Expressions:
         if not self._is_written(node):
             if kind == "string" or (kind == "array" and isinstance(given.tag, Elements)):
                 return given
-            return Value(problem=Problem(node, text, f"makes Spark cast it to {kind}"))
+            return Value(problem=TextProblem(node, text, f"makes Spark cast it to {kind}"))
         reason = text.type.unsafe_casts.get(kind.partition("(")[0])
         if reason:
-            return Value(problem=Problem(node, text, f"casts the text: {reason}"))
+            return Value(problem=TextProblem(node, text, f"casts the text: {reason}"))
         return OTHER
 
     def _is_written(self, node: Node) -> bool:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Final
 
 from cdc_views.engine.views.analysis.plan_tree import AnalysedPlan, Node
-from cdc_views.engine.views.analysis.texts.expressions import Expressions
+from cdc_views.engine.views.analysis.texts.expressions import PlanExpressions
 from cdc_views.engine.views.analysis.texts.functions import OF_JSON
 from cdc_views.engine.views.analysis.texts.tags import Elements, Fields, Tag, TextColumns, first_text
 from cdc_views.engine.views.analysis.texts.values import (
     OTHER,
     UNKNOWN,
-    Problem,
     ProblemFound,
+    TextProblem,
     Value,
     accepted,
     merged,
@@ -38,7 +38,7 @@ class Plans:
     def __init__(self, plan: AnalysedPlan, relations: Mapping[str, TextColumns]) -> None:
         """`relations` maps the names of relations in the plan to their text columns."""
         self._relations = relations
-        self._expressions = Expressions(plan, self._subquery_outputs)
+        self._expressions = PlanExpressions(plan, self._subquery_outputs)
         self.values = self._expressions.values
         # The outputs of CTEs and recursions by their number, and of subqueries by id() of the node.
         self._queries: dict[tuple[str, int], list[int]] = {}
@@ -126,7 +126,7 @@ class Plans:
                 tags = list(inner)
             case _ if (text := next((first_text(tag) for tag in given if tag is not None), None)) is not None:
                 if generator.name not in OF_JSON or "json" not in text.type.name:
-                    raise ProblemFound(Problem(generator, text, UNKNOWN))
+                    raise ProblemFound(TextProblem(generator, text, UNKNOWN))
         self.values |= {output: Value(tag) for output, tag in zip(outputs, tags, strict=True)}
         dropped = set(node.fields["unrequiredChildIndex"])
         return [*(output for number, output in enumerate(below) if number not in dropped), *outputs]
@@ -171,7 +171,7 @@ class Plans:
         for output in (output for outputs in below for output in outputs):
             tag = self.values.get(output, OTHER).tag
             if tag is not None:
-                raise ProblemFound(Problem(node, first_text(tag), UNKNOWN))
+                raise ProblemFound(TextProblem(node, first_text(tag), UNKNOWN))
 
     def _subquery_outputs(self, expression: Node) -> list[int]:
         """The outputs of an expression's subquery, which is walked once."""

@@ -13,7 +13,7 @@ UNKNOWN: Final = "does something with it that is not known to answer as Postgres
 
 
 @dataclass(frozen=True)
-class Problem:
+class TextProblem:
     """An operation that is refused: the node that does it, the text that it does it to, and the reason."""
 
     node: Node
@@ -24,7 +24,7 @@ class Problem:
 class ProblemFound(Exception):
     """Ends the walk over a plan at the first problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: TextProblem) -> None:
         super().__init__(problem)
         self.problem = problem
 
@@ -39,7 +39,7 @@ class Value:
     tag: Tag | None = None
     literal: str | None = None
     is_null: bool = False
-    problem: Problem | None = None
+    problem: TextProblem | None = None
 
 
 OTHER: Final = Value()
@@ -58,10 +58,10 @@ def require_equality(node: Node, values: Iterable[Value], doing: str) -> None:
     for value in values:
         for text in texts_of(value.tag):
             if not text.type.equal:
-                raise ProblemFound(Problem(node, text, f"{doing}: {text.type.unequal}"))
+                raise ProblemFound(TextProblem(node, text, f"{doing}: {text.type.unequal}"))
 
 
-def first_problem(problems: Iterable[Problem | None]) -> Problem | None:
+def first_problem(problems: Iterable[TextProblem | None]) -> TextProblem | None:
     """The first of these that is a problem."""
     return next((problem for problem in problems if problem is not None), None)
 
@@ -71,27 +71,27 @@ def element_of(value: Value) -> Value:
     return replace(value, tag=value.tag.of) if isinstance(value.tag, Elements) else value
 
 
-def unequal(node: Node, values: Sequence[Value]) -> Problem | None:
+def unequal(node: Node, values: Sequence[Value]) -> TextProblem | None:
     """Why the values cannot be compared for equality by their texts; None if they can."""
     for value in values:
         for text in texts_of(value.tag):
             if not text.type.equal:
-                return Problem(node, text, f"compares it: {text.type.unequal}")
+                return TextProblem(node, text, f"compares it: {text.type.unequal}")
     return _mixed(node, values)
 
 
-def unordered(node: Node, values: Sequence[Value]) -> Problem | None:
+def unordered(node: Node, values: Sequence[Value]) -> TextProblem | None:
     """Why the values cannot be ordered by their texts; None if they can."""
     for value in values:
         for text in texts_of(value.tag):
             if not text.type.ordered:
-                return Problem(node, text, f"orders it: {text.type.unordered}")
+                return TextProblem(node, text, f"orders it: {text.type.unordered}")
     if node.name == "SortArray":
         return None
     return _mixed(node, values)
 
 
-def _mixed(node: Node, values: Sequence[Value]) -> Problem | None:
+def _mixed(node: Node, values: Sequence[Value]) -> TextProblem | None:
     tag = next((value.tag for value in values if value.tag is not None), None)
     if tag is None:
         return None
@@ -100,9 +100,9 @@ def _mixed(node: Node, values: Sequence[Value]) -> Problem | None:
         if value.is_null or (value.tag is not None and kind_of(value.tag) == kind_of(tag)):
             continue
         if value.literal is None or value.tag is not None:
-            return Problem(node, text, "compares it with values of another type")
+            return TextProblem(node, text, "compares it with values of another type")
         if not text.type.is_canonical(value.literal):
-            return Problem(node, text, "compares it with a literal that Postgres prints in another form")
+            return TextProblem(node, text, "compares it with a literal that Postgres prints in another form")
     return None
 
 
@@ -122,5 +122,5 @@ def merged(node: Node, values: Sequence[Value]) -> Value:
             continue
         if value.tag is None and value.literal is not None and text.type.is_canonical(value.literal):
             continue
-        return Value(problem=Problem(node, text, "mixes it with values of another type"))
+        return Value(problem=TextProblem(node, text, "mixes it with values of another type"))
     return Value(tags[0])

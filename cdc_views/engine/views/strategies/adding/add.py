@@ -67,7 +67,7 @@ def add(work: Incremental[AddPlan]) -> Changes | None:
     each_set = [of_set(found, number) for number in range(len(sets))]
     added = [rows for term, rows in zip(terms, each_set, strict=False) if term.is_added]
     removed = [rows for term, rows in zip(terms, each_set, strict=False) if not term.is_added]
-    rows = _new_row(work, _Rows(stored, added, removed, each_set[len(terms) :]))
+    rows = _new_row(work, _ViewRows(stored, added, removed, each_set[len(terms) :]))
     return changes_of(*difference(rows, stored, work.spec.key))
 
 
@@ -78,7 +78,7 @@ def _terms(work: Incremental[AddPlan]) -> list[Term]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _ViewRows:
     """Rows of the view: the stored one, those over the sets of rows that are added, and that are removed.
 
     `others` has two for each number of different values: over the rows with these values before the change, and after.
@@ -90,7 +90,7 @@ class _Rows:
     others: Sequence[pa.Table]
 
 
-def _new_row(work: Incremental[AddPlan], rows: _Rows) -> pa.Table:
+def _new_row(work: Incremental[AddPlan], rows: _ViewRows) -> pa.Table:
     """The new row of the view. Raises TooMany."""
     plan, spec, stored = work.plan, work.spec, rows.stored
     with localcontext() as context:
@@ -105,7 +105,7 @@ def _new_row(work: Incremental[AddPlan], rows: _Rows) -> pa.Table:
     return pa.table([columns[name] for name in spec.schema.names], schema=spec.schema)
 
 
-def _extreme(work: Incremental[AddPlan], rows: _Rows, extreme: Extreme) -> pa.Array | pa.ChunkedArray:
+def _extreme(work: Incremental[AddPlan], rows: _ViewRows, extreme: Extreme) -> pa.Array | pa.ChunkedArray:
     """The new value of an extreme, as a column. Raises TooMany."""
 
     def values(tables: Iterable[pa.Table]) -> list[Any]:

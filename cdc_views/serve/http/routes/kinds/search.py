@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import pyarrow as pa
 from fastapi import APIRouter, Query, Response
 
-from cdc_views.search import Part
+from cdc_views.search import ScorePart
 from cdc_views.search.columns import Condition
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import ROWS, Accept, Answer, IfNoneMatch, chosen
@@ -20,7 +20,7 @@ ROUTER: Final = APIRouter(tags=["kinds"])
 
 _PIECES: Final = pa.list_(pa.struct([("text", pa.string()), ("matches", pa.bool_())]))
 _NUMBERS: Final = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-_PART: Final = pa.struct([(each.name, _NUMBERS[str(each.type)]) for each in fields(Part)])
+_PART: Final = pa.struct([(each.name, _NUMBERS[str(each.type)]) for each in fields(ScorePart)])
 
 
 @ROUTER.get("/views/{name}/search")
