@@ -2,8 +2,9 @@
 
 service/   the process: start, loop, requests, lock, restart
 capture/   before the first epoch: preflight, connector, initial snapshot, reset
-epoch/     the six steps, recovery, swap, and the tables that they work on
+epoch/     the six steps, recovery, swap; tables.py has the tables that they work on
 input/     step 3: events of the log become changes of mirrors; bulk reads, quarantine, lost rows
+building/  views that are built beside the epochs until they can join them
 views/     step 5: recompute, diff, commit; the checks of a view's declaration
 spark/     the Spark session and its JVM
 upkeep/    compaction and clean-up between two epochs
