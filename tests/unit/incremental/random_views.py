@@ -462,9 +462,10 @@ class Views:
     def aggregate(self, scope: Sequence[Column]) -> tuple[str, str]:
         column = self.draws.pick(scope)
         kind = self.draws.pick(("count(*)", "max", "count distinct", "filter", "sum", "list"))
-        if kind == "list" and column.type == "text":
+        texts = [each for each in scope if each.type == "text"]
+        if kind == "list" and texts:
             self.used["ordered list"] += 1
-            return f"array_join(sort_array(collect_list({column.text})), ',')", "text"
+            return f"array_join(sort_array(collect_list({self.draws.pick(texts).text})), ',')", "text"
         if kind == "sum" and column.type in NUMBERS:
             return f"CAST(sum({column.text}) AS BIGINT)", "bigint"
         if kind == "max" and column.type != "bool":
