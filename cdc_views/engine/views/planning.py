@@ -13,7 +13,7 @@ from cdc_views.errors import StrictViewIsFull
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.expressions.internal_view import Internal, internal_views
 from cdc_views.plan.incremental.maintenance import Maintenance, StoredPart, maintenance
-from cdc_views.store.control import MIRROR_FOLDER
+from cdc_views.store.control import table_kind
 from cdc_views.store.warehouse import TableSpec
 
 
@@ -34,7 +34,7 @@ def _plan_without(view: CompiledView, specs: Mapping[str, TableSpec]) -> tuple[M
     if is_saved(view):
         return BY_TERMS, []
     plan = _maintenance(view, specs)
-    keys = {source: specs[source].key for source in view.inputs if specs[source].path.startswith(MIRROR_FOLDER)}
+    keys = {source: specs[source].key for source in view.inputs if table_kind(specs[source].path) == "mirror"}
     return plan, list(internal_views(view, plan.wanted, _types(view, specs), keys))
 
 

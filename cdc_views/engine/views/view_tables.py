@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_views.plan.compiled import CompiledView
-from cdc_views.store.control import VIEW_FOLDER
+from cdc_views.store.control import VIEW_FOLDER, table_kind
 from cdc_views.store.delta_log import quoted
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.kinds import DEFAULT_KIND, KINDS
@@ -62,7 +62,7 @@ def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:
 
 def is_hidden(path: str, column: str) -> bool:
     """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN use a view's own columns only."""
-    return path.startswith(VIEW_FOLDER) and column in BAG_KEY
+    return table_kind(path) == "view" and column in BAG_KEY
 
 
 def column_types(spec: TableSpec) -> dict[str, str]:

@@ -33,6 +33,7 @@ from cdc_views.store.control.records import (
     VIEW_FOLDER,
     ControlRecord,
     TableVersion,
+    table_kind,
 )
 from cdc_views.store.control.retention import Needed, needed
 
@@ -66,4 +67,5 @@ __all__ = [
     "published_after",
     "read_control",
     "request_of",
+    "table_kind",
 ]

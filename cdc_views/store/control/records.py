@@ -53,6 +53,13 @@ SCHEMA: Final = pa.schema(
 )
 
 
+def table_kind(path: str) -> TableKind:
+    """What a table is: each kind has a folder of the warehouse. The tables that no user declared are internal."""
+    if path.startswith(MIRROR_FOLDER):
+        return "mirror"
+    return "view" if path.startswith(VIEW_FOLDER) else "internal"
+
+
 @dataclass(frozen=True)
 class TableVersion:
     """The Delta version that holds a table at an epoch; `path` is relative to the warehouse."""
@@ -68,10 +75,8 @@ class TableVersion:
 
     @property
     def kind(self) -> TableKind:
-        """What the table is. Tables of ours that are neither mirror nor view of the user are internal."""
-        if self.path.startswith(MIRROR_FOLDER):
-            return "mirror"
-        return "view" if self.path.startswith(VIEW_FOLDER) else "internal"
+        """What the table is."""
+        return table_kind(self.path)
 
 
 @dataclass(frozen=True)
