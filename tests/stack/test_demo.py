@@ -240,15 +240,33 @@ def test_blocks_of_the_notebook_print_what_the_page_says(kept: KeptDemo) -> None
     ]
 
 
-def lines_of_the_readme() -> list[str]:
-    """What the README does with a demo that was kept."""
-    found = re.search(r"<!-- kept:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def lines_of_the_readme(block: str) -> list[str]:
+    """The lines of a block of the README."""
+    found = re.search(rf"<!-- {block}:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert found
     return found[1].replace(".venv/bin/", f"{Path(sys.executable).parent}/").splitlines()
 
 
+def test_lines_of_the_readme_query_search_page_and_get(kept: KeptDemo, tmp_path: Path) -> None:
+    _demo, *lines, rebuild = lines_of_the_readme("demo")
+    assert "rebuild" in rebuild  # tests/docker runs it
+    shown = []
+    for line in lines:
+        done = subprocess.run(
+            ["bash", "-c", line], env=kept.environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout)
+    totals, documents, entries, product = shown
+    assert len(totals.splitlines()) > 5
+    assert documents.lower().count("honey") > 0
+    assert "lemon" not in documents.lower()
+    assert len(entries.splitlines()) > 1
+    assert '"id":2' in product
+
+
 def test_lines_of_the_readme_follow_a_view_and_read_a_commit(kept: KeptDemo, tmp_path: Path) -> None:
-    second_terminal, *lines = lines_of_the_readme()
+    second_terminal, *lines = lines_of_the_readme("kept")
     with subprocess.Popen(
         ["bash", "-c", f"exec {second_terminal}"], env=kept.environment, cwd=tmp_path, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
