@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ from cdc_views.demo.figures import changes_of
 from cdc_views.store.control.control_log import ControlRecord, read_control
 from docker import DockerClient
 from tests.fix_ports import free_port
+from tests.page_blocks import block
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -43,9 +43,7 @@ def compose_command() -> list[str]:
 
 def readme_lines() -> str:
     """The lines with which the README starts the system and looks at it."""
-    found = re.search(r"<!-- docker:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    return found[1]
+    return block("README.md", "docker")
 
 
 class System(DockerCompose):

@@ -17,6 +17,7 @@ from typing import Any, Self
 import psutil
 import pytest
 
+from tests.page_blocks import block
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -240,11 +241,9 @@ def test_blocks_of_the_notebook_print_what_the_page_says(kept: KeptDemo) -> None
     ]
 
 
-def lines_of_the_readme(block: str) -> list[str]:
+def lines_of_the_readme(name: str) -> list[str]:
     """The lines of a block of the README."""
-    found = re.search(rf"<!-- {block}:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    return found[1].replace(".venv/bin/", f"{Path(sys.executable).parent}/").splitlines()
+    return block("README.md", name).replace(".venv/bin/", f"{Path(sys.executable).parent}/").splitlines()
 
 
 def test_lines_of_the_readme_query_search_page_and_get(kept: KeptDemo, tmp_path: Path) -> None:

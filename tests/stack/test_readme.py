@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.page_blocks import block
+
 ROOT = Path(__file__).parents[2]
 
 
 def tour() -> str:
     """The shell lines below the README's mark."""
-    found = re.search(r"<!-- tour:.*?-->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    return found[1]
+    return block("README.md", "tour")
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ from cdc_views.views.definition import read_views
 from cdc_views.views.kinds.options import Ordered
 from cdc_views.views.kinds.timeline import TimelineRecord
 from tests.logged import messages
+from tests.page_blocks import block
 from tests.unit.published import ORDERS, Published
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -272,10 +273,9 @@ def test_warehouse_by_reference_is_read_by_readers(published: Path, monkeypatch:
 
 def lines_of_the_demo() -> list[list[str]]:
     """The calls of cdc-views that the README gives below `./scripts/demo`."""
-    text = (ROOT / "README.md").read_text()
-    found = re.search(r"<!-- demo:.*?-->\n```sh\n\./scripts/demo --keep\n(.*?)```", text, re.DOTALL)
-    assert found
-    calls = [shlex.split(line, comments=True) for line in found[1].splitlines()]
+    demo, *lines = block("README.md", "demo").splitlines()
+    assert demo == "./scripts/demo --keep"
+    calls = [shlex.split(line, comments=True) for line in lines]
     assert {call[0] for call in calls} == {".venv/bin/cdc-views"}
     return [call[1:] for call in calls]
 

@@ -12,6 +12,7 @@ from cdc_views.cli.setup.init import VIEW
 from cdc_views.config import LogSettings, load_settings
 from cdc_views.log.kafka.topics import DELETE_RETENTION_MS, MAX_MESSAGE_BYTES
 from cdc_views.source.service import service_sql
+from tests.page_blocks import block
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -73,10 +74,7 @@ def test_page_of_operation_names_everything_that_is_created_in_the_source() -> N
 
 
 def test_settings_for_own_services_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (DOCS / "own_services.md").read_text(encoding="utf-8")
-    found = re.search(r"<!-- settings:.*?-->\n```yaml\n(.*?)```", text, re.DOTALL)
-    assert found
-    (tmp_path / "cdc-views.yaml").write_text(found[1], encoding="utf-8")
+    (tmp_path / "cdc-views.yaml").write_text(block("docs/own_services.md", "settings", "yaml"), encoding="utf-8")
     monkeypatch.setenv("SHOP_DSN", "host=db.internal dbname=shop")
     settings = load_settings(tmp_path)
     assert settings.source.dsn.get_secret_value() == "host=db.internal dbname=shop"

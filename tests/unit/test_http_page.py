@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 
 from cdc_views.store.warehouse import TableSpec
+from tests.page_blocks import block
 from tests.unit import test_reading_timeline
 from tests.unit.fix_http import serving
 from tests.unit.published import ORDERS, Published
 from tests.unit.search.test_search_reading import Posts, at
 from tests.unit.test_reading_cache import PRODUCTS
 
-PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 TOTALS = TableSpec(
     "order_totals", "views/order_totals/a", pa.schema([("user_id", pa.int64()), ("orders", pa.int64())]), ("user_id",)
 )
@@ -55,12 +54,10 @@ def test_lines_of_the_kinds(tmp_path: Path) -> None:
     assert [each["state"] for each in rows["rows"]] == ["hit", "miss"]
 
 
-def run(block: str, warehouse: Path) -> list[str]:
+def run(name: str, warehouse: Path) -> list[str]:
     """What the lines of a block of the page print, against a server."""
-    found = re.search(rf"<!-- {block}:.*?-->\n```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found
     with serving(warehouse) as http:
         return [
             subprocess.check_output(["bash", "-c", line], env={"URL": http.url}, text=True)
-            for line in found[1].splitlines()
+            for line in block("docs/http.md", name).splitlines()
         ]

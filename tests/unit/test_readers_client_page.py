@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,16 @@ import cdc_views
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.kinds.options import Ordered
 from cdc_views.views.kinds.timeline import TimelineRecord
+from tests.page_blocks import block
 from tests.unit.published import ORDERS, Published
 
-PAGE = Path(__file__).parents[2] / "docs" / "readers.md"
 TOTALS = TableSpec(
     "order_totals", "views/order_totals/a", pa.schema([("user_id", pa.int64()), ("orders", pa.int64())]), ("user_id",)
 )
 
 
 def lines_of_the_page(marker: str) -> str:
-    found = re.search(rf"<!-- {marker}:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found
-    return found[1]
+    return block("docs/readers.md", marker, "python")
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
 from cdc_views.engine.views.planning import require_strict
@@ -12,6 +9,7 @@ from cdc_views.errors import BadView
 from cdc_views.views.kinds import KINDS
 from cdc_views.views.kinds.options import Ordered
 from cdc_views.views.kinds.timeline import TimelineRecord
+from tests.page_blocks import block
 from tests.unit.golden import compiled, maintained
 
 OPTIONS = "kind = 'timeline', owner = 'user_id', order = 'created_at DESC'"
@@ -40,10 +38,7 @@ def test_timeline_is_the_first_rows_of_each_owner_in_a_total_order() -> None:
 
 
 def test_timeline_of_the_page_is_patched() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "views.md").read_text(encoding="utf-8")
-    found = re.search(r"<!-- timeline:.*?-->\n```sql\n(.*?)```", page, re.DOTALL)
-    assert found
-    assert maintained(compiled(found[1], "home_timeline.sql")).strategy == "PATCH"
+    assert maintained(compiled(block("docs/views.md", "timeline", "sql"), "home_timeline.sql")).strategy == "PATCH"
 
 
 def test_timeline_is_patched_as_one_that_is_written_by_hand() -> None:

@@ -13,6 +13,7 @@ from cdc_views.search.analyzer import ENGLISH_STOP_WORDS
 from cdc_views.views.definition import parse_view
 from cdc_views.views.kinds.saved_searches import SavedSearchesKind
 from cdc_views.views.kinds.search_index import SearchIndexKind
+from tests.page_blocks import block
 from tests.unit.published import Published
 from tests.unit.search.saved_engine import ALERTS
 from tests.unit.search.test_search_reading import Posts, at
@@ -30,10 +31,8 @@ def test_lines_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         ]
     )
     monkeypatch.chdir(tmp_path)
-    found = re.search(r"<!-- python:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found
     names: dict[str, Any] = {}
-    exec(found[1], names)
+    exec(block("docs/search.md", "python", "python"), names)
     shown = capsys.readouterr().out
     assert "2 of 2 documents at epoch 1\n1 " in shown
     assert "   Each epoch is published <exactly> <once>.\n" in shown
@@ -53,12 +52,7 @@ def test_page_has_every_option() -> None:
 def test_saved_searches_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    declared = re.search(r"<!-- saved:.*?-->\n```sql\n(.*?)```", page, re.DOTALL)
-    lines = re.search(r"<!-- alerts:.*?-->\n```python\n(.*?)```", page, re.DOTALL)
-    assert declared
-    assert lines
-    view = parse_view(declared[1], Path("post_alerts.sql"))
+    view = parse_view(block("docs/search.md", "saved", "sql"), Path("post_alerts.sql"))
     assert view.sql.startswith("SELECT q.search_id, q.owner, d.post_id, CAST(NULL AS STRING) AS error FROM (")
     alerts = replace(ALERTS, name="post_alerts")
     published = Published(tmp_path / "warehouse")
@@ -66,8 +60,8 @@ def test_saved_searches_of_the_page(
     published.publish()
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"token": None}
-    exec(lines[1], names)
+    exec(block("docs/search.md", "alerts", "python"), names)
     published.write(alerts, [(1, "ada", 2, None), (3, "eve", None, "the query has no word")], [(1, 1)])
     published.publish()
-    exec(lines[1], names)
+    exec(block("docs/search.md", "alerts", "python"), names)
     assert capsys.readouterr().out == "2 rows at epoch 1\ntell ada of post 2\n"
