@@ -160,7 +160,9 @@ class CacheReader:
             return None  # created again, or no longer retained
         names = [each.name for each in key.fields]
         written = self._stored.written(place.path, base.version, place.version, names)
-        return None if written is None else [key.of_row(row) for part in written for row in python_rows(part)]
+        if written is None:
+            return None
+        return [key.of_row(row) for part in (written.old, written.new) for row in python_rows(part)]
 
 
 def _canonical(value: object) -> object:

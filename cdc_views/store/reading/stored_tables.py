@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from cdc_views.store.index.changed_rows import ChangedRows, RowsChanged
 from cdc_views.store.index.driver_table import DriverTable, DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.hashing import fingerprints, has_fingerprints
-from cdc_views.store.index.row_bags import rows_in_both
+from cdc_views.store.index.row_bags import rows_in_both, without_common_rows
 from cdc_views.store.index.stored_keys import by_reading
 from cdc_views.store.reading.row_search import find_rows
 from cdc_views.store.reading.scans import unreadable
@@ -220,10 +220,10 @@ class StoredTables:
         Reads only the rows of files that one of the versions does not have, and those that only one of them has
         deleted. None if a version can no longer be read, or if more than two million rows differ.
         """
-        changed = self._changed(path, base, version, columns, self._changed_rows.between)
-        if changed is None:
+        written = self.written(path, base, version, columns)
+        if written is None:
             return None
-        old, new = changed.old, changed.new
+        old, new = without_common_rows(written.old, written.new)
         if key is None:
             return TableDifference(new, new.slice(0, 0), old.slice(0, 0), old)
         if key:
@@ -232,26 +232,15 @@ class StoredTables:
             of_old = of_new = np.arange(min(old.num_rows, new.num_rows))
         return TableDifference(_without(new, of_new), new.take(of_new), old.take(of_old), _without(old, of_old))
 
-    def written(self, path: str, base: int, version: int, columns: Sequence[str]) -> list[pa.Table] | None:
+    def written(self, path: str, base: int, version: int, columns: Sequence[str]) -> RowsChanged | None:
         """These columns of all rows that were removed or written from version `base` to `version`.
 
-        Rows of which other columns have changed are in it, too. None as of `difference`.
+        Rows of which only other columns have changed are in both parts. None as of `difference`.
         """
-        changed = self._changed(path, base, version, columns, self._changed_rows.written)
-        return None if changed is None else [changed.old, changed.new]
-
-    def _changed(
-        self,
-        path: str,
-        base: int,
-        version: int,
-        columns: Sequence[str],
-        find: Callable[[TableSpec, int, int, pa.Schema], RowsChanged | None],
-    ) -> RowsChanged | None:
         self._table(path)
         schema = self._schema(path, columns)
         try:
-            return find(TableSpec(path, path, schema, ()), base, version, schema)
+            return self._changed_rows.written(TableSpec(path, path, schema, ()), base, version, schema)
         except (FileNotFoundError, TableUnavailable):
             return None
 

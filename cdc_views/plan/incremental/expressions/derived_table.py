@@ -80,7 +80,7 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     if span is None:
         return None
     tokens = query.tokens[span[0] : span[1] + 1]
-    if has_collation(tokens):  # the type of what is stored has none
+    if has_collation(tokens):  # the type of a stored column has none
         return None
     return tokens[0].start, tokens[-1].end + 1
 
