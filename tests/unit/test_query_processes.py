@@ -117,6 +117,17 @@ def test_process_that_is_ended_by_others_is_named(
     assert running() == others
 
 
+def test_process_that_was_ended_between_two_queries_is_replaced(epoch: PublishedEpoch) -> None:
+    others, processes = running(), QueryProcesses()
+    processes.query(epoch, "SELECT 1 AS n", NO_LIMITS)
+    [pid] = running() - others
+    os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: running() == others, LIMIT_S)
+    assert processes.query(epoch, "SELECT 1 AS n", NO_LIMITS).num_rows == 1
+    processes.close()
+    assert running() == others
+
+
 def test_process_that_keeps_much_memory_is_not_used_again(
     epoch: PublishedEpoch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,8 +62,9 @@ class QueryProcesses:
 
     def _take(self) -> _QueryProcess:
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            idle = self._idle.pop() if self._idle else None
+        if idle is not None and idle.is_alive:
+            return idle
         return _QueryProcess()
 
     def _give_back(self, process: _QueryProcess, limits: QueryLimits) -> None:
@@ -104,6 +105,11 @@ class _QueryProcess:
             _LOGGER.error("unexpected error in the process of a query: %s", answer)
             raise answer
         return answer
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can answer: nobody has ended it."""
+        return self._process.is_alive()
 
     def has_grown(self, limits: QueryLimits) -> bool:
         """Whether it keeps much of the memory of its last queries."""
