@@ -41,9 +41,9 @@ class QueryProcesses:
 
     def query(self, epoch: PublishedEpoch, sql: str, limits: QueryLimits) -> pa.Table:
         """Answer as `query` does, and hold the limits whatever the query computes. Raises as `query`."""
-        process = self._take()
+        process = self._begin(epoch, sql, limits)
         try:
-            answer = process.answer(epoch, sql, limits)
+            answer = process.answer(limits)
         except BaseException:  # what it does now is not known
             process.end()
             raise
@@ -60,12 +60,15 @@ class QueryProcesses:
         for process in idle:
             process.end()
 
-    def _take(self) -> _QueryProcess:
-        with self._lock:
-            idle = self._idle.pop() if self._idle else None
-        if idle is not None and idle.is_alive:
-            return idle
-        return _QueryProcess()
+    def _begin(self, epoch: PublishedEpoch, sql: str, limits: QueryLimits) -> _QueryProcess:
+        """A process that has begun to answer the query; an idle one may have been ended by others."""
+        while True:
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            process = idle or _QueryProcess()
+            if process.begins(epoch, sql, limits) or idle is None:
+                return process
+            process.end()
 
     def _give_back(self, process: _QueryProcess, limits: QueryLimits) -> None:
         with self._lock:
@@ -88,11 +91,19 @@ class _QueryProcess:
         self._memory = psutil.Process(self._process.pid)
         self._bytes = self._memory.memory_info().rss
 
-    def answer(self, epoch: PublishedEpoch, sql: str, limits: QueryLimits) -> pa.Table | CdcViewsError:
+    def begins(self, epoch: PublishedEpoch, sql: str, limits: QueryLimits) -> bool:
+        """Give it a query: whether it has taken it, which a process that has ended does not."""
+        try:
+            self._connection.send((epoch, sql, limits))
+            self._connection.recv()
+        except (EOFError, ConnectionError):
+            return False
+        return True
+
+    def answer(self, limits: QueryLimits) -> pa.Table | CdcViewsError:
         """The answer, or the error in its place. Raises QueryTooLong, ResultTooLarge if it has to be ended."""
         deadline = None if limits.seconds is None else time.monotonic() + limits.seconds + _LATER_S
         try:
-            self._connection.send((epoch, sql, limits))
             while not self._connection.poll(_LOOK_S):
                 if self._is_above(limits, _MEMORY_TIMES):
                     raise limits.out_of_memory()
@@ -105,11 +116,6 @@ class _QueryProcess:
             _LOGGER.error("unexpected error in the process of a query: %s", answer)
             raise answer
         return answer
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it can answer: nobody has ended it."""
-        return self._process.is_alive()
 
     def has_grown(self, limits: QueryLimits) -> bool:
         """Whether it keeps much of the memory of its last queries."""
@@ -147,7 +153,9 @@ def _answer_queries(connection: Connection) -> None:
     connection.send(None)
     with suppress(EOFError, ConnectionError):
         while True:
-            connection.send(_answer(*connection.recv()))
+            asked = connection.recv()
+            connection.send(None)  # it has begun
+            connection.send(_answer(*asked))
 
 
 def _answer(epoch: PublishedEpoch, sql: str, limits: QueryLimits) -> pa.Table | Exception:
