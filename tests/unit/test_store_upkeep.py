@@ -185,8 +185,9 @@ def test_only_columns_whose_values_repeat_have_dictionaries(tmp_path: Path) -> N
     history = History(tmp_path, SETTINGS.model_copy(update={"target_mb": 0.001}))
     history.fill(50_000, gone=20_000)
     history.upkeep.compact(history.upkeep.files_due(), UPKEEP)
-    files = list(history.table.glob("*.zstd.parquet"))
-    assert len(files) == 2  # as committed, and as compacted
+    files = list(history.table.glob("*.parquet"))
+    # As committed, and as compacted to so few row groups that they are soon rewritten.
+    assert sorted(file.name.split(".")[-2] for file in files) == ["snappy", "zstd"]
     for file in files:
         group = pq.ParquetFile(file).metadata.row_group(0)
         columns = [group.column(number) for number in range(group.num_columns)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,8 @@ from cdc_views.store.files.statistics import Statistics, add_action, bounded_col
 from cdc_views.store.storage import durable
 
 _BATCH_ROWS: Final = 5 * ROW_GROUP
+# Upkeep soon rewrites the rows of a file of so few row groups: the time that zstd takes would be lost.
+_FEW_GROUPS: Final = 2
 
 
 def rows_of(table: Path, spec: TableSpec, files: Iterable[Add]) -> Iterator[pa.Table]:
@@ -80,15 +82,18 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
     The content of the file is fsynced, its name is not.
     """
     groups = _in_row_groups(pieces)
-    if (first := next(groups, None)) is None:
+    first = list(islice(groups, _FEW_GROUPS + 1))
+    if not first:
         return None
-    name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
+    is_soon_rewritten = sum(rows.num_rows for rows in first) <= _FEW_GROUPS * ROW_GROUP
+    codec = "snappy" if is_soon_rewritten else "zstd"
+    name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     statistics = Statistics(bounded_columns(spec))
     file = table / name
     try:
-        options = {"use_dictionary": repetitive(first), **pages(rows_in_group(first))}
-        with pq.ParquetWriter(file, spec.schema, compression="zstd", **options) as writer:
-            for rows in chain([first], groups):
+        options = {"use_dictionary": repetitive(first[0]), **pages(rows_in_group(first[0]))}
+        with pq.ParquetWriter(file, spec.schema, compression=codec, **options) as writer:
+            for rows in chain(first, groups):
                 writer.write_table(rows, row_group_size=rows_in_group(rows))
                 statistics.add(rows)
     except BaseException:
