@@ -97,7 +97,7 @@ def test_slot_without_a_share_of_the_time_does_nothing(engine: Engine) -> None:
 def test_upkeep_that_is_far_behind_is_done_whatever_time_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, epochs: int
 ) -> None:
-    monkeypatch.setattr("cdc_views.engine.upkeep.maintenance._MOST_SAVED_S", 0.0)  # a slot never has time
+    monkeypatch.setattr("cdc_views.engine.upkeep.maintenance._MOST_SAVED_S", -1.0)  # a slot never has time
     few = {"merged_files": 2, "checkpoint_versions": 2, "sweep_versions": 2}
     maintenance = engine.maintenance(SETTINGS.model_copy(update=few))
     folder = engine.root / engine.tables.specs["public.t"].path

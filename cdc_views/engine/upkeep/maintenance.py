@@ -22,8 +22,10 @@ from cdc_views.store.delta_log import LOG_FOLDER, Stamp
 from cdc_views.store.storage import touching
 from cdc_views.store.upkeep import ControlUpkeep, TableUpkeep, remove_tables
 
-# At most this much unused time is saved up for later slots.
-_MOST_SAVED_S: Final = 1.0
+# At most this much unused time is saved up for later slots: the next epoch waits while a slot takes what was saved.
+_MOST_SAVED_S: Final = 0.05
+# At most this much is earned by an epoch, or owed after a slot that took too long.
+_MOST_EARNED_S: Final = 1.0
 # A step that is overdue by this factor is done in every slot, however long it takes, so that no table grows without
 # limit when epochs follow each other too fast.
 _BEHIND: Final = 4
@@ -63,13 +65,14 @@ class Upkeep:
 
     def _slot(self) -> None:
         now = time.monotonic()
-        self._saved_s = min(self._saved_s + self._settings.share * (now - self._last_slot), _MOST_SAVED_S)
+        earned = min(self._settings.share * (now - self._last_slot), _MOST_EARNED_S)
+        self._saved_s = min(self._saved_s, _MOST_SAVED_S) + earned
         self._last_slot = now
         if not self._settings.share:
             return
         for step in self._steps(1 if self._saved_s > 0 else _BEHIND):
             self._tables.upkeep_done.did(step)
-            self._saved_s = max(self._saved_s - (time.monotonic() - now), -_MOST_SAVED_S)
+            self._saved_s = max(self._saved_s - (time.monotonic() - now), -_MOST_EARNED_S)
             now = time.monotonic()
             if self._saved_s <= 0:
                 break
