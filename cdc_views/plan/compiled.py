@@ -85,8 +85,9 @@ class CompiledView:
     at most one row, and None if no key is proven: then rows are told apart by their content; `key_reason` explains it.
     `fingerprint` changes whenever the view's table must be rebuilt. `columns` are names
     for all columns of the SELECT: those that the view declares, or Postgres's names for columns without one; None if
-    the SELECT names them all. `sources` maps the offset of each name of an input to that input. `selected` has what is
-    known of each query in `parsed`, by the id of its node. A view that is refused must not be run: it has no `parsed`
+    the SELECT names them all. `sources` maps the offset of each name of an input to that input. `schemas` has the
+    columns of its inputs with their types in the source's catalog, where they are known. `selected` has what is known
+    of each query in `parsed`, by the id of its node. A view that is refused must not be run: it has no `parsed`
     query, and only its name and its inputs are known.
     """
 
@@ -98,6 +99,7 @@ class CompiledView:
     replacements: tuple[Replacement, ...]
     columns: tuple[str, ...] | None
     sources: Mapping[int, str] = field(repr=False)
+    schemas: Mapping[str, Mapping[str, str]] = field(repr=False, compare=False)
     parsed: ParsedQuery | None = field(repr=False, compare=False)
     selected: Mapping[int, Selected] = field(repr=False, compare=False)
 
@@ -155,7 +157,7 @@ class CompiledView:
 
 def refused_view(definition: ViewDefinition, inputs: tuple[str, ...]) -> CompiledView:
     """Return a view of which only the name and the inputs are known."""
-    return CompiledView(definition, inputs, None, "", "it is refused", (), None, {}, None, {})
+    return CompiledView(definition, inputs, None, "", "it is refused", (), None, {}, {}, None, {})
 
 
 def compile_view(
@@ -223,6 +225,7 @@ def _compiled(
         replacements=_replacements(query, graph, completions),
         columns=columns,
         sources={reference.start: graph.source(definition.name, reference) for reference in query.references},
+        schemas={source: schemas[source] for source in inputs if source in schemas},
         parsed=query,
         selected=selected,
     )

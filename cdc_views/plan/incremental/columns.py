@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -82,9 +82,16 @@ Origin = frozenset[LeafColumn]
 """The leaf columns of which a column passes on the value unchanged: one, or one for each branch of a set operation."""
 
 
+def _want_nothing() -> None:
+    return
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of an operator's output. `origin` is empty if its value is computed.
+
+    `want` is called where rows can only be looked up by this column: it remembers that its computed value has to be
+    stored (expressions/known.py).
 
     Above an outer join a column of the optional side may be NULL where its leaf has no row: the join does not pass a
     restriction by it. `is_never_null`: it is known to have a value in every row.
@@ -93,6 +100,7 @@ class Column:
     name: str
     origin: Origin = frozenset()
     is_never_null: bool = False
+    want: Callable[[], None] = field(default=_want_nothing, compare=False, repr=False)
 
 
 def is_exact(type_: str) -> bool:

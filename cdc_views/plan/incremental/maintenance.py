@@ -15,7 +15,7 @@ from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, changed_rows, is_total
 from cdc_views.plan.incremental.delta_plans.affected_rows import RowsOf, affected_rows, changed_or_affected
-from cdc_views.plan.incremental.delta_plans.first_rows import first_groups_plan, first_rows_plan
+from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan, stored_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, rows_of_joins, sets_plan
 from cdc_views.plan.incremental.delta_plans.linear import leaf_among
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan, require_keys
@@ -119,7 +119,8 @@ def maintenance(
     expressions = Expressions(view.parsed, stored, not_null)
     with naming_deep_nesting(view.definition):
         try:
-            found = _incremental(_Given(view, view.parsed, types, columns, row_keys, not_null), expressions)
+            given = _Given(view, view.parsed, types, columns, row_keys, not_null, _edits(view))
+            found = _incremental(given, expressions)
         except NotIncremental as reason:
             found = in_full(reason)
         except _FAULTS as error:
@@ -131,7 +132,7 @@ def maintenance(
 
 @dataclass(frozen=True)
 class _Given:
-    """A view that has no plan yet. The fields are those of `maintenance`."""
+    """A view that has no plan yet. `edits` are those of its text; the other fields are those of `maintenance`."""
 
     view: CompiledView
     parsed: ParsedQuery
@@ -139,6 +140,7 @@ class _Given:
     columns: Mapping[str, str]
     row_keys: RowKeys
     not_null: Mapping[str, frozenset[str]]
+    edits: Sequence[Edit]
 
     @property
     def leaf_of(self) -> LeafOf:
@@ -172,7 +174,7 @@ def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
     except NotIncremental:
         other = (
             _first_rows(given)
-            or _first_groups(given, expressions)
+            or _first_stored_rows(given, expressions)
             or _computed_groups(given, may_lack_keys=not expressions.wanted)
         )
         if other is None:
@@ -245,10 +247,10 @@ def _first_rows(given: _Given) -> Maintenance | None:
     return Maintenance("PATCH", _MERGED, patch=patch, text=text)
 
 
-def _first_groups(given: _Given, expressions: Expressions) -> Maintenance | None:
+def _first_stored_rows(given: _Given, expressions: Expressions) -> Maintenance | None:
     try:
-        patch = first_groups_plan(given.parsed, given.view.inputs, given.columns, expressions)
-        text = _text(given, patch.leaves, expressions=expressions)
+        patch, edits = stored_rows_plan(given.parsed, given.view.inputs, given.columns, expressions, given.edits)
+        text = _text(replace(given, edits=edits), patch.leaves, expressions=expressions)
     except NotIncremental:
         return None
     return Maintenance("PATCH", _MERGED, patch=patch, text=text)
@@ -304,6 +306,10 @@ def _by_source(columns: Iterable[tuple[Leaf, Iterable[str]]]) -> dict[str, froze
     return found
 
 
+def _edits(view: CompiledView) -> list[Edit]:
+    return [Edit(each.start, each.end, each.after) for each in view.replacements if each.source is None]
+
+
 def _text(
     given: _Given,
     leaves: Collection[Leaf],
@@ -316,7 +322,7 @@ def _text(
     `expressions` has stored are replaced.
     """
     parsed = given.parsed
-    edits = [Edit(each.start, each.end, each.after) for each in given.view.replacements if each.source is None]
+    edits = given.edits
     subqueries = expressions.stored_subqueries() if expressions is not None else []
     substitutes = [Substitute(each.start, each.end, each.select, each.after) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])

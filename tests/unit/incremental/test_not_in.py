@@ -32,6 +32,7 @@ VIEWS: Final = {
     "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u UNION SELECT g FROM w)": "public.t.k, public.u.k, public.w.g",
     "SELECT a.id, b.id AS o FROM t a JOIN t b ON a.g = b.k WHERE a.k NOT IN "
     "(SELECT k FROM t WHERE s IS NULL)": "public.t.k",
+    "SELECT id, k IN (SELECT k FROM u) AS has FROM t": "public.u.k, public.t.k",
     "SELECT t.id, t.k FROM t LEFT JOIN u ON u.k = t.k WHERE t.g NOT IN (SELECT g FROM w)": "public.t.g, public.w.g",
 }
 FULL: Final = (
@@ -40,7 +41,6 @@ FULL: Final = (
     "SELECT id FROM t WHERE id NOT IN (SELECT k + 1 FROM w)",
     "SELECT id FROM t WHERE id NOT IN (SELECT max(k) FROM u GROUP BY g)",
     "SELECT id FROM t WHERE k NOT IN (SELECT id FROM u WHERE id IN (SELECT k FROM w)) AND s NOT IN (SELECT s FROM u)",
-    "SELECT id, k IN (SELECT k FROM u) AS has FROM t",
 )
 maintained = partial(kept_by, "KEYS", DECLARED)
 

@@ -245,6 +245,58 @@ VIEWS: Final = {
         "SELECT w.id, q.c, q.x FROM w LEFT JOIN (SELECT k + g AS x, count(*) AS c FROM t GROUP BY k + g) q ON q.x = w.k"
     ),
     "distinct expressions": "SELECT DISTINCT k + g AS x FROM t WHERE s IS NOT NULL",
+    "expression alone": "SELECT upper(s) AS x FROM t",
+    "expressions alone": "SELECT k + g AS x, upper(s) AS y FROM t WHERE g IS NOT NULL",
+    "expression alone, of a left join": "SELECT upper(t.s) AS x FROM t LEFT JOIN u ON u.k = t.k",
+    "expression alone, of each of two tables": "SELECT t.k + 1 AS x, upper(u.s) AS y FROM t JOIN u ON u.k = t.k",
+    "union all of expressions": "SELECT upper(s) AS x FROM t UNION ALL SELECT upper(s) FROM u",
+    "except all of expressions": "SELECT upper(s) AS x FROM t EXCEPT ALL SELECT coalesce(s, 'A') FROM u",
+    "intersect of expressions": "SELECT k + g AS x FROM t INTERSECT SELECT g + 1 FROM w",
+    "union of columns and expressions": "SELECT k AS x, g + 1 AS y FROM t UNION SELECT g + 1, k FROM w",
+    "join of an expression in a derived table": (
+        "SELECT w.id, w.k, q.o, q.x FROM w JOIN (SELECT id AS o, k + g AS x FROM t) q ON q.x = w.g"
+    ),
+    "left join of an expression in a CTE": (
+        "WITH q AS (SELECT id AS o, upper(s) AS x FROM u WHERE k IS NOT NULL) SELECT t.id, q.o FROM t LEFT JOIN q ON "
+        "q.x = t.s"
+    ),
+    "groups of an expression in a derived table": (
+        "SELECT q.x, count(*) AS c, max(q.g) AS m FROM (SELECT upper(s) AS x, g FROM t) q GROUP BY q.x HAVING "
+        "max(q.g) > 0"
+    ),
+    "groups of an expression in a union": (
+        "SELECT q.x, max(q.g) AS m FROM (SELECT upper(s) AS x, g FROM t UNION SELECT upper(s), g FROM u) q GROUP BY q.x"
+    ),
+    "exists by an expression": "SELECT id, g FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.g = t.k + 1)",
+    "not exists by an expression on both sides": (
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE upper(u.s) = upper(t.s) AND u.k > t.k)"
+    ),
+    "value of a subquery by an expression": (
+        "SELECT id, (SELECT max(u.k) FROM u WHERE coalesce(u.s, 'a') = t.s) AS m FROM t"
+    ),
+    "lateral by an expression": (
+        "SELECT t.id, q.m FROM t LEFT JOIN LATERAL (SELECT max(w.id) AS m FROM w WHERE w.g = t.k + t.g) q ON true"
+    ),
+    "in of an expression on both sides": "SELECT id, k FROM t WHERE upper(s) IN (SELECT upper(s) FROM u WHERE g > 0)",
+    "selected in": "SELECT id, g IS NOT NULL AND id IN (SELECT k FROM w WHERE g > 0) AS has FROM t",
+    "selected in within case": (
+        "SELECT id, CASE WHEN id NOT IN (SELECT k FROM w) THEN g ELSE k END AS c, upper(s) AS x FROM t"
+    ),
+    "windows that share no column": (
+        "SELECT id, rank() OVER (PARTITION BY k ORDER BY id) AS a, sum(g) OVER (PARTITION BY s ORDER BY id) AS b FROM t"
+    ),
+    "windows of which some share a column": (
+        "SELECT id, k, rank() OVER (PARTITION BY k, g ORDER BY id) AS a, max(id) OVER (PARTITION BY s) AS b, count(*) "
+        "OVER (PARTITION BY g) AS c, min(id) OVER (PARTITION BY upper(s)) AS d FROM t"
+    ),
+    "windows that share no column, over a join": (
+        "SELECT t.id, u.id AS o, count(*) OVER (PARTITION BY t.g) AS a, count(*) OVER (PARTITION BY u.g) AS b FROM t "
+        "JOIN u ON u.k = t.k"
+    ),
+    "groups over windows that share no column": (
+        "SELECT q.g, max(q.a) AS a, max(q.b) AS b FROM (SELECT g, rank() OVER (PARTITION BY k ORDER BY id) AS a, "
+        "rank() OVER (PARTITION BY s ORDER BY id) AS b FROM t) q GROUP BY q.g"
+    ),
     "window over an expression": (
         "SELECT id, upper(s) AS x, row_number() OVER (PARTITION BY upper(s) ORDER BY id) AS n FROM t"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -82,3 +82,18 @@ def renamed(built: Built, names: Sequence[str]) -> Built:
     if built.columns is None or len(built.columns) != len(names):
         return replace(built, columns=None)
     return replace(built, columns=[replace(each, name=name) for each, name in zip(built.columns, names, strict=True)])
+
+
+def want(nodes: Collection[exp.Expr], scope: Scope, expressions: Expressions, groups: Sequence[exp.Expr] = ()) -> None:
+    """Remember expressions over a FROM by which its rows have to be looked up, also where a query in it computes them.
+
+    A time window is one only as one of the `groups` of GROUP BY.
+    """
+    expressions.want(nodes, scope, groups)
+    want_all(filter(None, map(scope.resolve, nodes)))
+
+
+def want_all(columns: Iterable[Column]) -> None:
+    """Remember columns by which rows have to be looked up."""
+    for column in columns:
+        column.want()

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.base.names import is_table
-from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, Cte, renamed, start_of
+from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, Cte, renamed, start_of, want
 from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
 from cdc_views.plan.incremental.expressions.one_row import may_stand_alone
 from cdc_views.plan.incremental.operators import Dependent, Equality, FullJoin, InnerJoin, Operator, OuterJoin, Scan
@@ -60,6 +60,15 @@ class From:
             )
         self.scope.require(filters)
         return _with_equalities(operator, self._equalities(filters))
+
+    def resolve(self, node: exp.Expr) -> Column | None:
+        """The column of this FROM that an expression names, or the stored values of an expression over it."""
+        return self.scope.resolve(node) or self._context.expressions.column(node, self.scope)
+
+    def resolve_outer(self, node: exp.Expr) -> Column | None:
+        """The same of the FROM around it, for an expression that names no column of this one."""
+        assert self.scope.outer is not None
+        return self.scope.resolve_outer(node) or self._context.expressions.column(node, self.scope.outer)
 
     def _source(self, node: exp.Expr) -> Operator:
         """Build an item of FROM and add it to the scope."""
@@ -200,15 +209,12 @@ class From:
         for condition in conjuncts(conditions):
             if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
                 continue
-            left, right = self._resolve(condition.left), self._resolve(condition.right)
+            left, right = self.resolve(condition.left), self.resolve(condition.right)
             if left is None or right is None or not left.origin or not right.origin:
                 continue
             if are_comparable(left.origin, right.origin):
                 found.append(Equality(left.origin, right.origin, isinstance(condition, exp.NullSafeEQ)))
         return found
-
-    def _resolve(self, node: exp.Expr) -> Column | None:
-        return self.scope.resolve(node) or self._context.expressions.column(node, self.scope)
 
     def _inner(
         self,
@@ -230,7 +236,7 @@ class From:
         for condition in conjuncts(conditions):
             sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
             if all(side.find(exp.Column) for side in sides):
-                self._context.expressions.want(sides, self.scope)
+                want(sides, self.scope, self._context.expressions)
             for derived in filter(None, map(self.scope.computed_by, sides)):
                 self._context.expressions.want_table(derived.select, derived.source)
 

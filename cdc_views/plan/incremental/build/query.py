@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
 from cdc_views.plan.facts.keys import is_aggregated, makes_rows, nested_queries, windows
-from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, LeafOf, renamed, with_ctes
+from cdc_views.plan.incremental.build.context import (
+    NOTHING,
+    Built,
+    Context,
+    LeafOf,
+    renamed,
+    want,
+    want_all,
+    with_ctes,
+)
 from cdc_views.plan.incremental.build.from_clause import From
 from cdc_views.plan.incremental.build.subqueries import WithoutEquality, dependent
 from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
@@ -65,12 +75,16 @@ def _set_operation(query: exp.SetOperation, context: Context) -> Built:
         raise NotIncremental("the columns of a set operation are not all known")
     columns = [_of_branches(*both) for both in zip(left.columns, right.columns, strict=True)]
     outputs = frozenset(column.origin for column in columns if column.origin)
+    if not outputs:
+        want_all(columns)
     return Built(SetOperation((left.operator, right.operator), outputs), columns)
 
 
 def _of_branches(left: Column, right: Column) -> Column:
     is_passed_on = left.origin and right.origin and are_comparable(left.origin, right.origin)
-    return Column(left.name, left.origin | right.origin if is_passed_on else frozenset())
+    if is_passed_on:
+        return Column(left.name, left.origin | right.origin)
+    return Column(left.name, want=partial(want_all, (left, right)))
 
 
 def _select(select: exp.Select, context: Context) -> Built:
@@ -82,12 +96,12 @@ def _select(select: exp.Select, context: Context) -> Built:
     operator = _grouped(select, operator, values)
     operator = _windowed(select, operator, values, by_rows=context.by_rows)
     columns = _outputs(select, values)
+    equal = frozenset(column.origin for column in columns or () if column.origin)
+    if not equal and not is_aggregated(select):
+        want_all(columns or ())
     if distinct := select.args.get("distinct"):
         if distinct.args.get("on"):
             raise NotIncremental("DISTINCT ON")
-        equal = frozenset(column.origin for column in columns or () if column.origin)
-        if not equal:
-            values.want([item.unalias() for item in select.expressions])
         operator = Grouping(operator, equal, "DISTINCT", passes_rows=False)
     if lacking is not None:
         raise lacking  # only now, when everything that could be stored is known to be wanted
@@ -133,7 +147,7 @@ class _Values:
 
     def want(self, nodes: Iterable[exp.Expr]) -> None:
         """Without the values of these expressions, no row of the SELECT can be looked up."""
-        self.expressions.want(nodes, self.scope, self._groups)
+        want(list(nodes), self.scope, self.expressions, self._groups)
 
     @property
     def _groups(self) -> Sequence[exp.Expr]:
@@ -175,17 +189,21 @@ def _group_item(expression: exp.Expr, values: _Values) -> exp.Expr:
 
 
 def _windowed(select: exp.Select, operator: Operator, values: _Values, *, by_rows: bool) -> Operator:
-    partitions = [parts for _, _, parts in windows(select)]
-    if not partitions:
-        return operator
-    origins = [values.origins(each) for each in partitions]
-    shared = frozenset.intersection(*origins)
-    if not shared:
-        values.want(part for parts in partitions for part in parts)
-    name = "a window over all rows, or partitioned by computed values"
-    if all(origins):
-        name = "windows whose PARTITION BY have no column in common"
-    return Grouping(operator, shared, name, passes_rows=True, by_rows=by_rows)
+    """One operator for all windows that share a column of PARTITION BY; others follow, as if in a query around it."""
+    equal: list[frozenset[Origin]] = []
+    for partition in (parts for _, _, parts in windows(select)):
+        origins = values.origins(partition)
+        if not origins:
+            values.want(partition)
+        sharing = next((each for each in equal if each & origins), None)
+        if sharing is None:
+            equal.append(origins)
+        else:
+            equal[equal.index(sharing)] = sharing & origins
+    for shared in equal:
+        name = "a window over all rows, or partitioned by computed values"
+        operator = Grouping(operator, shared, name, passes_rows=True, by_rows=by_rows)
+    return operator
 
 
 def _outputs(select: exp.Select, values: _Values) -> list[Column] | None:
@@ -203,5 +221,6 @@ def _outputs(select: exp.Select, values: _Values) -> list[Column] | None:
             return None  # Spark decides how many columns there are, and their names
         else:
             column = values.resolve(value)
-            found.append(replace(column, name=item.alias_or_name) if column else Column(item.alias_or_name))
+            computed = Column("", want=partial(values.want, [value]))
+            found.append(replace(column or computed, name=item.alias_or_name))
     return found

@@ -7,13 +7,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from cdc_views.plan.facts.keys import nested_queries
-from cdc_views.plan.incremental.build.context import Context, with_ctes
+from cdc_views.plan.incremental.build.context import Context, want, want_all, with_ctes
 from cdc_views.plan.incremental.build.from_clause import From, has_stored_row
 from cdc_views.plan.incremental.columns import Column, are_comparable
 from cdc_views.plan.incremental.operators import Dependent, Equality, Operator
 from cdc_views.plan.incremental.operators.operator import passes
 from cdc_views.plan.incremental.restrictions import NotIncremental
-from cdc_views.plan.incremental.scope import conjuncts
+from cdc_views.plan.incremental.scope import Scope, conjuncts
 
 
 class WithoutEquality(NotIncremental):
@@ -69,6 +69,13 @@ def _is_in_where(node: exp.Expr) -> bool:
     return isinstance(where, exp.Where) and isinstance(where.parent, exp.Select)
 
 
+def _is_selected(node: exp.Expr) -> bool:
+    """Whether an expression is one of those that its SELECT returns, or a part of one."""
+    while node.parent is not None and not isinstance(node.parent, exp.Query):
+        node = node.parent
+    return isinstance(node.parent, exp.Select) and any(node is item for item in node.parent.expressions)
+
+
 def _in_values(holder: exp.In, query: exp.Expr, context: Context, outer: Operator) -> tuple[Operator, list[Equality]]:
     """The subquery of an IN, and the equalities of its columns with the values before IN.
 
@@ -79,18 +86,21 @@ def _in_values(holder: exp.In, query: exp.Expr, context: Context, outer: Operato
     built = context.query(query, context)
     values = holder.this.expressions if isinstance(holder.this, exp.Tuple) else [holder.this]
     found = built.columns if built.columns is not None and len(built.columns) == len(values) else [None] * len(values)
-    pairs = [(scope.resolve(value), column) for value, column in zip(values, found, strict=True)]
+    known = [scope.resolve(value) or context.expressions.column(value, scope) for value in values]
+    pairs = list(zip(known, found, strict=True))
     if not _must_hold(holder):
-        if not _is_in_where(holder):  # in HAVING and QUALIFY a name may be that of a selected column
+        # In HAVING and QUALIFY a name may be that of a result.
+        if not _is_in_where(holder) and not _is_selected(holder):
             raise NotIncremental(
-                "NOT IN, or IN outside of WHERE: one NULL of the subquery changes all rows; use EXISTS"
+                "IN outside of WHERE and SELECT: one NULL of the subquery changes all rows; use EXISTS"
             )
         sides = [
             (each, operator) for pair in pairs for each, operator in zip(pair, (outer, built.operator), strict=True)
         ]
         if not all(_has_values(column, operator, context) for column, operator in sides):
+            name = "NOT IN" if _is_in_where(holder) else "IN in SELECT"
             raise NotIncremental(
-                "NOT IN with columns that may be NULL: one NULL of the subquery changes all rows; "
+                f"{name} with columns that may be NULL: one NULL of the subquery changes all rows; "
                 "add IS NOT NULL on both sides, declare the columns NOT NULL, or use NOT EXISTS"
             )
     equalities = [
@@ -99,6 +109,9 @@ def _in_values(holder: exp.In, query: exp.Expr, context: Context, outer: Operato
         if value is not None and column is not None
         and value.origin and column.origin and are_comparable(value.origin, column.origin)
     ]  # fmt: skip
+    if not equalities:
+        want(values, scope, context.expressions)
+        want_all(filter(None, found))
     # A value that is cast may be NULL after that.
     return built.operator, equalities if _must_hold(holder) or len(equalities) == len(pairs) else []
 
@@ -121,12 +134,27 @@ def _correlated(query: exp.Expr, context: Context) -> tuple[Operator, list[Equal
         if not any(nested is each for each in frame.laterals):
             operator = dependent(operator, nested, replace(context, outer=frame.scope))
     where = query.args.get("where")
-    return operator, [
-        Equality(outer.origin, inner.origin, isinstance(condition, exp.NullSafeEQ))
+    pairs = [
+        (one, other, isinstance(condition, exp.NullSafeEQ))
         for condition in conjuncts([where.this if where else None])
         if isinstance(condition, exp.EQ | exp.NullSafeEQ)
         for one, other in ((condition.left, condition.right), (condition.right, condition.left))
-        if (inner := frame.scope.resolve(one)) is not None
-        and (outer := frame.scope.resolve_outer(other)) is not None
+        if _is_of_outer(other, frame.scope)
+    ]
+    equalities = [
+        Equality(outer.origin, inner.origin, is_null_safe)
+        for one, other, is_null_safe in pairs
+        if (inner := frame.resolve(one)) is not None
+        and (outer := frame.resolve_outer(other)) is not None
         and inner.origin and outer.origin and are_comparable(inner.origin, outer.origin)
     ]  # fmt: skip
+    if not equalities:
+        want([one for one, _, _ in pairs], frame.scope, context.expressions)
+        want([other for _, other, _ in pairs], frame.scope.outer or frame.scope, context.expressions)
+    return operator, equalities
+
+
+def _is_of_outer(node: exp.Expr, scope: Scope) -> bool:
+    """Whether all columns of an expression, one at least, are those of the FROM around."""
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(scope.resolve_outer(each) is not None for each in columns)

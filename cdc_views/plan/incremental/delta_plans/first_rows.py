@@ -9,17 +9,19 @@ finds the next ones, and the epoch is FULL.
 The order is total, or rows that tie in it are equal in all columns (plan/facts/order.py). So which of them are stored
 does not matter.
 
-The first groups of a query are the first rows of an internal view that stores all groups. It is maintained in the same
-epoch, before the view. What orders the groups must be columns of the result, since the internal view has no others.
+Of groups, and of other rows that one added row may remove, such as those of a left join, the first are those of an
+internal view that stores all of them. It is maintained in the same epoch, before the view. What orders them must be
+columns of the result, since the internal view has no others.
 
     SELECT user_id, count(*) AS orders FROM orders GROUP BY user_id ORDER BY orders DESC, user_id LIMIT 10
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+import sqlglot
 from sqlglot import TokenType, exp
 
 from cdc_views.base.names import is_table
@@ -30,9 +32,11 @@ from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, r
 from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
 from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.known import Expressions
+from cdc_views.plan.incremental.inlined import Edit
 from cdc_views.plan.incremental.operators import Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.strategy import outputs_of
+from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import has_collation
 
@@ -64,36 +68,51 @@ def first_rows_plan(
     return merged_plan(operator, outputs, _most(select), row_keys)
 
 
-def first_groups_plan(
-    query: ParsedQuery, tables: Sequence[str], columns: Mapping[str, str], expressions: Expressions
-) -> PatchPlan:
-    """Plan a view that keeps the first groups, if all groups are stored; if not, they are wanted.
+def stored_rows_plan(
+    query: ParsedQuery,
+    tables: Sequence[str],
+    columns: Mapping[str, str],
+    expressions: Expressions,
+    appended: Iterable[Edit],
+) -> tuple[PatchPlan, list[Edit]]:
+    """Plan a view that keeps the first rows of a query, if all of its rows are stored; if not, they are wanted.
 
-    `tables` are the inputs of the view, `columns` its own with their Arrow types. Raises NotIncremental.
+    `tables` are the inputs of the view, `columns` its own with their Arrow types, `appended` what is added to its text.
+    Returns the edits of the text after the stored rows, too. Raises NotIncremental.
     """
-    select = query.tree
-    if not isinstance(select, exp.Select) or not select.args.get("group") or not select.args.get("order"):
-        raise NotIncremental("no groups in an order")
-    if select.args.get("with_") or select.args.get("offset") or not all(map(is_table, tables)):
+    tree = query.tree
+    if not isinstance(tree, exp.Select | exp.SetOperation) or not tree.args.get("order"):
+        raise NotIncremental("no order")
+    if tree.args.get("with_") or tree.args.get("offset") or not all(map(is_table, tables)):
         raise NotIncremental("a CTE, OFFSET, or a view as an input")
     if has_collation(query.tokens):
         raise NotIncremental("a collation, which the stored values do not have")
-    most, names = _most(select), [item.alias_or_name.lower() for item in select.expressions]
-    if "" in names or len({*names}) < len(names) or not all(_is_named(each, names) for each in _ordered(select)):
-        raise NotIncremental("groups that are not ordered by columns of the view")
-    found = expressions.rows_of(_all_groups(query, tables))
+    most, wanted = _most(tree), _all_rows(query, tables)
+    edits = _order_by_results(tree, [each for each in appended if each.start >= wanted.end])
+    found = expressions.rows_of(wanted)
     if found is None:
-        raise NotIncremental("no internal view stores the groups")
+        raise NotIncremental("no internal view stores the rows")
     leaf, key = found
     if list(leaf.types.values()) != list(columns.values()):
         raise NotIncremental("the columns of its result are not all known")
     both = zip(columns, leaf.types, strict=True)
     outputs = [Column(name, frozenset({LeafColumn(leaf, stored)})) for name, stored in both]
-    return merged_plan(Scan(leaf), outputs, most, {leaf.source: key})
+    return merged_plan(Scan(leaf), outputs, most, {leaf.source: key}), edits
 
 
-def _ordered(select: exp.Select) -> list[exp.Expr]:
-    return [each.this for each in select.args["order"].expressions]
+def _order_by_results(tree: exp.Query, appended: Sequence[Edit]) -> list[Edit]:
+    """The edits after which ORDER BY names columns of the result only. Raises NotIncremental."""
+    names = [item.alias_or_name.lower() for item in tree.selects]
+    if "" in names or len({*names}) < len(names):
+        raise NotIncremental("columns of the result without a name of their own")
+    ordered = [each.this for each in tree.args["order"].expressions]
+    renamed = [_renamed(node, tree) for node in ordered if not _is_named(node, names)]
+    keys = [each for each in appended if each.start == each.end]
+    for key in keys:
+        columns = sqlglot.parse_one(f"SELECT 1{key.after}", dialect="spark").args["expressions"]
+        if not all(_is_named(column, names) for column in columns):
+            raise NotIncremental("rows that are not ordered by columns of the view")
+    return [*renamed, *keys]
 
 
 def _is_named(node: exp.Expr, names: Collection[str]) -> bool:
@@ -103,7 +122,16 @@ def _is_named(node: exp.Expr, names: Collection[str]) -> bool:
     return isinstance(node, exp.Column) and not node.table and node.name.lower() in names
 
 
-def _all_groups(query: ParsedQuery, tables: Sequence[str]) -> WantedTable:
+def _renamed(node: exp.Expr, tree: exp.Query) -> Edit:
+    """The edit of an item of ORDER BY that is a selected column under the name of its table."""
+    items = tree.selects if isinstance(tree, exp.Select) else []
+    name = next((item.alias_or_name for item in items if item.unalias() == node), None)
+    if name is None or not isinstance(node, exp.Column):
+        raise NotIncremental("rows that are not ordered by columns of the view")
+    return Edit(int(node.parts[0].meta["start"]), int(node.parts[-1].meta["end"]) + 1, quoted_name(name))
+
+
+def _all_rows(query: ParsedQuery, tables: Sequence[str]) -> WantedTable:
     """The query without its ORDER BY and LIMIT."""
     tokens = query.tokens
     depth, order = 0, 0
@@ -115,7 +143,7 @@ def _all_groups(query: ParsedQuery, tables: Sequence[str]) -> WantedTable:
     return WantedTable(tuple(tables), start, end, query.definition.sql[start:end])
 
 
-def _most(select: exp.Select) -> int:
+def _most(select: exp.Query) -> int:
     limit = select.args.get("limit")
     number = limit.expression if isinstance(limit, exp.Limit) else None
     if not isinstance(number, exp.Literal) or not number.is_int or int(number.name) < 1:

@@ -141,7 +141,7 @@ def _internal_groups(
     keys: Mapping[str, tuple[str, ...]],
 ) -> InternalGroups:
     definition = ViewDefinition(name, None, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
-    of_sources = {source: types[source] for source in wanted.sources}
+    of_sources = {source: view.schemas.get(source, types[source]) for source in wanted.sources}
     return InternalGroups(_compiled(definition, of_sources, keys), wanted)
 
 

@@ -38,7 +38,7 @@ _AFTER: Final = frozenset(
         *(TokenType.ROWS, TokenType.RANGE, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY),
         *(TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.CROSS),
         *(TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI, TokenType.LATERAL),
-        *(TokenType.AND, TokenType.WHERE, TokenType.EQ),
+        *(TokenType.AND, TokenType.WHERE, TokenType.EQ, TokenType.IN),
     }
 )
 
