@@ -172,3 +172,36 @@ def test_not_in_is_full_while_a_column_holds_null_in_spite_of_its_declaration(
             harness.apply([change])
             harness.verify()
             assert ways(harness) == way
+
+
+STORED = {
+    "SELECT upper(s) AS s FROM a": "keys",
+    "SELECT upper(s) AS s FROM a UNION ALL SELECT lower(s) FROM b": "keys",
+    "SELECT b.id, q.o FROM b JOIN (SELECT id AS o, x + id AS x FROM a) q ON q.x = b.x": "keys",
+    "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.x = a.x + 1)": "keys",
+    "SELECT id, (SELECT max(b.id) FROM b WHERE upper(b.s) = upper(a.s)) AS m FROM a": "keys",
+    "SELECT id FROM a WHERE upper(s) IN (SELECT upper(s) FROM b)": "keys",
+    "SELECT id, CASE WHEN id NOT IN (SELECT id FROM b WHERE x = 1) THEN s END AS s FROM a": "keys",
+    "SELECT id, rank() OVER (PARTITION BY x ORDER BY id) AS r, count(*) OVER (PARTITION BY s) AS n FROM a": "keys",
+    "SELECT a.id, a.x AS y, b.id AS o FROM a LEFT JOIN b ON b.x = a.x ORDER BY a.x DESC NULLS LAST LIMIT 3": "patch",
+    "SELECT id, x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s = a.s) ORDER BY x LIMIT 2": "patch",
+    "SELECT DISTINCT s FROM a ORDER BY s DESC LIMIT 2": "patch",
+    "SELECT x, s FROM a EXCEPT SELECT x, s FROM b ORDER BY s DESC NULLS LAST, x LIMIT 2": "patch",
+}
+
+
+@pytest.mark.parametrize(("select", "way"), STORED.items())
+def test_view_follows_what_internal_views_store(spark: SparkSession, select: str, way: str) -> None:
+    with ViewHarness(PAIRS, spark, partitions=1) as harness:
+        values = [(1, 1, "a"), (2, 1, None), (3, None, "A"), (4, None, None), (5, 2, "b"), (6, 7, "c")]
+        harness.apply([Insert(name, {"id": key, "x": x, "s": s}) for name in "ab" for key, x, s in values])
+        assert harness.create_view(f"CREATE MATERIALIZED VIEW v AS {select}").strategy == way.upper()
+        harness.verify()
+        for changes in (
+            [Insert("a", {"id": 7, "x": 3, "s": "d"}), Update("b", {"id": 2}, {"s": "d", "x": 3})],
+            [Delete("a", {"id": 6}), Update("a", {"id": 1}, {"x": 4, "s": "B"}), Delete("b", {"id": 5})],
+            [Update("a", {"id": 7}, {"x": None, "s": "e"}), Insert("b", {"id": 8, "x": 5, "s": "e"})],
+        ):
+            harness.apply(changes)
+            harness.verify()
+            assert ways(harness) == way

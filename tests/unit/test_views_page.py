@@ -78,18 +78,6 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
         )
         for before in ("", "PARTITION BY price > 1")
     ],
-    "windows whose PARTITION BY have no column in common": [
-        (
-            "SELECT id, rank() OVER (PARTITION BY name ORDER BY id) AS by_name,"
-            " rank() OVER (PARTITION BY country ORDER BY id) AS by_country FROM users",
-            {
-                "v": "SELECT a.id, a.by_name, b.by_country"
-                " FROM (SELECT id, rank() OVER (PARTITION BY name ORDER BY id) AS by_name FROM users) a"
-                " JOIN (SELECT id, rank() OVER (PARTITION BY country ORDER BY id) AS by_country FROM users) b"
-                " ON a.id = b.id"
-            },
-        )
-    ],
     "LIMIT over all rows": [
         (
             "SELECT price FROM products ORDER BY price DESC LIMIT 2",
@@ -120,10 +108,23 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             "SELECT id FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id)",
         )
     ],
-    "NOT IN, or IN outside of WHERE": [
+    "IN in SELECT with columns that may be NULL": [
         (
             "SELECT id, id IN (SELECT user_id FROM orders) AS has FROM users",
-            {"v": "SELECT id, EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id) AS has FROM users u"},
+            {"v": sql},
+        )
+        for sql in (
+            "SELECT id, id IN (SELECT user_id FROM orders WHERE user_id IS NOT NULL) AS has FROM users",
+            "SELECT id, EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id) AS has FROM users u",
+        )
+    ],
+    "IN outside of WHERE and SELECT": [
+        (
+            "SELECT country, max(id) AS n FROM users GROUP BY country HAVING max(id) IN (SELECT user_id FROM orders)",
+            {
+                "v": "SELECT country, max(id) AS n FROM users u GROUP BY country"
+                " HAVING EXISTS (SELECT 1 FROM orders o WHERE o.status = u.country)"
+            },
         )
     ],
     "a subquery without an equality": [
@@ -167,7 +168,10 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
         ),
     ],
     "no column, unchanged from a table": [
-        ("SELECT upper(name) AS n FROM users", {"v": "SELECT id, upper(name) AS n FROM users"}),
+        (
+            f"SELECT concat(u.name, o.status) AS n FROM {USERS_AND_ORDERS}",
+            {"v": f"SELECT o.id, concat(u.name, o.status) AS n FROM {USERS_AND_ORDERS}"},
+        ),
     ],
     "a table or a join in parentheses": [
         (
@@ -234,6 +238,10 @@ KEYS: Final = {
         "SELECT user_id, count(DISTINCT status) AS n FROM orders GROUP BY user_id",
     ],
     "QUALIFY": ["SELECT id, user_id, rank() OVER (PARTITION BY user_id ORDER BY ordered_at) AS place FROM orders"],
+    "over different columns": [
+        "SELECT id, rank() OVER (PARTITION BY name ORDER BY id) AS by_name,"
+        " rank() OVER (PARTITION BY country ORDER BY id) AS by_country FROM users",
+    ],
     "INTERSECT": [
         f"SELECT id, balance FROM accounts {operator} SELECT id, balance FROM savings"
         for operator in ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
@@ -252,6 +260,8 @@ KEYS: Final = {
     "date_trunc": [
         "SELECT lower(name) AS low, max(name) AS n FROM users GROUP BY lower(name)",
         "SELECT DISTINCT lower(name) AS low FROM users",
+        "SELECT lower(name) AS low FROM users",
+        "SELECT id FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE lower(o.status) = lower(u.name))",
         "SELECT id, rank() OVER (PARTITION BY lower(name) ORDER BY id) AS place FROM users",
         "SELECT a.id, b.id AS other FROM users a JOIN users b ON lower(a.name) = lower(b.name)",
     ],

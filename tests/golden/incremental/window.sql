@@ -25,7 +25,14 @@ SELECT q.user_id, q.id, u.name FROM (SELECT id, user_id, status, rank() OVER (PA
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id, user_id, status, rank() OVER (PARTITION BY user_id ORDER BY id) AS a, rank() OVER (PARTITION BY status ORDER BY id) AS b FROM orders;
--- strategy: FULL: the whole query is run and compared with the stored rows: windows whose PARTITION BY have no column in common: each change may change all of its rows
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.orders affects (id)
+--     look up public.orders by (status) from (status) of public.orders, NULL matches NULL
+--     look up public.orders by (user_id) from (user_id) of public.orders, NULL matches NULL
+--   the rows of affected (id) are computed again from
+--     public.orders by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (user_id) of public.orders, NULL matches NULL
+--     public.orders by (status) from (status) of public.orders, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -289,7 +289,10 @@ class Views:
         text, inner, where = self.from_(max(depth, 0))
         pairs = [(a, b) for a in scope for b in inner if _are_equal_types(a.type, b.type)]
         conditions = list(where)
-        if pairs:
+        if self.draws.chance(12):
+            self.used["correlation by expressions"] += 1
+            conditions.append(self.equal_expressions(inner, scope))
+        elif pairs:
             conditions.append(self.equalities(pairs))
         if self.draws.chance(30):
             conditions.append(self.condition(depth, inner))
@@ -321,13 +324,21 @@ class Views:
             function = "count"
         return Query(f"SELECT {function}({column.text}){after}", ()), "bigint" if function == "count" else column.type
 
+    def equal_expressions(self, one: Sequence[Column], other: Sequence[Column]) -> str:
+        """An equality of an expression over some columns and a column of others, or an expression over these."""
+        text, type_ = self.function(self.draws.pick(("coalesce", "plus", "lower", "trunc")), one)
+        others = [each.text for each in other if _are_equal_types(each.type, type_)]
+        texts = [each.text for each in other if each.type == type_ == "text"]
+        others += [f"upper({each})" for each in texts]
+        return f"{text} = {self.draws.pick(others)}" if others else f"{text} IS NOT NULL"
+
     def value(self, depth: int, scope: Sequence[Column]) -> Column:
         """An expression that is not a column."""
         text, type_ = self.expression(depth, scope)
         return Column(text, "", type_, is_plain=False)
 
     def expression(self, depth: int, scope: Sequence[Column]) -> tuple[str, str]:
-        kind = self.draws.pick(("coalesce", "case", "literal", "plus", "subquery", "exists", "lower", "trunc"))
+        kind = self.draws.pick(("coalesce", "case", "literal", "plus", "subquery", "exists", "in", "lower", "trunc"))
         if kind == "subquery" and depth > 0:
             self.used["scalar subquery"] += 1
             inner, type_ = self.correlated(depth - 1, scope, "scalar")
@@ -336,6 +347,9 @@ class Views:
             self.used["EXISTS as a value"] += 1
             inner, _ = self.correlated(depth - 1, scope, "exists")
             return f"EXISTS ({inner.sql})", "bool"
+        if kind == "in" and depth > 0:
+            self.used["IN as a value"] += 1
+            return f"({self.in_(depth, scope, self.draws.pick(('IN', 'NOT IN')))})", "bool"
         if kind == "literal":
             type_ = self.draws.pick(("int", "text", "date", "bool"))
             return self.draws.pick(LITERALS[type_]), type_
@@ -376,6 +390,9 @@ class Views:
         items = list(dict.fromkeys(items))
         if self.draws.chance(25):
             items.append(self.value(depth, scope))
+            if self.draws.chance(25):
+                self.used["expression alone"] += 1
+                del items[:-1]
         if self.of_spark and shape == "plain" and self.draws.chance(8):
             self.used["explode"] += 1
             array, type_ = self.array(scope)
@@ -507,7 +524,12 @@ class Views:
             outer = _qualified(alias, inner.columns)
             where = f" FROM ({inner.sql}) {alias} WHERE {outer[-1].text} <= {self.draws.number(1, 2)}"
             return self.selected("SELECT ", outer if self.draws.chance(50) else outer[:-1], where)
-        return self.selected("SELECT ", [*items, place], after)
+        places = [place]
+        if self.draws.chance(25):
+            self.used["window by another column"] += 1
+            counted = f"count({value.text}) OVER (PARTITION BY {self.draws.column(scope).text})"
+            places.append(Column(counted, "", "bigint", is_plain=False))
+        return self.selected("SELECT ", [*items, *places], after)
 
     # ---- set operations
 

@@ -68,6 +68,7 @@ def search_table(view: CompiledView, options: IndexOptions, part: PartName) -> S
         replacements=(),
         columns=None,
         sources={},
+        schemas={},
         parsed=None,
         selected={},
         part=part,

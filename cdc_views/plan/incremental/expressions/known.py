@@ -6,8 +6,9 @@ view, then one in the table by the keys found. The text that runs names the tabl
 
 That join changes nothing: the internal view has, for each row of the table, one row with the values of that row (for a
 time window, one row for each window that the row is in, like `GROUP BY window(...)`). So it gives the rows of the
-table, each with its values. Whatever changes a value changes the row that it is computed from, in a column that the
-view names: changes of the internal view itself need not be looked at.
+table, each with its values. A query over it that computes the same value passes this column on. Whatever changes a
+value changes the row that it is computed from, in a column that the view names: changes of the internal view itself
+need not be looked at.
 """
 
 from __future__ import annotations

@@ -7,12 +7,13 @@ remove output (NOT EXISTS) are inner rows like others. An aggregate or LIMIT of 
 each outer row on its own, so the inner side is the subquery's input, below them.
 
 For `x IN (SELECT y ...)` without correlation, the inner side is the whole subquery, and the equality is x = y. Where
-NULL means the same as false, inner rows with other values of y decide nothing. Elsewhere, as in NOT IN, they do: one
-NULL among them makes `x IN (...)` NULL instead of false, and a row where x is NULL depends on whether there are inner
-rows at all. So both x and y must never be NULL: as key columns of a table, because WHERE has `IS NOT NULL` for them, or
-as columns that the source declares NOT NULL and that hold no NULL before and after the epoch. Then `x IN (...)` is true
-or false, and is true exactly if there is an inner row with y = x. The declaration alone is not enough: no event says
-that it has changed, and the mirror may have older rows. So each epoch looks (engine/views/strategies/keys.py).
+NULL means the same as false, inner rows with other values of y decide nothing. Elsewhere, as in NOT IN and in SELECT,
+they do: one NULL among them makes `x IN (...)` NULL instead of false, and a row where x is NULL depends on whether
+there are inner rows at all. So both x and y must never be NULL: as key columns of a table, because WHERE has `IS NOT
+NULL` for them, or as columns that the source declares NOT NULL and that hold no NULL before and after the epoch. Then
+`x IN (...)` is true or false, and is true exactly if there is an inner row with y = x. The declaration alone is not
+enough: no event says that it has changed, and the mirror may have older rows. So each epoch looks
+(engine/views/strategies/keys.py).
 
 The same holds for `(x, z) IN (SELECT y, w ...)`, with an equality for each of the values; any of these leave all rows
 that decide.

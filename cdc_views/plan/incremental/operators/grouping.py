@@ -2,8 +2,9 @@
 
 Restrict: a restriction by columns that are equal in all rows of a group keeps or drops whole groups, so it can be
 applied below. By other columns it would cut groups: those columns are left out. What is equal in a group: the columns
-of GROUP BY; all selected columns for DISTINCT; the columns of PARTITION BY, of all windows at once; nothing for LIMIT
-and for an aggregate over all rows.
+of GROUP BY; all selected columns for DISTINCT; the columns of PARTITION BY that windows share; nothing for LIMIT
+and for an aggregate over all rows. Windows that share no column are one operator above the other: a window adds a
+column to its rows, which no window beside it reads, so a query around it could have the next window.
 Find: the output rows of the groups of changed input rows change. Their columns are those of the input rows where they
 are equal in a group. A window also passes on other columns, of all rows of its partition: to know these, the whole
 partitions are looked up, in all branches of a set operation below by the values of any of them. Not above a full join
