@@ -101,7 +101,7 @@ class History:
         return (*key, amount, chance.randint(0, 10**15), chance.choice([None, (), ("q", None)]), place)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_random_commits_by_either_way_are_read_alike_by_every_reader(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:

@@ -221,6 +221,9 @@ def test_first_epoch_in_bulk_that_was_killed_is_read_again_and_equal(ready: Proj
     ),
     do="for `CutTooLarge`, raise `log.driver_mb`, or set REPLICA IDENTITY FULL",
 )
+@pytest.mark.parametrize(
+    "worker", ["exactly once", pytest.param("at least once", marks=pytest.mark.nightly)], indirect=True
+)
 @pytest.mark.parametrize("deed", ["raise", pytest.param("kill", marks=pytest.mark.nightly)])
 def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: Project, deed: str) -> None:
     ready = of_either_worker

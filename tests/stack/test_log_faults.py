@@ -336,7 +336,9 @@ def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, kee
         wait_snapshot(unwatched.settings, lambda progress: None)
 
 
-@pytest.fixture(params=[{}, AT_LEAST_ONCE], ids=["exactly once", "at least once"])
+@pytest.fixture(
+    params=[pytest.param({}, marks=pytest.mark.nightly), AT_LEAST_ONCE], ids=["exactly once", "at least once"]
+)
 def own_worker(request: pytest.FixtureRequest, stack: LocalStack, enterable_folder: Path) -> Iterator[Connect]:
     """A worker that no other test has."""
     with second_worker(stack, enterable_folder, request.param) as worker:

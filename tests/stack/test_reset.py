@@ -416,7 +416,7 @@ def remove_a_mirror(world: World) -> None:
 
 
 STOPS = {
-    "slot dropped": Stop(drop_the_slot, (SlotChanged,), is_cheap=True),
+    "slot dropped": Stop(drop_the_slot, (SlotChanged,)),
     "slot moved": Stop(move_the_slot, (SlotChanged,)),
     "slot invalidated": Stop(invalidate_the_slot, (SlotChanged, PreflightFailed)),
     "topics created again": Stop(create_the_topics_again, (TopicChanged,)),
