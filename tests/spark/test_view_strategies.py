@@ -185,6 +185,8 @@ STORED = {
     "SELECT id, rank() OVER (PARTITION BY x ORDER BY id) AS r, count(*) OVER (PARTITION BY s) AS n FROM a": "keys",
     "SELECT a.id, a.x AS y, b.id AS o FROM a LEFT JOIN b ON b.x = a.x ORDER BY a.x DESC NULLS LAST LIMIT 3": "patch",
     "SELECT id, x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s = a.s) ORDER BY x LIMIT 2": "patch",
+    "SELECT id, x * (SELECT coalesce(max(x), 0) + 1 FROM b WHERE id = 6) AS y FROM a": "keys",
+    "SELECT id, (SELECT concat(s, x) FROM b WHERE id = 4) AS y, x FROM a": "keys",
     "SELECT DISTINCT s FROM a ORDER BY s DESC LIMIT 2": "patch",
     "SELECT x, s FROM a EXCEPT SELECT x, s FROM b ORDER BY s DESC NULLS LAST, x LIMIT 2": "patch",
 }

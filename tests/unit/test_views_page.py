@@ -129,11 +129,12 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "a subquery without an equality": [
         (
-            "SELECT id FROM products WHERE price > (SELECT max(price) - 1 FROM products)",
+            "SELECT id FROM products WHERE price > (SELECT price FROM products ORDER BY id LIMIT 1)",
             {"v": sql},
         )
         for sql in (
-            "SELECT id FROM products WHERE price > (SELECT max(price) FROM products) - 1",
+            "SELECT id FROM products WHERE price > (SELECT price FROM products WHERE id = 7)",
+            "SELECT id FROM products WHERE price > (SELECT max(price) - 1 FROM products)",
             "SELECT id FROM products p"
             " WHERE price > (SELECT avg(q.price) FROM products q WHERE q.category_id = p.category_id)",
         )
@@ -227,6 +228,7 @@ KEYS: Final = {
     ],
     "avg(price)": [
         "SELECT id FROM products WHERE price > (SELECT max(price) FROM products)",
+        "SELECT id FROM products WHERE price > (SELECT price FROM products WHERE id = 7)",
         "SELECT id FROM products WHERE NOT EXISTS (SELECT 1 FROM orders WHERE status = 'stopped')",
         "SELECT p.id, q.top FROM products p CROSS JOIN (SELECT max(price) AS top FROM products) q",
         "WITH q AS (SELECT max(price) AS top, count(*) AS n FROM products) SELECT p.id, n FROM products p"

@@ -99,7 +99,7 @@ SELECT u.id, l.note FROM users u CROSS JOIN LATERAL (SELECT o.note FROM orders o
 CREATE MATERIALIZED VIEW v AS
 SELECT id, stock FROM products WHERE stock > (SELECT max(stock) AS most FROM products WHERE id < 10);
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
---   _cv_v_1: SELECT max(stock) AS most FROM products WHERE id < 10
+--   _cv_v_1: SELECT max(stock) FROM products WHERE id < 10
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from
@@ -124,13 +124,18 @@ FROM orders o JOIN users u ON u.id = o.user_id;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM products WHERE stock > (SELECT quantity FROM order_items WHERE order_id = 1 AND line = 1);
--- strategy: FULL: the whole query is run and compared with the stored rows: a subquery without an equality of columns with the query around it
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
+--   _cv_v_1: SELECT quantity, line, order_id FROM order_items WHERE order_id = 1 AND line = 1
+--   if the value of _cv_v_1 changes, the whole query is run
+--   a change of public.products affects (id)
+--   the rows of affected (id) are computed again from
+--     public.products by (id) from (id) of the affected keys
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT p.id, p.stock, q.most FROM products p CROSS JOIN (SELECT max(stock) AS most, sum(price) AS total, count(*) AS n FROM products) q WHERE p.stock < q.most;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
---   _cv_v_1: SELECT max(stock) AS most, sum(price) AS total, count(*) AS n, count(price) FROM products
+--   _cv_v_1: SELECT max(stock), sum(price), count(*), count(price) FROM products
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from
@@ -140,7 +145,7 @@ SELECT p.id, p.stock, q.most FROM products p CROSS JOIN (SELECT max(stock) AS mo
 CREATE MATERIALIZED VIEW v AS
 WITH q AS (SELECT max(stock) AS most FROM products) SELECT p.id, q.most FROM products p LEFT JOIN q ON p.stock = q.most;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
---   _cv_v_1: SELECT max(stock) AS most FROM products
+--   _cv_v_1: SELECT max(stock) FROM products
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from

@@ -71,19 +71,32 @@ VIEWS: Final = {
     "(SELECT max(k) FROM u)",
     "exists in a CTE that is named twice": "WITH c AS (SELECT id, k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = 1))"
     " SELECT a.id, b.k FROM c a JOIN c b ON a.id = b.id",
+    "an expression of a total": "SELECT id, k FROM t WHERE k > (SELECT max(k) - 1 FROM u)",
+    "an expression of several": "SELECT id, (SELECT coalesce(sum(k) -- of all\n, 0) + count(*) * 2 AS n FROM u) AS n "
+    "FROM t",
+    "expressions in FROM": "SELECT t.id, q.m, q.n FROM t JOIN (SELECT max(k) + 1 AS m, coalesce(sum(g) FILTER "
+    "(WHERE s = 'a'), max(k)) AS n FROM u) q ON q.m >= t.k",
+    "a value of a row": "SELECT id, (SELECT s FROM u WHERE id = 1) AS up FROM t",
+    "an expression of a row": "SELECT id, g FROM t WHERE k + 1 > (SELECT k + coalesce(g, 1) AS m FROM u AS z "
+    "WHERE id = 2)",
+    "a value of a row, above a group": "SELECT k, count(*) AS n FROM t GROUP BY k HAVING count(*) > (SELECT g FROM u "
+    "WHERE u.id = 1)",
     "with a comment": "SELECT id FROM t WHERE k > ((SELECT sum(k) -- of all\n FROM u WHERE u.s = '(a' ))",
 }
 FULL: Final = {
     "HAVING": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u HAVING count(*) > 1)",
     "groups": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u GROUP BY g)",
-    "a row": "SELECT id FROM t WHERE k > (SELECT k FROM u WHERE id = 1)",
+    "rows": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u WHERE id = 1)",
+    "one of several rows": "SELECT id FROM t WHERE k > (SELECT k FROM u ORDER BY id LIMIT 1)",
+    "a row of all columns": "SELECT id FROM t WHERE k > (SELECT * FROM (SELECT k FROM u WHERE id = 1) q)",
+    "a function that may be an aggregate": "SELECT id FROM t WHERE k > (SELECT bit_xor(k) FROM u WHERE id = 1)",
     "names around it": "SELECT id FROM t WHERE k > (SELECT max(u.k + t.g) FROM u)",
     "a join": "SELECT id FROM t WHERE k > (SELECT max(u.k) FROM u JOIN w ON u.k = w.k)",
     "a CTE": "WITH u AS (SELECT 1 AS k, 2 AS j FROM w) SELECT id FROM t WHERE k > (SELECT max(k) FROM u)",
     "a CTE of a name like a table": "WITH u AS (SELECT k FROM t) SELECT id FROM t WHERE k > (SELECT max(k) FROM u)",
     "another subquery": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u WHERE g > (SELECT min(g) FROM w))",
     "text": "SELECT id FROM t WHERE s > (SELECT max(s) FROM u)",
-    "an expression of a total": "SELECT id FROM t WHERE k > (SELECT max(k) - 1 FROM u)",
+    "an expression of another aggregate": "SELECT id FROM t WHERE k > (SELECT max(k) - bit_xor(k) FROM u)",
     "EXISTS": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)",
     "EXISTS over an aggregate": "SELECT id FROM t WHERE EXISTS (SELECT bool_or(k > 1) FROM u)",
     "EXISTS over groups": "SELECT id FROM t WHERE EXISTS (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",

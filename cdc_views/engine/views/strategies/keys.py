@@ -58,7 +58,7 @@ def _require_same_constants(work: Incremental[KeysPlan]) -> None:
     for leaf in work.plan.constants:
         of = work.of(leaf)
         old, new = (_constant(work, leaf, version) for version in (of.old, of.new))
-        if len(new) != 1 or old != new:
+        if len(new) > 1 or old != new:
             raise TooMany(f'the row of the subquery that "{leaf}" stores has changed', "subquery changed")
 
 

@@ -64,12 +64,11 @@ class InternalRow:
 
     def is_usable(self, types: Mapping[str, str], strategy: str) -> bool:
         """Whether it costs less than the view that needs it; see `InternalView.is_usable`."""
-        return strategy == "ADD"
+        return strategy == "ADD" or (strategy != "FULL" and self.wanted.kind == "value")
 
     def stored(self, types: Mapping[str, str]) -> StoredRow:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
-        wanted = self.wanted
-        return StoredRow(self.name, wanted.sql, wanted.start, wanted.end, wanted.aliases, types, wanted.is_existence)
+        return StoredRow(self.name, self.wanted.sql, types, self.wanted)
 
 
 @dataclass(frozen=True)

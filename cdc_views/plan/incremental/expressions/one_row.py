@@ -1,6 +1,7 @@
 """Subqueries with one row that does not depend on the rows around them: an internal view stores that row.
 
     SELECT id, price FROM products WHERE price > (SELECT avg(price) FROM products)
+    SELECT id, total * (SELECT rate FROM taxes WHERE country = 'NL') AS tax FROM orders
     SELECT p.id, price / q.total FROM products p CROSS JOIN (SELECT sum(price) AS total FROM products) q
 
 As long as the values stay what they are, they are constants, and the view is one over its other tables. So the plan has
@@ -8,9 +9,12 @@ no operator for the subquery, and in the text that runs, `SELECT value_1 FROM` i
 the alias of the value. If a value changes, each row of the view may change: that epoch is FULL.
 
 Such a subquery is an aggregate over all rows of one table, without HAVING, so it has exactly one row. It selects one
-value, or in FROM several, each with an alias. All of its names are those of columns of the table, so it means the same
-where it stands alone. The internal view must be kept by ADD: to compute the value in full in each epoch would cost as
-much as to compute the view. So beside a sum or an average it stores what ADD needs.
+value, or in FROM several, each with an alias. Or it is a column or an expression of one table, used as a value: then it
+may have no row, which is NULL, and with two rows Spark fails. All of its names are those of columns of the table, so it
+means the same where it stands alone. The internal view must be kept by ADD, or by KEYS where it has no aggregate: to
+compute the value in full in each epoch would cost as much as to compute the view. So only the aggregates are stored,
+beside a sum or an average with what ADD needs; a function of them, such as `coalesce(sum(price), 0)`, is written over
+the stored values.
 
     SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM holidays WHERE is_today)
 
@@ -21,11 +25,12 @@ change, as long as it stays 0, or more than 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
+import sqlglot
 from sqlglot import Token, TokenType, exp
 
 from cdc_views.base.names import is_table
@@ -38,118 +43,126 @@ from cdc_views.views.text import closing
 
 VALUE: Final = "value_{}".format
 
+_Kind = Literal["totals", "value", "existence"]
+
 _CLAUSES: Final = frozenset({"expressions", "from_", "where"})
 _DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
+_AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
 # What ADD needs beside an aggregate of the same values.
 _BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "count"), exp.Sum: ("count",)}
+# Where a subquery has rows, or is a set of values.
+_OF_ROWS: Final = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.In, exp.Exists, exp.Any, exp.All)
 
 
 @dataclass(frozen=True)
 class WantedRow:
     """A subquery over the table `source` whose row no internal view stores yet.
 
-    It is `text[start:end]` of the view, and calls its values `aliases`; one that is empty has no name. `sql` is the
-    SELECT of its internal view, with these columns: the values, then what ADD needs beside them. `is_existence`: the
-    value is a count, of which only matters whether it is 0.
+    It is `text[start:end]` of the view. `select` and `after` are what stands around the relation of the stored row in
+    its place. `sql` is the SELECT of its internal view, with these columns: `values` that the view depends on, then
+    what ADD needs beside them. If it is an existence, the value is a count, of which only matters whether it is 0.
     """
 
     source: str
     start: int
     end: int
-    aliases: tuple[str, ...]
+    kind: _Kind
+    select: str
+    after: str
     sql: str
+    values: int
     columns: tuple[str, ...]
-    is_existence: bool = False
 
 
 @dataclass(frozen=True)
 class StoredRow:
-    """An internal view with the row of a subquery, which is `text[start:end]` of the outer view.
+    """An internal view with the row of a subquery.
 
-    `sql` is its SELECT, `types` has the Arrow types of its columns. The subquery calls its values `aliases`; one that
-    is empty has no name. `is_existence` is that of WantedRow.
+    `sql` is its SELECT, `types` has the Arrow types of its columns. The rest is that of `wanted`.
     """
 
     name: str
     sql: str
-    start: int
-    end: int
-    aliases: tuple[str, ...]
     types: Mapping[str, str]
-    is_existence: bool = False
+    wanted: WantedRow
+
+    @property
+    def start(self) -> int:
+        """Where the subquery begins in the text of the outer view."""
+        return self.wanted.start
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.wanted.end
 
     @property
     def select(self) -> str:
         """What stands before the relation of the stored row, in place of the subquery."""
-        if self.is_existence:
-            return "SELECT 1 FROM "
-        names = zip(self.values, self.aliases, strict=True)
-        values = (f"{value} AS {quoted_name(alias)}" if alias else value for value, alias in names)
-        return f"SELECT {', '.join(values)} FROM "
+        return self.wanted.select
 
     @property
     def after(self) -> str:
-        """What stands after the relation of the stored row."""
-        return f" WHERE {VALUE(1)} > 0" if self.is_existence else ""
+        """What stands after it."""
+        return self.wanted.after
+
+    @property
+    def is_existence(self) -> bool:
+        """Whether it only matters whether the value is 0."""
+        return self.wanted.kind == "existence"
 
     @property
     def values(self) -> dict[str, str]:
-        """The columns with the values of the subquery, and their types."""
-        names = map(VALUE, range(1, len(self.aliases) + 1))
-        return {name: self.types[name] for name in names}
+        """The columns that the view depends on, and their types."""
+        return {name: self.types[name] for name in self.wanted.columns[: self.wanted.values]}
 
 
 def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | None:
     """What an internal view would store for a subquery with this FROM; None if it may not stand alone."""
-    if not isinstance(select, exp.Select) or not may_stand_alone(select):
+    if not isinstance(select, exp.Select) or (kind := _kind(select)) is None:
         return None
     (source,) = scope.sources
-    is_of_table = source.leaf is not None and is_table(source.leaf.source)
-    is_existence = _is_existence(select)
-    where = select.args.get("where")
-    nodes = (where.walk() if where else ()) if is_existence else own_nodes(select)
-    columns = [node for node in nodes if isinstance(node, exp.Column)]
-    if not is_of_table or any(scope.resolve(column) is None for column in columns):
+    if source.leaf is None or not is_table(source.leaf.source) or not _has_own_names(select, kind, scope):
         return None
     span = span_of(query, select)
-    if source.leaf is None or span is None:
+    if span is None:
         return None
-    first, last = span
-    tokens = query.tokens[first : last + 1]
+    tokens = query.tokens[span[0] : span[1] + 1]
     start, end = tokens[0].start, tokens[-1].end + 1
-    if is_existence:
-        *_, rest = _items(tokens)
-        sql = f"SELECT count(*) {query.definition.sql[rest[0].start : end]}"
-        return WantedRow(source.leaf.source, start, end, ("",), sql, (VALUE(1),), is_existence)
-    sql, beside = _stored(query, select, tokens)
-    aliases = tuple(item.alias for item in select.expressions)
-    names = tuple(map(VALUE, range(1, len(aliases) + beside + 1)))
-    return WantedRow(source.leaf.source, start, end, aliases, sql, names)
+    found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, sorted(source.leaf.never_null)))
+    if found is None:
+        return None
+    columns = tuple(map(VALUE, range(1, len(found.columns) + 1)))
+    return WantedRow(source.leaf.source, start, end, kind, found.select, found.after, found.sql, found.values, columns)
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
-    """Whether a subquery is a SELECT of aggregates from one table that is named there, or EXISTS asks for its rows."""
-    return isinstance(select, exp.Select) and (_has_one_row(select) or _is_existence(select))
+    """Whether a subquery has one row of one table that is named there, or EXISTS asks for its rows."""
+    return isinstance(select, exp.Select) and _kind(select) is not None
 
 
-def _is_existence(select: exp.Select) -> bool:
-    """Whether EXISTS asks for the rows of one table, or for those that meet a condition."""
-    return (
-        isinstance(_holder(select), exp.Exists)
-        and is_over_one_table(select, _CLAUSES)
+def _kind(select: exp.Select) -> _Kind | None:
+    if not is_over_one_table(select, _CLAUSES):
+        return None
+    holder, items = _holder(select), select.expressions
+    if isinstance(holder, exp.Exists):
         # Any function might be an aggregate, which has a row always.
-        and all(isinstance(item.unalias(), exp.Literal | exp.Star | exp.Column) for item in select.expressions)
-    )
+        is_plain = all(isinstance(item.unalias(), exp.Literal | exp.Star | exp.Column) for item in items)
+        return "existence" if is_plain else None
+    if is_aggregated(select):
+        # The names of values without an alias are Spark's choice.
+        is_of_from = isinstance(holder, exp.From | exp.Join | exp.Lateral | exp.CTE)
+        has_values = all(item.alias for item in items) if is_of_from else len(items) == 1
+        return "totals" if has_values else None
+    is_value = isinstance(select.parent, exp.Subquery) and not isinstance(holder, _OF_ROWS) and len(items) == 1
+    return "value" if is_value and not any(select.find_all(exp.Star, exp.Anonymous)) else None
 
 
-def _has_one_row(select: exp.Select) -> bool:
-    has_values = all(item.alias for item in select.expressions) if _is_of_from(select) else len(select.expressions) == 1
-    return has_values and is_over_one_table(select, _CLAUSES) and is_aggregated(select)
-
-
-def _is_of_from(select: exp.Select) -> bool:
-    """Whether the names of the values, which without an alias are Spark's choice, can be used around the subquery."""
-    return isinstance(_holder(select), exp.From | exp.Join | exp.Lateral | exp.CTE)
+def _has_own_names(select: exp.Select, kind: _Kind, scope: Scope) -> bool:
+    """Whether all names that decide are those of columns of its table."""
+    where = select.args.get("where")
+    nodes = (where.walk() if where else ()) if kind == "existence" else own_nodes(select)
+    return all(scope.resolve(node) is not None for node in nodes if isinstance(node, exp.Column))
 
 
 def _holder(select: exp.Select) -> exp.Expr | None:
@@ -159,24 +172,110 @@ def _holder(select: exp.Select) -> exp.Expr | None:
     return node
 
 
-def _stored(query: ParsedQuery, select: exp.Select, tokens: Sequence[Token]) -> tuple[str, int]:
-    """The SELECT of the internal view, and the number of its columns beside the values of the subquery."""
-    sql = query.definition.sql
-    *items, rest = _items(tokens)
-    beside = [
-        f"{name}{sql[each[1].start : each[closing(each, 1)].end + 1]}"
-        for item, each in zip(select.expressions, items, strict=True)
-        if len(each) > 1 and each[1].token_type is TokenType.L_PAREN
-        for name in _names_beside(item.unalias())
-    ]
-    before = sql[tokens[0].start : rest[0].start]
-    before = before if "--" in before or not beside else before.rstrip()  # a line break ends a comment
-    added = "".join(f", {each}" for each in beside) + " " * bool(beside)
-    return f"{before}{added}{sql[rest[0].start : rest[-1].end + 1]}", len(beside)
+# ---- the texts
 
 
-def _names_beside(call: exp.Expr) -> tuple[str, ...]:
-    return () if isinstance(call.this, exp.Distinct) else _BESIDE.get(type(call), ())
+@dataclass(frozen=True)
+class _Texts:
+    """The SELECT of an internal view and its columns, the first `values` of which matter; the text in its place."""
+
+    sql: str
+    columns: Sequence[str]
+    values: int
+    select: str
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class _Subquery:
+    """A subquery, its tokens in the text of the view, and the key of its table."""
+
+    sql: str
+    select: exp.Select
+    tokens: Sequence[Token]
+    key: Sequence[str]
+
+
+def _existence(of: _Subquery) -> _Texts:
+    *_, rest = _items(of.tokens)
+    counted = f"SELECT count(*) {_text(of.sql, rest)}"
+    return _Texts(counted, ["count(*)"], 1, "SELECT 1 FROM ", f" WHERE {VALUE(1)} > 0")
+
+
+def _value(of: _Subquery) -> _Texts:
+    """The key beside the value says which rows change."""
+    item, rest = _items(of.tokens)
+    columns = [_text(of.sql, _without_alias(of.select.expressions[0], item)), *map(quoted_name, of.key)]
+    return _Texts(f"SELECT {', '.join(columns)} {_text(of.sql, rest)}", columns, 1, f"SELECT {VALUE(1)} FROM ")
+
+
+def _totals(of: _Subquery) -> _Texts | None:
+    sql = of.sql
+    *items, rest = _items(of.tokens)
+    stored: list[str] = []
+    beside: list[str] = []
+    selected = []
+    for item, each in zip(of.select.expressions, items, strict=True):
+        expression = _without_alias(item, each)
+        text, position = "", expression[0].start
+        for first, last in _calls(expression):
+            call = expression[first : last + 1]
+            stored += [written] if (written := _text(sql, call)) not in stored else []
+            arguments = _text(sql, call[1 : closing(call, 1) + 1])
+            beside += [f"{name}{arguments}" for name in _names_beside(written)]
+            text += sql[position : call[0].start] + VALUE(stored.index(written) + 1)
+            position = call[-1].end + 1
+        text += sql[position : expression[-1].end + 1]
+        if not _is_of_values(text, len(stored)):
+            return None
+        selected.append(f"{text} AS {quoted_name(item.alias)}" if item.alias else text)
+    columns = [*stored, *beside]
+    return _Texts(
+        f"SELECT {', '.join(columns)} {_text(sql, rest)}", columns, len(stored), f"SELECT {', '.join(selected)} FROM "
+    )
+
+
+_STORED: Final[Mapping[_Kind, Callable[[_Subquery], _Texts | None]]] = {
+    "totals": _totals,
+    "value": _value,
+    "existence": _existence,
+}
+
+
+def _text(sql: str, tokens: Sequence[Token]) -> str:
+    return sql[tokens[0].start : tokens[-1].end + 1]
+
+
+def _without_alias(item: exp.Expr, tokens: Sequence[Token]) -> Sequence[Token]:
+    if not isinstance(item, exp.Alias):
+        return tokens
+    return tokens[:-2] if tokens[-2].token_type is TokenType.ALIAS else tokens[:-1]
+
+
+def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The first and the last token of each call of an aggregate, with its FILTER."""
+    last = -1
+    for number, token in enumerate(tokens[:-1]):
+        is_call = tokens[number + 1].token_type is TokenType.L_PAREN and token.text.lower() in _AGGREGATES
+        if number <= last or not is_call:
+            continue
+        last = closing(tokens, number + 1)
+        if last + 2 < len(tokens) and tokens[last + 1].text.upper() == "FILTER":
+            last = closing(tokens, last + 2)
+        yield number, last
+
+
+def _is_of_values(text: str, values: int) -> bool:
+    """Whether an expression is one of stored values, with no aggregate left in it. Any other function might be one."""
+    tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
+    names = {VALUE(number) for number in range(1, values + 1)}
+    columns = [column.name for column in tree.find_all(exp.Column)]
+    return bool(columns) and names >= {*columns} and not any(tree.find_all(exp.AggFunc, exp.Anonymous))
+
+
+def _names_beside(call: str) -> tuple[str, ...]:
+    (node,) = sqlglot.parse_one(f"SELECT {call}", dialect="spark").args["expressions"]
+    return () if isinstance(node.this, exp.Distinct) else _BESIDE.get(type(node), ())
 
 
 def _items(tokens: Sequence[Token]) -> list[Sequence[Token]]:
@@ -184,8 +283,8 @@ def _items(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     outside = list(_outside(tokens))
     from_ = next(number for number in outside if tokens[number].token_type is TokenType.FROM)
     commas = [number for number in outside if number < from_ and tokens[number].token_type is TokenType.COMMA]
-    starts = [1, *(number + 1 for number in commas), from_]
-    return [*(tokens[start:end] for start, end in pairwise(starts)), tokens[from_:]]
+    between = pairwise([0, *commas, from_])
+    return [*(tokens[start + 1 : end] for start, end in between), tokens[from_:]]
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[int]:
