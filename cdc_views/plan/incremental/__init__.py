@@ -21,7 +21,7 @@ from cdc_views.plan.incremental.delta_plans.extremes import Distinct, Extreme
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan
 from cdc_views.plan.incremental.delta_plans.ordered_lists import OrderedList
 from cdc_views.plan.incremental.delta_plans.shown_columns import ShownColumns
-from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, patch_plan
+from cdc_views.plan.incremental.delta_plans.top_rows import OrderColumn, PatchPlan, patch_plan
 from cdc_views.plan.incremental.delta_plans.totals import Total
 from cdc_views.plan.incremental.inlined import Edit, LeafPlace, inlined
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
@@ -42,6 +42,7 @@ __all__ = [
     "LeafPlace",
     "Lookup",
     "NotIncremental",
+    "OrderColumn",
     "OrderedList",
     "PatchPlan",
     "Path",

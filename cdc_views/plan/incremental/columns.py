@@ -14,6 +14,7 @@ Path = tuple[int, ...]
 
 _WHOLE: Final = frozenset({"int8", "int16", "int32", "int64"})
 _EXACT: Final = ("string", "large_string", "bool", "date32", "timestamp", "binary", "decimal128")
+_ORDERED: Final = ("int", "decimal128", "date32", "timestamp")
 _FLOATS: Final = frozenset({"float", "double"})
 
 
@@ -109,6 +110,11 @@ def is_exact(type_: str) -> bool:
     Not for floats, where -0.0 equals 0.0.
     """
     return type_ in _WHOLE or type_.startswith(_EXACT)
+
+
+def is_ordered(type_: str) -> bool:
+    """Whether the rows with the first or the last values of a type can be searched for: numbers, dates, timestamps."""
+    return type_.startswith(_ORDERED)
 
 
 def is_looked_up(type_: str) -> bool:

@@ -132,8 +132,42 @@ def test_rows_are_all_stored_if_they_are_fewer_than_the_limit() -> None:
     assert outcome(maintained(LARGEST, rows_of_t(1), rows_of_t(), rows_of_t(5))) == ([(0, 5)], 0)
 
 
-def test_first_row_that_is_removed_is_replaced_in_full() -> None:
-    assert outcome(maintained(LARGEST, rows_of_t(1, 2, 3), rows_of_t(1, 2, 0))) == ([(0, 1), (1, 2)], 1)
+def test_first_row_that_is_removed_is_replaced_by_the_next_values() -> None:
+    assert outcome(maintained(LARGEST, rows_of_t(1, 2, 3), rows_of_t(1, 2, 0))) == ([(0, 1), (1, 2)], 0)
+
+
+@pytest.mark.parametrize(
+    ("order", "left"),
+    [
+        ("g", [(0, 1), (1, 2)]),  # NULL would come first
+        ("g NULLS LAST", [(0, 1), (1, 2)]),
+        ("s, g NULLS LAST", [(0, 1), (1, 2)]),
+        ("id", [(0, 1), (1, 2)]),
+    ],
+)
+def test_next_rows_are_searched_for_by_numbers_after_which_null_comes(order: str, left: list[tuple[int, int]]) -> None:
+    sql = f"SELECT id, g FROM t ORDER BY {order} LIMIT 2"
+    memory = maintained(sql, rows_of_t(1, 2, 3), {"t": [(9, 1, 0, "a"), *rows_of_t(1, 2, 3)["t"][1:]]}, rows_of_t(1, 2))
+    rows, in_full = outcome(memory)
+    assert (rows, in_full > 0) == (left, order in ("g", "s, g NULLS LAST"))
+
+
+def test_next_rows_of_a_join_are_searched_for_by_one_of_its_tables() -> None:
+    sql = "SELECT t.id, t.g, u.id AS o FROM t JOIN u ON u.k = t.k WHERE u.id < 9 ORDER BY t.g DESC LIMIT 1"
+    u = [(7, 1, 1, "a"), (9, 1, 1, "a")]
+    assert outcome(maintained(sql, {**rows_of_t(5, 4, 3), "u": u}, {**rows_of_t(1, 4, 4), "u": u}))[1] == 0
+
+
+def test_rows_that_tie_beyond_what_is_searched_for_are_left_to_full() -> None:
+    many = [1] * 600
+    assert outcome(maintained(LARGEST, rows_of_t(3, 3, *many), rows_of_t(1, 1, *many))) == ([(0, 1), (1, 1)], 1)
+
+
+def test_stored_rows_are_searched_for_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Memory, "is_small", lambda self, path: not path.startswith("_cv_"))
+    sql = "SELECT g, count(*) AS n FROM t GROUP BY g ORDER BY n DESC, g LIMIT 1"
+    memory = maintained(sql, rows_of_t(1, 1, 1, 2, 2, 3), rows_of_t(1, 5, 4, 2, 2, 3))
+    assert outcome(memory) == ([(2, 2)], 0)
 
 
 def test_order_of_a_column_of_the_result_is_completed_where_its_table_has_one_of_this_name() -> None:
@@ -160,6 +194,12 @@ def test_changed_groups_that_are_not_merged_are_noticed(monkeypatch: pytest.Monk
 def test_rows_that_are_not_refilled_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategy, "_doubtful", lambda work, stored, rows, names: stored.slice(0, 0))
     check_fails(lambda seed: maintained_at_random(LARGEST, seed), HISTORIES, first=14)
+
+
+def test_rows_of_the_last_value_that_are_taken_for_all_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_without_last", lambda rows, order: rows)
+    sql = "SELECT id, g FROM t ORDER BY g DESC NULLS LAST, id DESC LIMIT 1"
+    check_fails(lambda seed: maintained_at_random(sql, seed), HISTORIES)
 
 
 def test_row_that_is_taken_to_stay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,10 +36,13 @@ from cdc_views.engine.views.strategies.keys import (
 from cdc_views.engine.views.strategies.shown import ShownChanges, without_shown
 from cdc_views.engine.views.strategies.timelines import Timeline, timeline_of, united
 from cdc_views.engine.views.view_tables import BOX
-from cdc_views.plan.incremental import KeysPlan, Leaf, Lookup, PatchPlan
+from cdc_views.plan.incremental import KeysPlan, Leaf, Lookup, OrderColumn, PatchPlan
 from cdc_views.store.warehouse import Changes
 
 Values: TypeAlias = tuple[object, ...]
+
+# How many leaf rows are searched for the next rows of a view, in multiples of those that it keeps.
+_STEPS: Final = (2, 16, 128)
 
 
 def patch(work: Incremental[PatchPlan]) -> Changes | None:
@@ -124,14 +127,45 @@ def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
 
 
 def _first_of_all(work: Incremental[PatchPlan]) -> pa.Table:
-    """The first of all rows, if an internal view has these and the driver may hold them. Raises TooMany."""
-    leaf, *others = work.plan.leaves
+    """The first of all rows. Raises TooMany."""
+    order, leaf = work.plan.order, work.plan.leaves[0]
+    found = _searched(work, order) if order is not None else None
+    if found is not None:
+        return found
     of = work.of(leaf)
-    if others or not leaf.is_stored or not work.warehouse.is_small(of.spec.path):
-        text = "of the first rows some were removed, and only the other rows say which ones follow"
+    if not leaf.is_stored or not work.warehouse.is_small(of.spec.path):
+        text = "of the first rows some were removed, and the first values of no column say which ones follow"
         raise TooMany(text, "first row removed")
     rows = work.warehouse.rows(of.spec, of.new)
     return work.run([{leaf.path: rows.select(sorted(work.used(leaf)))}]).drop_columns([BOX])
+
+
+def _searched(work: Incremental[PatchPlan], order: OrderColumn) -> pa.Table | None:
+    """The first of all rows, from the leaf rows with the first values of a column; None if these do not decide.
+
+    Raises TooMany.
+    """
+    leaf, name = order.column.leaf, order.column.name
+    for most in (step * work.plan.most for step in _STEPS):
+        first = work.inputs.first_rows(work.of(leaf), name, most, work.used(leaf), is_largest=order.is_largest)
+        if first is None:
+            return None
+        is_all = first.num_rows < most
+        found = _look_up_all(work, work.plan.added[leaf.path], {leaf: first if is_all else _without_last(first, order)})
+        reduced = {each.path: _united(work, each, [found[each]]) for each in work.plan.leaves}
+        require_few(work, sum(each.num_rows for each in reduced.values()))
+        rows = work.run([reduced]).drop_columns([BOX])
+        if rows.num_rows == work.plan.most or (is_all and order.has_values):
+            return rows
+        if is_all:
+            return None  # those with NULL follow
+    return None
+
+
+def _without_last(rows: pa.Table, order: OrderColumn) -> pa.Table:
+    """The rows without those of the last value: more rows may have it."""
+    values = rows.column(order.column.name)
+    return rows.filter(pc.not_equal(values, pc.min(values) if order.is_largest else pc.max(values)))
 
 
 def _merged(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:

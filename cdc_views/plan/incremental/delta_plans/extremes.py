@@ -32,18 +32,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import LeafColumn, is_looked_up
+from cdc_views.plan.incremental.columns import LeafColumn, is_looked_up, is_ordered
 from cdc_views.plan.incremental.delta_plans.totals import of_kind
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Values
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import Handle
 
 # Whose values Python orders as Spark does.
-_ORDERED: Final = ("int", "decimal128", "date32", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def _extreme(name: str, item: exp.Expr, scope: Scope, type_: str, leaves: int) -
     node = _unfiltered(item)
     if not isinstance(node, exp.Min | exp.Max) or node.expressions:
         return None
-    if not type_.startswith(_ORDERED):
+    if not is_ordered(type_):
         raise NotIncremental(f'column "{name}" is an extreme of type {type_}, wanted a number, a date or a timestamp')
     origin = _origin(node.this, scope)
     is_plain = len(origin) == leaves and all(column.type == type_ for column in origin)

@@ -1,8 +1,10 @@
 """The plan of a view that keeps the first rows of a whole query: ORDER BY ... LIMIT k.
 
 It is the rule of top_rows.py with one partition, which is the whole view: its stored rows are the first k rows of J, or
-all of them if they are fewer. Where the first rows do not follow from these and the rows that are added, no lookup
-finds the next ones, and the epoch is FULL.
+all of them if they are fewer. Where the first rows do not follow from these and the rows that are added, the next ones
+are searched for: the leaf rows with the first values of the column that orders them, without those of the last of these
+values, since there may be more of them. If J has k rows over these and the rows that they join, no other row comes
+before them. Where the column may be NULL before its values, or too few rows are found, the epoch is FULL.
 
     SELECT id, name, price FROM products ORDER BY price DESC LIMIT 10
 
@@ -19,6 +21,7 @@ columns of the result, since the internal view has no others.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import sqlglot
@@ -27,14 +30,15 @@ from sqlglot import TokenType, exp
 from cdc_views.base.names import is_table
 from cdc_views.plan.facts.keys import windows
 from cdc_views.plan.incremental.build import LeafOf, build, build_from
-from cdc_views.plan.incremental.columns import Column, LeafColumn
+from cdc_views.plan.incremental.columns import Column, LeafColumn, is_ordered
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
-from cdc_views.plan.incremental.delta_plans.top_rows import PatchPlan, merged_plan, require_rows
+from cdc_views.plan.incremental.delta_plans.top_rows import OrderColumn, PatchPlan, merged_plan, require_rows
 from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.inlined import Edit
 from cdc_views.plan.incremental.operators import Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import outputs_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
@@ -61,11 +65,12 @@ def first_rows_plan(
     require_rows(select)
     if any(windows(select)) or not select.args.get("order"):
         raise NotIncremental("a window, or no order")
-    operator, _ = build_from(select, leaf_of, Expressions(query))
+    operator, scope = build_from(select, leaf_of, Expressions(query))
     require_multilinear(operator)
     built = build(select, leaf_of, Expressions(query))
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
-    return merged_plan(operator, outputs, _most(select), row_keys)
+    plan = merged_plan(operator, outputs, _most(select), row_keys)
+    return replace(plan, order=_order_column(select, outputs, scope))
 
 
 def stored_rows_plan(
@@ -97,7 +102,30 @@ def stored_rows_plan(
         raise NotIncremental("the columns of its result are not all known")
     both = zip(columns, leaf.types, strict=True)
     outputs = [Column(name, frozenset({LeafColumn(leaf, stored)})) for name, stored in both]
-    return merged_plan(Scan(leaf), outputs, most, {leaf.source: key}), edits
+    plan = merged_plan(Scan(leaf), outputs, most, {leaf.source: key})
+    return replace(plan, order=_order_column(tree, outputs)), edits
+
+
+def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | None = None) -> OrderColumn | None:
+    """The first column of ORDER BY, if leaf rows can be searched for by it. `scope` is that of the FROM below it."""
+    ordered = tree.args["order"].expressions[0]
+    node, names = ordered.this, [item.alias_or_name.lower() for item in tree.selects]
+    column: Column | None
+    if isinstance(node, exp.Literal) and node.is_int:
+        column = outputs[int(node.name) - 1]
+    elif isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
+        column = outputs[names.index(node.name.lower())]
+    elif scope is not None:
+        column = scope.resolve(node)
+    else:  # a selected column under the name of its table
+        column = next((one for one, item in zip(outputs, tree.selects, strict=True) if item.unalias() == node), None)
+    if column is None or len(column.origin) != 1:
+        return None
+    (origin,) = column.origin
+    same = [each for each in (scope.columns if scope is not None else ()) if each.origin == column.origin]
+    has_values = origin.name in origin.leaf.never_null or any(each.is_never_null for each in same)
+    is_searched = is_ordered(origin.type) and (has_values or not ordered.args.get("nulls_first"))
+    return OrderColumn(origin, bool(ordered.args.get("desc")), has_values) if is_searched else None
 
 
 def _order_by_results(tree: exp.Query, appended: Sequence[Edit]) -> list[Edit]:

@@ -58,6 +58,18 @@ _Carried = Mapping[Leaf, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
+class OrderColumn:
+    """The first column of an ORDER BY, whether its largest values come first, and whether it is never NULL.
+
+    If it may be, NULL comes last.
+    """
+
+    column: LeafColumn
+    is_largest: bool
+    has_values: bool
+
+
+@dataclass(frozen=True)
 class PatchPlan:
     """How the first rows of each partition, or of the whole view, are maintained.
 
@@ -66,7 +78,8 @@ class PatchPlan:
     view with the row's number; None if there is none. `plain` are columns of the view that do not depend on that
     number. `stored` stands for the stored rows in lookups. `kept` has the lookups from these to their leaf rows,
     `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has for each leaf pairs
-    of a column and the column of the view with its value; `shown` what the view only shows of a leaf.
+    of a column and the column of the view with its value; `shown` what the view only shows of a leaf. For the whole
+    view, `order` is the column by which the next rows can be searched for, if there is one.
     """
 
     leaves: tuple[Leaf, ...]
@@ -79,6 +92,7 @@ class PatchPlan:
     added: Mapping[Path, tuple[Lookup, ...]]
     carried: Mapping[Path, tuple[tuple[str, str], ...]]
     shown: Mapping[Path, ShownColumns] = field(default_factory=dict)
+    order: OrderColumn | None = None
 
 
 @dataclass(frozen=True)
