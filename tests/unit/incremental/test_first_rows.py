@@ -152,6 +152,14 @@ def test_next_rows_are_searched_for_by_numbers_after_which_null_comes(order: str
     assert (rows, in_full > 0) == (left, order in ("g", "s, g NULLS LAST"))
 
 
+def test_next_rows_of_columns_after_a_star_are_those_of_their_order() -> None:
+    rows = [(0, 9, 1, "a"), (1, 1, 3, "a"), (2, 1, 2, "a")]
+    memory = maintained(
+        "SELECT *, g AS y FROM t ORDER BY y DESC LIMIT 1", {"t": rows}, {"t": [*rows[::2], (1, 1, 0, "a")]}
+    )
+    assert [row[-1] for row in outcome(memory)[0]] == [2]
+
+
 def test_next_rows_of_a_join_are_searched_for_by_one_of_its_tables() -> None:
     sql = "SELECT t.id, t.g, u.id AS o FROM t JOIN u ON u.k = t.k WHERE u.id < 9 ORDER BY t.g DESC LIMIT 1"
     u = [(7, 1, 1, "a"), (9, 1, 1, "a")]

@@ -111,6 +111,8 @@ def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | Non
     ordered = tree.args["order"].expressions[0]
     node, names = ordered.this, [item.alias_or_name.lower() for item in tree.selects]
     column: Column | None
+    if len(names) != len(outputs):  # a star stands for several columns
+        return None
     if isinstance(node, exp.Literal) and node.is_int:
         column = outputs[int(node.name) - 1]
     elif isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
