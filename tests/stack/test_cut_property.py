@@ -329,6 +329,9 @@ def followed(
     ),
     do="set `log.offsets_topic` to the workers' `offset.storage.topic`, and let them flush every 200 to 1000 ms",
 )
+@pytest.mark.parametrize(
+    "worker", ["exactly once", pytest.param("at least once", marks=pytest.mark.nightly)], indirect=True
+)
 def test_every_cut_equals_the_wal_while_connect_is_killed_and_topics_are_compacted(followed: Followed) -> None:
     captured, bank, run = followed.captured, followed.bank, followed.run
     history = followed.judge.transactions()

@@ -420,7 +420,7 @@ STOPS = {
     "slot moved": Stop(move_the_slot, (SlotChanged,)),
     "slot invalidated": Stop(invalidate_the_slot, (SlotChanged, PreflightFailed)),
     "topics created again": Stop(create_the_topics_again, (TopicChanged,)),
-    "topic deleted": Stop(delete_a_topic, (TopicChanged,), is_cheap=True),
+    "topic deleted": Stop(delete_a_topic, (TopicChanged,)),
     "partitions added": Stop(add_partitions, (TopicChanged,)),
     "unread records deleted": Stop(delete_unread_records, (OffsetCompacted,)),
     "snapshot taken twice": Stop(take_the_snapshot_twice, (SnapshotInterrupted, LogDiscontinuity, SequenceRegressed)),
