@@ -14,5 +14,13 @@ def selected_names(sql: str) -> tuple[str, ...] | None:
         items = query.selects if isinstance(query, exp.Query) else []
     except (ParseError, RecursionError):
         return None  # which is reported where the view is compiled
-    is_named = all(isinstance(item, exp.Alias | exp.Column) and not item.is_star for item in items)
-    return tuple(item.alias_or_name for item in items) if items and is_named else None
+    names = tuple(map(given_name, items))
+    return names if names and all(names) else None
+
+
+def given_name(item: exp.Expr) -> str:
+    """The name of an item of a SELECT; empty if Spark makes one up, and for a star.
+
+    Spark calls `string(k)` and `(k)` "k", and `k + 1` "(k + 1)".
+    """
+    return item.alias_or_name if isinstance(item, exp.Alias | exp.Column) and not item.is_star else ""

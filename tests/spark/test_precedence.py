@@ -1,4 +1,7 @@
-"""How Spark groups operators without parentheses, against sqlglot: the planner may trust no reading that differs."""
+"""How Spark reads a text, against sqlglot: how it groups operators without parentheses, its aggregates, and its names.
+
+The planner may trust no reading that differs.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from cdc_views.plan.facts.keys import MAY_AGGREGATE
 from cdc_views.plan.incremental.precedence import require_same_grouping
 from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.views.selected import given_name
 
 COMPARISONS: Final = ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=")
 BETWEEN_TWO: Final = (
@@ -177,3 +182,31 @@ def test_both_parsers_group_set_operations_alike(spark: SparkSession, text: str,
 
 def _bare(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.Subquery) else node
+
+
+def test_each_aggregate_of_spark_may_be_one_to_the_planner(spark: SparkSession) -> None:
+    registry: Any = spark._jsparkSession.sessionState().functionRegistry()
+    infos = map(registry.lookupFunction, _all_of(registry.listFunction()))
+    names = [info.get().getName() for info in infos if info.isDefined() and info.get().getGroup() == "agg_funcs"]
+    assert {"any", "mean", "try_sum", "sum", "max_by"} <= {*names}
+    assert [name for name in names if not isinstance(_call_of(name), MAY_AGGREGATE)] == []
+
+
+def _all_of(found: Any) -> list[Any]:
+    return [found.apply(number) for number in range(found.size())]
+
+
+def _call_of(function: str) -> exp.Expr | None:
+    """The call with the first number of arguments that sqlglot accepts."""
+    for arguments in ("a", "a, b", "a, b, c"):
+        try:
+            return tree_of(f"{function}({arguments})")
+        except SqlglotError:
+            continue
+    return None
+
+
+@pytest.mark.parametrize("value", ["string(a)", "CAST(a AS string)", "(a)", "CAST((t.a) AS string)", "DATE(a)"])
+def test_spark_may_call_a_value_without_a_name_like_a_column(spark: SparkSession, value: str) -> None:
+    assert given_name(tree_of(value)) == ""
+    assert spark.sql(f"SELECT {value} FROM VALUES ('2024-01-01') AS t(a)").columns == ["a"]

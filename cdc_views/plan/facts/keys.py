@@ -18,10 +18,14 @@ from sqlglot import exp
 from cdc_views.plan.facts.grouping_sets import columns_of_sets
 from cdc_views.plan.facts.joins import JoinFacts, join_facts
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key, output_of
+from cdc_views.views.selected import given_name
 
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
 )
+
+MAY_AGGREGATE: Final = (exp.AggFunc, exp.Anonymous, exp.Any)
+"""What sqlglot makes of Spark's aggregates: it has no class for mean(x), and any(x) is that of `= ANY (...)`."""
 
 TableFacts = Callable[[exp.Table], RelationFacts]  # what is known of a table or view that the query names
 
@@ -220,8 +224,8 @@ def _outputs(select: exp.Select, sources: FromClause) -> list[OutputColumn]:
             found += sources.star(value)
         else:
             origin = sources.resolve(value)
-            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
-            found.append(OutputColumn(name, value, origin, sources.type_of(origin), isinstance(item, exp.Aliases)))
+            is_many = isinstance(item, exp.Aliases)
+            found.append(OutputColumn(given_name(item), value, origin, sources.type_of(origin), is_many))
     return found
 
 

@@ -8,7 +8,6 @@ order of rank functions and of RANGE frames is not changed, since there a tie me
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,6 +18,7 @@ from cdc_views.errors import UnsupportedView
 from cdc_views.plan.facts.joins import JoinFacts
 from cdc_views.plan.facts.keys import Selected, own_nodes, windows
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
+from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import has_collation
 
@@ -36,7 +36,6 @@ _ENDS_ORDER: Final = frozenset(
     (TokenType.LIMIT, TokenType.OFFSET, TokenType.ROWS, TokenType.RANGE, TokenType.WINDOW, TokenType.SORT_BY,
      TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.SEMICOLON)
 )  # fmt: skip
-_PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,8 @@ class OrderCompletion:
         if any(isinstance(each, exp.Var) and each.name.upper() == "ALL" for each in ordered) and "all" not in names:
             return ()
         places = {place for each in ordered if (place := _place(each, names)) is not None}
-        of_rows = [each for each in ordered if _place(each, names) is None]
+        # A name that Spark makes up may be any.
+        of_rows = [each for each in ordered if _place(each, names) is None and (all(names) or not _is_name(each))]
         origins = {outputs[place].origin for place in places} | {selected.sources.resolve(each) for each in of_rows}
         covered = _Covered((origin for origin in origins if origin is not None), selected.sources, selected.frame)
         uncovered = [
@@ -173,13 +173,13 @@ class OrderCompletion:
             covered_names = set(names) - set(uncovered)
             left = [name for name in rows.key if name not in covered_names]
             is_clear = all(names.count(name) <= 1 for name in left)
-            choices.append(tuple(_quoted(rows.spelling.get(name, name)) for name in left) if is_clear else None)
+            choices.append(tuple(quoted_name(rows.spelling.get(name, name)) for name in left) if is_clear else None)
         if isinstance(query, exp.Select) and not query.args.get("distinct"):
             choices.append(
                 self._missing_of_rows(query, selected, [*of_rows, *_values(outputs, places)], of_groups=True)
             )
         if is_known and all(names) and len(set(names)) == len(names):
-            choices.append(tuple(_quoted(rows.spelling.get(name, name)) for name in uncovered))
+            choices.append(tuple(quoted_name(rows.spelling.get(name, name)) for name in uncovered))
         # If one of them finds nothing missing, the order is total.
         return () if () in choices else next((choice for choice in choices if choice is not None), None)
 
@@ -271,8 +271,11 @@ def _place(ordered: exp.Expr, names: Sequence[str]) -> int | None:
     if isinstance(ordered, exp.Literal) and not ordered.is_string and ordered.name.isdigit():
         place = int(ordered.name) - 1
         return place if 0 <= place < len(names) else None
-    is_name = isinstance(ordered, exp.Column) and not ordered.table
-    return names.index(ordered.name.lower()) if is_name and ordered.name.lower() in names else None
+    return names.index(ordered.name.lower()) if _is_name(ordered) and ordered.name.lower() in names else None
+
+
+def _is_name(ordered: exp.Expr) -> bool:
+    return isinstance(ordered, exp.Column) and not ordered.table
 
 
 def _values(outputs: Sequence[OutputColumn], places: Iterable[int]) -> list[exp.Expr]:
@@ -336,9 +339,5 @@ def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
 
 def _written(sources: FromClause, column: ColumnRef) -> str:
     alias, name = column
-    spelled = _quoted(sources.rows[alias].spelling.get(name, name))
-    return f"{_quoted(alias)}.{spelled}" if alias else spelled
-
-
-def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    spelled = quoted_name(sources.rows[alias].spelling.get(name, name))
+    return f"{quoted_name(alias)}.{spelled}" if alias else spelled

@@ -30,9 +30,14 @@ class RelationFacts:
     nullable: bool = False
     spelling: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def has_all_names(self) -> bool:
+        """Whether the names of all columns are known."""
+        return self.columns is not None and all(self.columns)
+
     def with_all_columns_as_key(self, reason: str) -> RelationFacts:
         """Return the facts of rows of which no two are equal."""
-        if self.columns is None or not all(self.columns):
+        if self.columns is None or not self.has_all_names:
             return replace(self, key=None, reason="not all columns have a known name")
         key = tuple(dict.fromkeys(name.lower() for name in self.columns))
         return replace(self, key=key, nullable=True, reason=reason)
@@ -109,7 +114,7 @@ class FromClause:
             ((alias, rows),) = visible.items()
             return (alias, name) if _may_have(rows, name) else None
         owners = [alias for alias, rows in visible.items() if _may_have(rows, name)]
-        return (owners[0], name) if len(owners) == 1 and visible[owners[0]].columns is not None else None
+        return (owners[0], name) if len(owners) == 1 and visible[owners[0]].has_all_names else None
 
     def lacks(self, name: str) -> bool:
         """Whether it is certain that no relation has a column."""
@@ -139,7 +144,7 @@ class FromClause:
 
 
 def _may_have(rows: RelationFacts, name: str) -> bool:
-    return rows.columns is None or name in (column.lower() for column in rows.columns)
+    return not rows.has_all_names or name in (column.lower() for column in rows.columns or ())
 
 
 def output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
@@ -42,7 +43,7 @@ _AVERAGED: Final = "averages follow from sums and counts"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
 PLAN_FAILED: Final = "an error in the planner, please report it"
 # A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
-_FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError, StopIteration, SqlglotError)
 
 StrategyName = Literal["KEYS", "ADD", "PATCH", "FULL"]
 StoredPart = StoredValues | StoredRow | StoredDerivedTable
@@ -351,6 +352,10 @@ def _is_counted(star: exp.Star) -> bool:
 
 
 def _means_all_columns(tree: exp.Expr) -> bool:
-    """Whether a query has `*`, other than in count(*), or a NATURAL join."""
+    """Whether a query has `*`, other than in count(*), a NATURAL join, or names like `t AS a(id, name)`."""
     stars = (star for star in tree.find_all(exp.Star) if not _is_counted(star))
-    return any(stars) or any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+    return (
+        any(stars)
+        or any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+        or any(table.alias_column_names for table in tree.find_all(exp.Table))
+    )

@@ -176,3 +176,8 @@ SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM orders WHERE status = 'stop
 --   a change of public.users affects (id)
 --   the rows of affected (id) are computed again from
 --     public.users by (id) from (id) of the affected keys
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT name FROM products WHERE EXISTS (SELECT 1 FROM (SELECT CAST(id AS BIGINT), user_id FROM orders) q WHERE user_id = id);
+-- strategy: FULL: the whole query is run and compared with the stored rows: a subquery without an equality of columns with the query around it

@@ -199,3 +199,23 @@ SELECT listagg(name) WITHIN GROUP (ORDER BY name COLLATE UTF8_LCASE) AS n FROM u
 -- inputs: public.users
 -- query
 SELECT listagg(name) WITHIN GROUP (ORDER BY name COLLATE UTF8_LCASE, users.id) AS n FROM _cv_input_0 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT CAST(id AS FLOAT), status FROM orders ORDER BY id LIMIT 2;
+-- key: none: column "id" of the key of "orders" is not selected unchanged
+-- inputs: public.orders
+-- query
+SELECT * FROM (
+SELECT CAST(id AS FLOAT), status FROM _cv_input_0 AS orders ORDER BY id, orders.id LIMIT 2
+) AS _cv_view(`id`, `status`)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT (user_id), id AS number FROM orders ORDER BY user_id LIMIT 2;
+-- key: (number): the key of "public.orders"
+-- inputs: public.orders
+-- query
+SELECT * FROM (
+SELECT (user_id), id AS number FROM _cv_input_0 AS orders ORDER BY user_id, `number` LIMIT 2
+) AS _cv_view(`user_id`, `number`)

@@ -81,6 +81,8 @@ VIEWS: Final = {
     "WHERE id = 2)",
     "a value of a row, above a group": "SELECT k, count(*) AS n FROM t GROUP BY k HAVING count(*) > (SELECT g FROM u "
     "WHERE u.id = 1)",
+    "a FROM before that of the table": "SELECT id, (SELECT max(k) IS DISTINCT FROM 1 FROM u) AS a, "
+    "(SELECT k IS NOT DISTINCT FROM g FROM u WHERE id = 1) AS b FROM t",
     "with a comment": "SELECT id FROM t WHERE k > ((SELECT sum(k) -- of all\n FROM u WHERE u.s = '(a' ))",
 }
 FULL: Final = {
@@ -97,6 +99,12 @@ FULL: Final = {
     "another subquery": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u WHERE g > (SELECT min(g) FROM w))",
     "text": "SELECT id FROM t WHERE s > (SELECT max(s) FROM u)",
     "an expression of another aggregate": "SELECT id FROM t WHERE k > (SELECT max(k) - bit_xor(k) FROM u)",
+    "FROM before SELECT": "SELECT id FROM t WHERE k > (FROM u SELECT max(k))",
+    "other names of the columns": "SELECT id FROM t WHERE k > (SELECT b FROM u AS z(a, b, c, e) WHERE a = 1)",
+    "a collation": "SELECT id FROM t WHERE s = (SELECT s COLLATE NOCASE FROM u WHERE id = 1)",
+    "a collation of the values that count": (
+        "SELECT id FROM t WHERE k > (SELECT count(DISTINCT s COLLATE NOCASE) + 1 FROM u)"
+    ),
     "EXISTS": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)",
     "EXISTS over an aggregate": "SELECT id FROM t WHERE EXISTS (SELECT bool_or(k > 1) FROM u)",
     "EXISTS over groups": "SELECT id FROM t WHERE EXISTS (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",

@@ -40,6 +40,8 @@ FULL: Final = (
     "SELECT id FROM t WHERE id NOT IN (SELECT w.k FROM u LEFT JOIN w ON w.g = u.g)",
     "SELECT id FROM t WHERE id NOT IN (SELECT k + 1 FROM w)",
     "SELECT id FROM t WHERE id NOT IN (SELECT max(k) FROM u GROUP BY g)",
+    "SELECT id FROM t WHERE (k, g) NOT IN (SELECT q.k, q.g FROM (SELECT k, g FROM u WHERE k IS NOT NULL AND "
+    "g IS NOT NULL GROUP BY k, ROLLUP (g)) q)",
     "SELECT id FROM t WHERE k NOT IN (SELECT id FROM u WHERE id IN (SELECT k FROM w)) AND s NOT IN (SELECT s FROM u)",
 )
 maintained = partial(kept_by, "KEYS", DECLARED)

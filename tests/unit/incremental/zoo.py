@@ -38,6 +38,7 @@ VIEWS: Final = {
     "full joins with a further condition": (
         "SELECT t.id, u.id AS o, w.id AS p, w.k FROM t FULL JOIN u ON t.k = u.k FULL JOIN w ON w.g = t.g AND w.k <> t.k"
     ),
+    "columns under other names": "SELECT id, b FROM t AS z(id, b, c, e) WHERE EXISTS (SELECT 1 FROM u WHERE u.k = b)",
     "alias that shadows a column": "SELECT max(g) AS k, count(*) AS c, k AS kk FROM t GROUP BY k",
     "columns in other case": "SELECT ID, T.K, (SELECT max(g) FROM u WHERE k = t.K) AS m FROM t",
     "join in which null equals null": "SELECT t.id, u.id AS o FROM t JOIN u ON t.s IS NOT DISTINCT FROM u.s",

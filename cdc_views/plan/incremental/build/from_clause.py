@@ -80,7 +80,8 @@ class From:
         if any(each.alias == name for each in self.scope.sources):
             raise NotIncremental(f'"{name}" stands for two tables')
         columns, derived = list(built.columns or ()), self._derived(node, built)
-        self.scope.sources.append(Source(name, columns, built.columns is None, leaf=built.leaf, derived=derived))
+        has_more = built.columns is None or not all(each.name for each in columns)  # Spark makes up some names
+        self.scope.sources.append(Source(name, columns, has_more, leaf=built.leaf, derived=derived))
         return built.operator
 
     def _item(self, node: exp.Expr) -> Built:
@@ -143,7 +144,8 @@ class From:
             operator = self._context.dependent(operator, query, replace(self._context, outer=self.scope))
             columns = None if names else self._context.query(query, replace(self._context, outer=self.scope)).columns
             names = names or [column.name for column in columns or ()]
-        self.scope.sources.append(Source(lateral.alias.lower(), [Column(name) for name in names], has_more=not names))
+        has_more = not names or not all(names)
+        self.scope.sources.append(Source(lateral.alias.lower(), [Column(name) for name in names], has_more))
         return operator
 
     def _outer(self, left: Operator, join: exp.Join) -> Operator:

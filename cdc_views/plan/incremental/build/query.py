@@ -26,6 +26,7 @@ from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Grouping, Operator, SetOperation
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.views.selected import given_name
 
 
 def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions, *, by_rows: bool = False) -> Built:
@@ -96,6 +97,8 @@ def _select(select: exp.Select, context: Context) -> Built:
     operator = _grouped(select, operator, values)
     operator = _windowed(select, operator, values, by_rows=context.by_rows)
     columns = _outputs(select, values)
+    if columns is not None and _has_sets(select):
+        columns = [replace(each, is_never_null=False) for each in columns]
     equal = frozenset(column.origin for column in columns or () if column.origin)
     if not equal and not is_aggregated(select):
         want_all(columns or ())
@@ -170,6 +173,12 @@ def _grouped(select: exp.Select, operator: Operator, values: _Values) -> Operato
     return Grouping(operator, equal, "GROUP BY over computed values only", passes_rows=False)
 
 
+def _has_sets(select: exp.Select) -> bool:
+    """Whether it has grouping sets: a column is NULL in those that lack it."""
+    group = select.args.get("group")
+    return group is not None and any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets))
+
+
 def _group_expressions(group: exp.Group, select: exp.Select) -> Iterator[exp.Expr]:
     if group.args.get("all"):
         yield from (item.unalias() for item in select.expressions)
@@ -222,5 +231,5 @@ def _outputs(select: exp.Select, values: _Values) -> list[Column] | None:
         else:
             column = values.resolve(value)
             computed = Column("", want=partial(values.want, [value]))
-            found.append(replace(column or computed, name=item.alias_or_name))
+            found.append(replace(column or computed, name=given_name(item)))
     return found

@@ -42,6 +42,7 @@ from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import outputs_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
 _OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit"})
@@ -109,9 +110,9 @@ def stored_rows_plan(
 def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | None = None) -> OrderColumn | None:
     """The first column of ORDER BY, if leaf rows can be searched for by it. `scope` is that of the FROM below it."""
     ordered = tree.args["order"].expressions[0]
-    node, names = ordered.this, [item.alias_or_name.lower() for item in tree.selects]
+    node, names = ordered.this, [given_name(item).lower() for item in tree.selects]
     column: Column | None
-    if len(names) != len(outputs):  # a star stands for several columns
+    if not all(names):  # a star stands for several columns, and a name that Spark makes up may be any
         return None
     if isinstance(node, exp.Literal) and node.is_int:
         column = outputs[int(node.name) - 1]
@@ -132,8 +133,8 @@ def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | Non
 
 def _order_by_results(tree: exp.Query, appended: Sequence[Edit]) -> list[Edit]:
     """The edits after which ORDER BY names columns of the result only. Raises NotIncremental."""
-    names = [item.alias_or_name.lower() for item in tree.selects]
-    if "" in names or len({*names}) < len(names):
+    names = [given_name(item).lower() for item in tree.selects if not item.is_star]
+    if not all(names) or len({*names}) < len(names):
         raise NotIncremental("columns of the result without a name of their own")
     ordered = [each.this for each in tree.args["order"].expressions]
     renamed = [_renamed(node, tree) for node in ordered if not _is_named(node, names)]
@@ -155,7 +156,7 @@ def _is_named(node: exp.Expr, names: Collection[str]) -> bool:
 def _renamed(node: exp.Expr, tree: exp.Query) -> Edit:
     """The edit of an item of ORDER BY that is a selected column under the name of its table."""
     items = tree.selects if isinstance(tree, exp.Select) else []
-    name = next((item.alias_or_name for item in items if item.unalias() == node), None)
+    name = next((given_name(item) for item in items if item.unalias() == node), None)
     if name is None or not isinstance(node, exp.Column):
         raise NotIncremental("rows that are not ordered by columns of the view")
     return Edit(int(node.parts[0].meta["start"]), int(node.parts[-1].meta["end"]) + 1, quoted_name(name))

@@ -27,6 +27,7 @@ from sqlglot import exp
 from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"})
@@ -66,15 +67,15 @@ class StoredDerivedTable:
 
     @property
     def after(self) -> str:
-        """What stands after the relation of the stored rows."""
-        return ""
+        """What stands after the relation of the stored rows; text may follow a parenthesis without a space."""
+        return " "
 
 
 def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     """Where the text has a derived table that an internal view may store: its start and its end."""
     if not isinstance(select, exp.Select) or select.args.get("group") is None:
         return None
-    if not is_over_one_table(select, _CLAUSES) or not all(map(_has_name, select.expressions)):
+    if not is_over_one_table(select, _CLAUSES) or not all(map(given_name, select.expressions)):
         return None
     span = span_of(query, select)
     if span is None:
@@ -83,7 +84,3 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     if has_collation(tokens):  # the type of a stored column has none
         return None
     return tokens[0].start, tokens[-1].end + 1
-
-
-def _has_name(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Star))

@@ -34,12 +34,12 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 
 from cdc_views.base.names import is_table
-from cdc_views.plan.facts.keys import is_aggregated, own_nodes
+from cdc_views.plan.facts.keys import MAY_AGGREGATE, is_aggregated, own_nodes
 from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
-from cdc_views.views.text import closing
+from cdc_views.views.text import closing, has_collation
 
 VALUE: Final = "value_{}".format
 
@@ -128,6 +128,9 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | N
     if span is None:
         return None
     tokens = query.tokens[span[0] : span[1] + 1]
+    # The type of a stored column has no collation. Spark also takes FROM before SELECT.
+    if has_collation(tokens) or tokens[0].token_type is not TokenType.SELECT:
+        return None
     start, end = tokens[0].start, tokens[-1].end + 1
     found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, sorted(source.leaf.never_null)))
     if found is None:
@@ -155,7 +158,7 @@ def _kind(select: exp.Select) -> _Kind | None:
         has_values = all(item.alias for item in items) if is_of_from else len(items) == 1
         return "totals" if has_values else None
     is_value = isinstance(select.parent, exp.Subquery) and not isinstance(holder, _OF_ROWS) and len(items) == 1
-    return "value" if is_value and not any(select.find_all(exp.Star, exp.Anonymous)) else None
+    return "value" if is_value and not any(select.find_all(exp.Star, *MAY_AGGREGATE)) else None
 
 
 def _has_own_names(select: exp.Select, kind: _Kind, scope: Scope) -> bool:
@@ -197,21 +200,21 @@ class _Subquery:
 
 
 def _existence(of: _Subquery) -> _Texts:
-    *_, rest = _items(of.tokens)
+    *_, rest = _items(of)
     counted = f"SELECT count(*) {_text(of.sql, rest)}"
     return _Texts(counted, ["count(*)"], 1, "SELECT 1 FROM ", f" WHERE {VALUE(1)} > 0")
 
 
 def _value(of: _Subquery) -> _Texts:
     """The key beside the value says which rows change."""
-    item, rest = _items(of.tokens)
+    item, rest = _items(of)
     columns = [_text(of.sql, _without_alias(of.select.expressions[0], item)), *map(quoted_name, of.key)]
     return _Texts(f"SELECT {', '.join(columns)} {_text(of.sql, rest)}", columns, 1, f"SELECT {VALUE(1)} FROM ")
 
 
 def _totals(of: _Subquery) -> _Texts | None:
     sql = of.sql
-    *items, rest = _items(of.tokens)
+    *items, rest = _items(of)
     stored: list[str] = []
     beside: list[str] = []
     selected = []
@@ -270,7 +273,7 @@ def _is_of_values(text: str, values: int) -> bool:
     tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
     names = {VALUE(number) for number in range(1, values + 1)}
     columns = [column.name for column in tree.find_all(exp.Column)]
-    return bool(columns) and names >= {*columns} and not any(tree.find_all(exp.AggFunc, exp.Anonymous))
+    return bool(columns) and names >= {*columns} and not any(tree.find_all(*MAY_AGGREGATE))
 
 
 def _names_beside(call: str) -> tuple[str, ...]:
@@ -278,10 +281,14 @@ def _names_beside(call: str) -> tuple[str, ...]:
     return () if isinstance(node.this, exp.Distinct) else _BESIDE.get(type(node), ())
 
 
-def _items(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+def _items(of: _Subquery) -> list[Sequence[Token]]:
     """The tokens of each item of a SELECT, and those from FROM on."""
+    tokens, table = of.tokens, of.select.args["from_"].this.this.meta["start"]
     outside = list(_outside(tokens))
-    from_ = next(number for number in outside if tokens[number].token_type is TokenType.FROM)
+    # Not that of `a IS DISTINCT FROM b`.
+    *_, from_ = (
+        number for number in outside if tokens[number].token_type is TokenType.FROM and tokens[number].start < table
+    )
     commas = [number for number in outside if number < from_ and tokens[number].token_type is TokenType.COMMA]
     between = pairwise([0, *commas, from_])
     return [*(tokens[start + 1 : end] for start, end in between), tokens[from_:]]

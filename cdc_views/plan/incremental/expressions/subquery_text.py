@@ -23,6 +23,7 @@ def is_over_one_table(select: exp.Select, clauses: frozenset[str]) -> bool:
         isinstance(from_, exp.From)
         and isinstance(from_.this, exp.Table)
         and not any(value for name, value in from_.this.args.items() if name not in _OF_TABLE)
+        and not from_.this.alias_column_names
         and not any(value for name, value in select.args.items() if name not in clauses)
         and not any(nested_queries(select))
         and not any(map(makes_rows, select.expressions))
