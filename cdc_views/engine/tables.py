@@ -25,6 +25,7 @@ from cdc_views.store.control import (
     ControlRecord,
     PublishedDetail,
     TableVersion,
+    table_kind,
 )
 from cdc_views.store.warehouse import TableSpec, Warehouse
 
@@ -197,7 +198,10 @@ class Tables:
 
     def versions(self) -> dict[str, TableVersion]:
         """Path and version of every table, as a base for the next epoch."""
-        return {name: TableVersion(spec.path, self._versions[name], "base") for name, spec in self.specs.items()}
+        return {
+            name: TableVersion(spec.path, self._versions[name], "base", table_kind(spec.path))
+            for name, spec in self.specs.items()
+        }
 
     def stand_at(self, versions: Mapping[str, int]) -> None:
         """Set base versions of the next epoch: fenced, restored, or committed by an earlier attempt."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,8 +55,8 @@ def compare_tables(root: Path, shadows: Tables, published: ControlRecord) -> lis
     for name, spec in shadows.specs.items():
         live = published.tables[name]
         version, note = _live_version(shadows.warehouse, root, live)
-        old = TableVersion(live.path, version, live.status)
-        new = TableVersion(spec.path, shadows.warehouse.latest_version(spec.path), "shadow")
+        old = replace(live, version=version)
+        new = TableVersion(spec.path, shadows.warehouse.latest_version(spec.path), "shadow", live.kind)
         found.append(compare_versions(root, spec, old, new, note))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -98,7 +99,7 @@ class Hour(Published):
     def publish(self, kind: Any = "publish", detail: Mapping[str, Any] | None = None, **statuses: str) -> ControlRecord:
         """Publish what was written, as of up to a second ago."""
         self.epoch = self.control.new_epoch()
-        tables = {name: TableVersion(each.path, each.version, statuses.get(name, each.status))
+        tables = {name: replace(each, status=statuses.get(name, each.status))
                   for name, each in self.tables.items()}  # fmt: skip
         return self.control.append(
             kind=kind, epoch=self.epoch, attempt=self.control.new_attempt(), generation=self.generation,
@@ -141,7 +142,7 @@ class Shop:
         self.hour.write(ODD, [(1,)])
         self.hour.write(MEMBER_OF_OBJECT, [(1,)])
         self.hour.write(DAILY_SALES, [(at.date(), 12.5)])
-        self.hour.tables["daily_sales"] = TableVersion(DAILY_SALES.path, 1, "failed")
+        self.hour.tables["daily_sales"] = TableVersion(DAILY_SALES.path, 1, "failed", "view")
         self.hour.write(ORDERS, [(n, n % 300 + 1, "paid", Decimal(n) / 4, at) for n in range(1, 401)])
         documents = [(n, TEXTS[n % len(TEXTS)], f"{TEXTS[(n + 1) % len(TEXTS)]}, part {n}.", AUTHORS[n % 4],
                       at + timedelta(hours=n)) for n in range(1, 31)]  # fmt: skip

@@ -29,9 +29,11 @@ def publish(root: Path, status: str) -> None:
         write_deltalake(str(root / "mirrors/orders"), pa.table({"id": ids}), mode="append")
     log = ControlLog.open(root, "engine")
     log.take_over()
-    tables = {"public.orders": TableVersion("mirrors/orders", 0, status)}
+    tables = {"public.orders": TableVersion("mirrors/orders", 0, status, "mirror")}
     log.append(kind="publish", epoch=1, attempt=2, position=Lsn.parse("0/16"), tables=tables)
-    log.append(kind="intent", epoch=2, attempt=3, tables={"public.orders": TableVersion("mirrors/orders", 1, "live")})
+    log.append(
+        kind="intent", epoch=2, attempt=3, tables={"public.orders": TableVersion("mirrors/orders", 1, "live", "mirror")}
+    )
 
 
 def test_lines_of_the_page_read_the_published_version(

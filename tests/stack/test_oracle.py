@@ -392,7 +392,7 @@ class Bank:
     def write(self, name: str, rows: pa.Table) -> None:
         """The next version of a table."""
         write_deltalake(str(self.warehouse / name), rows, mode="overwrite")
-        self.versions[name] = TableVersion(name, DeltaTable(str(self.warehouse / name)).version(), "ok")
+        self.versions[name] = TableVersion(name, DeltaTable(str(self.warehouse / name)).version(), "ok", "mirror")
 
     def check(self) -> EpochCheck:
         """A new check of all epochs."""
@@ -439,7 +439,7 @@ def test_check_of_an_epoch_with_a_wrong_row_names_epoch_table_and_key(bank: Bank
     bank.publish(*TYPES)
     accounts = DeltaTable(str(bank.warehouse / "public.accounts"))
     accounts.update(updates={"balance": "balance + 0.01"}, predicate="id = 2")
-    bank.versions["public.accounts"] = TableVersion("public.accounts", 2, "ok")
+    bank.versions["public.accounts"] = TableVersion("public.accounts", 2, "ok", "mirror")
     wrong = bank.publish()
     check = bank.check()
     assert found(check) == [f'epoch {wrong}: "public.accounts": different (2) (balance)']

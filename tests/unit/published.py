@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from cdc_views.base.lsn import Lsn
 from cdc_views.config import StoreSettings
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, Kind, TableVersion
+from cdc_views.store.control.records import table_kind
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
 BEGIN = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -56,17 +58,14 @@ class Published:
         changes = Changes(deleted if deleted.num_rows else None, _rows(spec.schema, put))
         stamp = Stamp(self.epoch + 1, self.control.new_attempt(), "0/1")
         version = self.warehouse.commit(spec, base, changes, stamp)
-        self.tables[spec.name] = TableVersion(spec.path, version, "live")
+        self.tables[spec.name] = TableVersion(spec.path, version, "live", table_kind(spec.path))
 
     def publish(
         self, kind: Kind = "publish", detail: Mapping[str, Any] | None = None, **statuses: str
     ) -> ControlRecord:
         """Publish what was written. `statuses` are those of tables, by name."""
         self.epoch = self.control.new_epoch()
-        tables = {
-            name: TableVersion(table.path, table.version, statuses.get(name, table.status))
-            for name, table in self.tables.items()
-        }
+        tables = {name: replace(table, status=statuses.get(name, table.status)) for name, table in self.tables.items()}
         return self.control.append(
             kind=kind,
             epoch=self.epoch,

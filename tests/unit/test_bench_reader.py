@@ -53,7 +53,9 @@ def test_published_tables_are_read_as_the_control_log_says(tmp_path: Path) -> No
     source = PublishedTables(tmp_path)
 
     def publish(epoch: int) -> None:
-        tables = {name: TableVersion(name, DeltaTable(str(tmp_path / name)).version(), "live") for name in PLACES}
+        tables = {
+            name: TableVersion(name, DeltaTable(str(tmp_path / name)).version(), "live", "view") for name in PLACES
+        }
         control.append(kind="publish", epoch=epoch, attempt=control.new_attempt(), tables=tables)
 
     control.take_over()

@@ -33,7 +33,7 @@ def publish(root: Path, *versions: int) -> None:
     """Make these versions of the tables epoch 1."""
     control = ControlLog.open(root, "writer")
     control.take_over()
-    tables = {name: TableVersion(name, version, "ok") for name, version in zip(TABLES, versions, strict=True)}
+    tables = {name: TableVersion(name, version, "ok", "view") for name, version in zip(TABLES, versions, strict=True)}
     control.append(kind="publish", epoch=1, attempt=control.new_attempt(), tables=tables)
 
 

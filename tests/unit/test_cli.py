@@ -52,9 +52,9 @@ source: {dsn: "postgresql://app:very-secret@nowhere:1/app", tables: [public.orde
 log: {bootstrap_servers: "nowhere:1", connect_url: "http://nowhere:1"}
 """
 MANIFEST = {
-    "public.orders": TableVersion("mirrors/orders", 0, "live"),
-    "totals": TableVersion("views/totals", 0, "live"),
-    "ratio": TableVersion("views/ratio", 0, "failed"),
+    "public.orders": TableVersion("mirrors/orders", 0, "live", "mirror"),
+    "totals": TableVersion("views/totals", 0, "live", "view"),
+    "ratio": TableVersion("views/ratio", 0, "failed", "view"),
 }
 WAYS = {"commit": {"public.orders": "direct", "totals": "spark"}, "read": {"public.orders": "driver"}}
 # `commits` is missing, as a field that a later version has added.
@@ -345,7 +345,9 @@ def test_query_as_csv_has_a_header(published: Path) -> None:
 
 def test_query_reads_tables_of_any_name(project: Path) -> None:
     names = ('"my.schema"."say ""hi"""', '"a b"', "public.a_b", "_own.t", '"a.b".c', '"Ü"')
-    manifest = {str(TableName.parse(name)): TableVersion(f"mirrors/{n}", 0, "live") for n, name in enumerate(names)}
+    manifest = {
+        str(TableName.parse(name)): TableVersion(f"mirrors/{n}", 0, "live", "mirror") for n, name in enumerate(names)
+    }
     for number in range(len(names)):
         write_deltalake(str(project / f"warehouse/mirrors/{number}"), pa.table({"id": [number]}))
     control = ControlLog.open(project / "warehouse", "engine")

@@ -165,7 +165,7 @@ def test_plain_names_are_in_paths_as_they_are() -> None:
 
 def test_mirror_stays_where_an_earlier_version_put_it(engine: Engine) -> None:
     [table] = read_tables('CREATE TABLE "a$b" (id bigint PRIMARY KEY)')
-    record = replace(engine.epoch(), tables={"public.a$b": TableVersion("mirrors/public/a$b/g-1", 1, "live")})
+    record = replace(engine.epoch(), tables={"public.a$b": TableVersion("mirrors/public/a$b/g-1", 1, "live", "mirror")})
     spec = mirror_spec(table.source, "g")
     assert (spec.path, as_published(None)(spec.name, spec.path)) == ("mirrors/public/a~24b/g",) * 2
     assert as_published(record)(spec.name, spec.path) == "mirrors/public/a$b/g-1"

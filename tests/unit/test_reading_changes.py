@@ -6,6 +6,7 @@ import itertools
 import random
 import shutil
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -191,7 +192,7 @@ def test_upkeep_and_an_abandoned_epoch_are_no_changes(shop: Published) -> None:
     upkeep = TableUpkeep(shop.root, ORDERS, UpkeepSettings())
     assert upkeep.catch_up(version)
     version = upkeep.compact(upkeep.files, Stamp(2, shop.control.new_attempt(), "0/1"))
-    shop.tables = published | {ORDERS.name: published[ORDERS.name].__class__(ORDERS.path, version, "live")}
+    shop.tables = published | {ORDERS.name: replace(published[ORDERS.name], version=version)}
     shop.epoch = abandoned
     shop.write(ORDERS, [(5, "e")])
     shop.publish()
@@ -222,7 +223,7 @@ def test_copy_that_applies_the_changes_equals_the_table(tmp_path: Path, seed: in
         table = shop.tables[TOTALS.name]
         if upkeep.catch_up(table.version) and (due := upkeep.files_due()):
             version = upkeep.compact(due, Stamp(shop.epoch, shop.control.last_attempt, "0/1"))
-            shop.tables[TOTALS.name] = type(table)(table.path, version, "live")
+            shop.tables[TOTALS.name] = replace(table, version=version)
         wh = cdc_views.open(tmp_path)
         for item in itertools.islice(wh.changes("totals", token), chance.choice([1, 2, 99])):
             token = item.token

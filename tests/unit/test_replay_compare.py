@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from cdc_views.replay.diff_report import SAMPLES, ShadowDifference, compare_versions
 from cdc_views.store.control.control_log import TableVersion
+from cdc_views.store.control.records import TableKind
 from cdc_views.store.warehouse import TableSpec
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -22,12 +23,15 @@ NAN = float("nan")
 def compare(
     root: Path, old: list[tuple[Any, ...]], new: list[tuple[Any, ...]], name: str = "public.t", key: Any = ("id",)
 ) -> ShadowDifference:
-    old_path = f"{'mirrors' if name == 'public.t' else 'views'}/old"
+    kind: TableKind = "mirror" if name == "public.t" else "view"
+    old_path = f"{kind}s/old"
     for side, rows in ((old_path, old), ("new", new)):
         columns = [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(SCHEMA)]
         write_deltalake(str(root / side), pa.table(columns, schema=SCHEMA))
     spec = TableSpec(name, "new", SCHEMA, key)
-    return compare_versions(root, spec, TableVersion(old_path, 0, "live"), TableVersion("new", 0, "shadow"), None)
+    return compare_versions(
+        root, spec, TableVersion(old_path, 0, "live", kind), TableVersion("new", 0, "shadow", kind), None
+    )
 
 
 def test_equal_tables_have_no_difference(tmp_path: Path) -> None:

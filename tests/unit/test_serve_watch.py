@@ -19,8 +19,8 @@ from tests.logged import logged
 from tests.unit.watched import EPOCH, MB, NOON, Watched, backlog
 from tests.waiting import wait_for
 
-LIVE = {"v": TableVersion("views/v/1", 1, "live")}
-FAILED = {"v": TableVersion("views/v/1", 1, "failed")}
+LIVE = {"v": TableVersion("views/v/1", 1, "live", "view")}
+FAILED = {"v": TableVersion("views/v/1", 1, "failed", "view")}
 
 
 def test_freshness_of_a_failed_view_is_that_of_its_last_good_epoch() -> None:

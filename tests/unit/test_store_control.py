@@ -8,18 +8,20 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
+from cdc_views.store.control import control_log, records
 from cdc_views.store.control.control_log import FOLDER, ControlLog, TableVersion, last_published, read_control
 from cdc_views.store.control.records import SCHEMA, ControlRecord
 from tests.samples import sample
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
-TABLES = {"public.orders": TableVersion("mirrors/public/orders/1", 7, "ok")}
+TABLES = {"public.orders": TableVersion("mirrors/public/orders/1", 7, "ok", "mirror")}
 
 
 @pytest.fixture
@@ -223,6 +225,25 @@ def test_schema_of_epochs_is_the_documented_one(control: ControlLog, tmp_path: P
     fields = {field.name: str(field.type) for field in SCHEMA}
     assert list(fields) == [
         "seq", "term", "writer", "kind", "epoch", "attempt", "generation", "position", "position_lsn",
-        "complete_to_lsn", "committed_at", "published_at", "offsets", "tables", "detail",
+        "complete_to_lsn", "committed_at", "published_at", "offsets", "tables", "kinds", "detail",
     ]  # fmt: skip
     assert fields["tables"] == "map<string, struct<path: string, version: int64, status: string>>"
+
+
+def test_log_of_an_earlier_version_gets_the_kinds_of_tables_with_the_next_takeover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        for module in (control_log, records):
+            earlier.setattr(module, "SCHEMA", pa.schema([field for field in SCHEMA if field.name != "kinds"]))
+        log = ControlLog.open(tmp_path, "first")
+        log.take_over()
+        first = publish(log, 1)
+    assert last_published(tmp_path) == first == read_control(tmp_path)[-1]
+    log = ControlLog.open(tmp_path, "second")
+    log.take_over()
+    second = publish(log, 2)
+    assert read_control(tmp_path)[1:] == [first, log.records[2], second]
+    rows = pa.table(DeltaTable(str(tmp_path / FOLDER)).scan()).to_pylist()
+    kinds = {row["seq"]: row["kinds"] for row in rows}
+    assert kinds == {1: None, 2: None, 3: [], 4: [("public.orders", "mirror")]}

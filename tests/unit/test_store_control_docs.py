@@ -21,9 +21,11 @@ def test_example_of_the_page_reads_the_published_version(tmp_path: Path, capsys:
         write_deltalake(str(tmp_path / "mirrors/orders"), pa.table({"id": ids}), mode="append")
     log = ControlLog.open(tmp_path, "engine")
     log.take_over()
-    tables = {"public.orders": TableVersion("mirrors/orders", 0, "ok")}
+    tables = {"public.orders": TableVersion("mirrors/orders", 0, "ok", "mirror")}
     log.append(kind="publish", epoch=1, attempt=2, position=Lsn.parse("0/16"), tables=tables)
-    log.append(kind="intent", epoch=2, attempt=3, tables={"public.orders": TableVersion("mirrors/orders", 1, "ok")})
+    log.append(
+        kind="intent", epoch=2, attempt=3, tables={"public.orders": TableVersion("mirrors/orders", 1, "ok", "mirror")}
+    )
     exec(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0], {"warehouse": str(tmp_path)})
     assert capsys.readouterr().out == "2 orders at 0/16\n"
 

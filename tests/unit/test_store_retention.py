@@ -36,7 +36,7 @@ SETTINGS = UpkeepSettings(
 
 
 def published(seq: int, minutes_ago: float, *, is_idle: bool = False, **tables: tuple[str, int]) -> ControlRecord:
-    named = {name: TableVersion(path, version, "live") for name, (path, version) in tables.items()}
+    named = {name: TableVersion(path, version, "live", "view") for name, (path, version) in tables.items()}
     at = NOON - timedelta(minutes=minutes_ago)
     detail = {} if is_idle else {"changes": {}}
     return ControlRecord(seq, 1, "w", "publish", seq, seq, published_at=at, tables=named, detail=detail)
@@ -125,7 +125,7 @@ class Epochs:
                 epoch=epoch,
                 attempt=attempt,
                 position=Lsn(epoch),
-                tables={"a": TableVersion("a", epoch, "live")},
+                tables={"a": TableVersion("a", epoch, "live", "view")},
                 detail={"changes": {"a": 1}},
             )
 

@@ -30,10 +30,10 @@ EPOCH = ControlRecord(
     seq=3, term=1, writer="w", kind="publish", epoch=7, attempt=9, position=Lsn(100 * MB), complete_to=Lsn(100 * MB),
     committed_at=NOON, published_at=NOON, offsets={"app.public.t/0": 5},
     tables={
-        "public.t": TableVersion("mirrors/public/t/1", 1, "live"),
-        "v": TableVersion("views/v/1", 1, "failed"),
-        "w": TableVersion("views/w/1", 1, "live"),
-        "_cv_w_1": TableVersion("internal_views/_cv_w_1/1", 1, "failed"),
+        "public.t": TableVersion("mirrors/public/t/1", 1, "live", "mirror"),
+        "v": TableVersion("views/v/1", 1, "failed", "view"),
+        "w": TableVersion("views/w/1", 1, "live", "view"),
+        "_cv_w_1": TableVersion("internal_views/_cv_w_1/1", 1, "failed", "internal"),
     },
     detail={
         "changes": {"public.t": 5}, "failures": {"v": "DIVIDE_BY_ZERO"}, "stage_ms": {"cut": 250, "views": 750},

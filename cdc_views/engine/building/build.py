@@ -17,7 +17,7 @@ from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.intent import Intent
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.maintain import ViewRunner
-from cdc_views.store.control import ControlRecord, TableVersion
+from cdc_views.store.control import ControlRecord
 
 
 class CannotBuild(Exception):
@@ -80,7 +80,8 @@ class Build:
         if failed := {name: result.failure for name, result in results.items() if result.status == "failed"}:
             raise CannotBuild(str(failed))
         tables.stand_at({**changed, **{name: result.version for name, result in results.items()}})
-        built = {name: TableVersion(spec.path, tables.version(name), "live") for name, spec in self.specs.items()}
+        versions = tables.versions()
+        built = {name: replace(versions[name], status="live") for name in self.specs}
         tables.published = self.at = replace(epoch, tables={**epoch.tables, **built})
 
     def start_over(self) -> None:

@@ -152,7 +152,7 @@ def _manifest(
 ) -> dict[str, TableVersion]:
     stopped = {str(table) for table in intent.cut.stopped}
     manifest = {
-        name: TableVersion(base.path, base.version, STOPPED if name in stopped else deltas.counts.status(name))
+        name: replace(base, status=STOPPED if name in stopped else deltas.counts.status(name))
         for name, base in intent.base.items()
     }
     for name, version in commits.items():
@@ -183,4 +183,4 @@ def _cut_detail(cut: Cut) -> dict[str, Any]:
 
 
 def _intended(base: TableVersion, done: int | None) -> TableVersion:
-    return TableVersion(base.path, base.version, "base") if done is None else TableVersion(base.path, done, "done")
+    return replace(base, status="base") if done is None else replace(base, version=done, status="done")

@@ -65,6 +65,11 @@ def require_space(error: Exception, folder: Path) -> None:
         raise unusable(errno.ENOSPC, folder) from error
 
 
+def is_stack_overflow(error: Exception) -> bool:
+    """Whether the JVM's stack was too small, as for a query that is nested very deeply."""
+    return any(java.getClass().getName() == "java.lang.StackOverflowError" for java in _causes(error))
+
+
 def first_line(error: PySparkException) -> str:
     """The first line of Spark's message, without the plan and the stack that follow it."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -72,10 +72,20 @@ _KIND: Final = "kind"
 class ControlLog:
     """The log for its writer. `open` reads all records; `take_over` comes before the first `append`."""
 
-    def __init__(self, root: Path, writer: str, version: int, records: list[ControlRecord], clock: Clock) -> None:
+    def __init__(
+        self,
+        root: Path,
+        writer: str,
+        version: int,
+        records: list[ControlRecord],
+        clock: Clock,
+        upgrade: Sequence[Action] = (),
+    ) -> None:
+        """`upgrade` are the actions that give the table the columns of this version of cdc_views."""
         self._folder = root / FOLDER
         self._writer = writer
         self._version = version
+        self._upgrade = upgrade
         self._term = 0
         self._epoch = max((record.epoch for record in records), default=0)
         self._attempt = max((record.attempt for record in records), default=0)
@@ -89,7 +99,8 @@ class ControlLog:
         require_folder(root)
         with touching(root / FOLDER):
             table = _open_or_create(root / FOLDER)
-        return cls(root, writer, table.version(), _checked(_records(table), table.version()), clock)
+        records = _checked(_records(table), table.version())
+        return cls(root, writer, table.version(), records, clock, _upgrade(table))
 
     def take_over(self, generation: str | None = None, detail: Mapping[str, Any] | None = None) -> ControlRecord:
         """Become the writer, with a new term and a new attempt. Raises Fenced if another writer was faster."""
@@ -101,6 +112,7 @@ class ControlLog:
             attempt=self.new_attempt(),
             generation=generation or (published.generation if published else None),
             detail=detail,
+            rearranged=self._upgrade,
         )
 
     def append(
@@ -385,6 +397,17 @@ def _open_or_create(folder: Path) -> DeltaTable:
     for file in (entry_file(folder, 0), folder / LOG_FOLDER, folder, folder.parent):
         durable.sync(file)
     return table
+
+
+def _upgrade(table: DeltaTable) -> list[Action]:
+    """The new metadata of a table that an earlier version of cdc_views created; empty if it has all columns."""
+    if {field.name for field in table.schema().fields} >= {*SCHEMA.names}:
+        return []
+    known = table.metadata()
+    metadata = {"id": str(known.id), "format": {"provider": "parquet", "options": {}},
+                "schemaString": Schema.from_arrow(SCHEMA).to_json(), "partitionColumns": [],
+                "configuration": known.configuration, "createdTime": known.created_time}  # fmt: skip
+    return [{"metaData": metadata}]
 
 
 def _info(record: ControlRecord) -> dict[str, Any]:

@@ -48,13 +48,14 @@ SCHEMA: Final = pa.schema(
         ("published_at", _TIME),
         ("offsets", pa.map_(pa.string(), pa.int64())),
         ("tables", pa.map_(pa.string(), _TABLE)),
+        ("kinds", pa.map_(pa.string(), pa.string())),  # not a field of `tables`: delta-rs reads no maps that got one
         ("detail", pa.string()),
     ]
 )
 
 
 def table_kind(path: str) -> TableKind:
-    """What a table is: each kind has a folder of the warehouse. The tables that no user declared are internal."""
+    """What a new table is: each kind has a folder of the warehouse. The tables that no user declared are internal."""
     if path.startswith(MIRROR_FOLDER):
         return "mirror"
     return "view" if path.startswith(VIEW_FOLDER) else "internal"
@@ -62,21 +63,17 @@ def table_kind(path: str) -> TableKind:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """The Delta version that holds a table at an epoch; `path` is relative to the warehouse."""
+    """The Delta version that holds a table at an epoch; `path` is relative to the warehouse, `kind` what it is."""
 
     path: str
     version: int
     status: str
+    kind: TableKind
 
     @property
     def is_standing(self) -> bool:
         """Whether it has rows of an earlier epoch: a stopped mirror, a view that has failed or is being built."""
         return self.status in _STANDING
-
-    @property
-    def kind(self) -> TableKind:
-        """What the table is."""
-        return table_kind(self.path)
 
 
 @dataclass(frozen=True)
@@ -126,6 +123,7 @@ class ControlRecord:
             "published_at": self.published_at,
             "offsets": list(self.offsets.items()),
             "tables": [(name, vars(table)) for name, table in self.tables.items()],
+            "kinds": [(name, table.kind) for name, table in self.tables.items()],
             "detail": orjson.dumps(dict(self.detail)).decode(),
         }
         return pa.Table.from_pylist([values], schema=SCHEMA)
@@ -134,6 +132,7 @@ class ControlRecord:
 def record_of(row: Mapping[str, Any]) -> ControlRecord:
     """A row of `_epochs` as a record; the kind is not checked."""
     complete_to = row["complete_to_lsn"]
+    kinds = dict(row.get("kinds") or ())  # none in a record of an earlier version of cdc_views
     return ControlRecord(
         **{name: row[name] for name in ("seq", "term", "writer", "kind", "epoch", "attempt", "generation")},
         position=None if row["position_lsn"] is None else Lsn(row["position_lsn"]),
@@ -141,6 +140,9 @@ def record_of(row: Mapping[str, Any]) -> ControlRecord:
         committed_at=row["committed_at"],
         published_at=row["published_at"],
         offsets=dict(row["offsets"] or ()),
-        tables={name: TableVersion(**table) for name, table in row["tables"] or ()},
+        tables={
+            name: TableVersion(**table, kind=kinds.get(name) or table_kind(table["path"]))
+            for name, table in row["tables"] or ()
+        },
         detail=orjson.loads(row["detail"] or "{}"),
     )

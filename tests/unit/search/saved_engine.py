@@ -19,7 +19,7 @@ from cdc_views.engine.views.strategies import TooMany
 from cdc_views.metrics import Work, counting
 from cdc_views.plan.compiled import CompiledView, compile_view
 from cdc_views.search import IndexOptions
-from cdc_views.store.control import TableVersion
+from cdc_views.store.control import TableVersion, table_kind
 from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import Stamp, TableSpec, Warehouse
 from cdc_views.testing.rows import Row
@@ -106,7 +106,7 @@ class SavedEngine:
         for name, table in self.tables.published.tables.items():
             stamp = Stamp(self.published.epoch, self.published.control.new_attempt(), "0/1")
             version = self.tables.warehouse.restore(table.path, table.version, stamp)
-            self.published.tables[name] = TableVersion(table.path, version, "live")
+            self.published.tables[name] = TableVersion(table.path, version, "live", table_kind(table.path))
             self.tables.stand_at({name: version})
 
     def rows(self) -> list[Row]:
@@ -140,4 +140,4 @@ class SavedEngine:
         stamp = Stamp(self.published.epoch + 1, self.published.control.new_attempt(), "0/1")
         version = base if changes is None else tables.warehouse.commit(spec, base, changes, stamp)
         changed[name] = version
-        self.published.tables[name] = TableVersion(spec.path, version, "live")
+        self.published.tables[name] = TableVersion(spec.path, version, "live", table_kind(spec.path))

@@ -15,7 +15,7 @@ from cdc_views.engine.views.analysis.plan_tree import AnalysedPlan
 from cdc_views.engine.views.analysis.result_columns import check_columns
 from cdc_views.engine.views.analysis.shapes import Shapes
 from cdc_views.engine.views.analysis.texts import TextColumns, check_text_columns
-from cdc_views.engine.views.failures import failure_of, first_line
+from cdc_views.engine.views.failures import failure_of, first_line, is_stack_overflow
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.saved.searches import is_saved, searches_of
 from cdc_views.engine.views.view_tables import view_spec
@@ -65,7 +65,7 @@ def analyse_view(
         ) from None
     except (PySparkException, Py4JJavaError) as error:
         require_alive(shapes.session, error)
-        if "StackOverflowError" in str(error):
+        if is_stack_overflow(error):
             raise nested_too_deeply(view.definition) from None
         raise BadView(f"{view.definition.place()}: {failure_of(error, view)}") from None
     schema = frame.schema
