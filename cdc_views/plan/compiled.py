@@ -71,6 +71,11 @@ class _Identity:
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:16]
 
 
+def fingerprint_with(facts: Iterable[str]) -> str:
+    """The name of a folder that depends on several fingerprints."""
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
+
+
 @cache  # it is read from a file, for each view
 def engine_version() -> str:
     """Return the version of Spark that runs the views."""
@@ -259,7 +264,7 @@ def _view_rows(
             spelling={name.lower(): name for name in (*(columns or ()), *(key or ()))},
         )
 
-    return derive_key(query.tree, rows_of, visit)
+    return derive_key(query, rows_of, visit)
 
 
 def _replacements(query: ParsedQuery, graph: ViewGraph, completions: Iterable[Completion]) -> tuple[Replacement, ...]:

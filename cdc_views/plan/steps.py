@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import Final
+from typing import Any, Final
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
 
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.joins import Join, JoinFacts, join_facts
@@ -338,7 +339,11 @@ def _is_short(node: exp.Expr) -> bool:
 def _text(node: exp.Expr) -> str:
     if not _is_short(node):
         return "..."
-    return node.sql("spark", normalize_functions="lower", comments=False).strip()
+    options: dict[str, Any] = {"normalize_functions": "lower", "comments": False}
+    try:
+        return node.sql("spark", **options, unsupported_level=ErrorLevel.RAISE).strip()
+    except (UnsupportedError, LookupError):  # sqlglot writes to_char(x, 'MM') as CAST(x AS STRING)
+        return node.sql(**options).strip()
 
 
 def _shortened(text: str) -> str:

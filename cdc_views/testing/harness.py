@@ -455,13 +455,15 @@ class ViewHarness:
 
     def _levels(self) -> list[list[CompiledView]]:
         depth = max((view.level + 1 for view in self._views.values()), default=0)
-        internal = [each.view for view in self._views.values() for each in view.internal]
-        levels = [[view.compiled for view in self._views.values() if view.level == level] for level in range(depth)]
+        levels: list[list[CompiledView]] = []
+        for level in range(depth):
+            views = [view for view in self._views.values() if view.level == level]
+            levels += [[each.view for view in views for each in view.internal], [view.compiled for view in views]]
         search = [table for view in self._views.values() for table in view.search]
         parts: list[list[CompiledView]] = [
             [table for table in search if table.part == part] for part in ("postings", "totals")
         ]
-        return [internal, *levels, *parts]
+        return [*levels, *parts]
 
     def _build(self) -> None:
         """Run an epoch for the views declared since the last one."""

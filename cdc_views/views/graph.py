@@ -21,8 +21,12 @@ _DEFAULT_SCHEMA: Final = "public"
 class ViewGraph:
     """The views of a project over its tables. The constructor raises BadView and ViewCycle."""
 
-    def __init__(self, views: Sequence[ViewDefinition], tables: Collection[TableName]) -> None:
+    def __init__(
+        self, views: Sequence[ViewDefinition], tables: Collection[TableName], others: Collection[str] = ()
+    ) -> None:
+        """`others` are the names of views that are not in the graph, and may be read."""
         self._views = {view.name: view for view in views}
+        self._others = frozenset(others)
         self._tables = sorted(tables)
         self._check_names(views)
         self._parsed = {view.name: parse_query(view) for view in views}
@@ -68,8 +72,9 @@ class ViewGraph:
                 )
 
     def _resolve(self, view: ViewDefinition, reference: Reference) -> str:
-        if reference.schema is None and reference.name.lower() in self._views:
-            return reference.name.lower()
+        name = reference.name.lower()
+        if reference.schema is None and (name in self._views or name in self._others):
+            return name
         found = [table for table in self._tables if _matches(table, reference.schema, reference.name)]
         if len(found) > 1:
             exact = [table for table in found if table.table == reference.name]

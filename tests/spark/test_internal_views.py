@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_views.engine.views.declare import declare_internal_views
+from cdc_views.engine.views.declare import declare_internal_views, mirrored_text_columns
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control import PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
@@ -126,9 +126,10 @@ def test_engine_declares_internal_views_of_views_that_have_not_failed(spark: Spa
     created(h, BY_UPPER)
     view = h._views["grouped"].compiled
     h._tables.remove(INTERNAL)
-    assert declare_internal_views(spark, h._tables, [view], {"grouped": "it fails"}) == []
-    [internal] = declare_internal_views(spark, h._tables, [view], {})
-    assert internal.definition.name == INTERNAL
+    texts = mirrored_text_columns(h._tables)
+    assert declare_internal_views(spark, h._tables, [[view]], {"grouped": "it fails"}, texts) == [[], [view]]
+    [[internal], [other]] = declare_internal_views(spark, h._tables, [[view]], {}, texts)
+    assert (internal.definition.name, other) == (INTERNAL, view)
     assert h._tables.specs[INTERNAL].key == ("id",)
 
 

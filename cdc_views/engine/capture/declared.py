@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import known_takeover
 from cdc_views.engine.capture.mirrored import published_of, read_mirrored
 from cdc_views.errors import BadView, CdcViewsError
-from cdc_views.plan.compiled import CompiledView, compile_view, refused_view
+from cdc_views.plan.compiled import CompiledView, compile_view, fingerprint_with, refused_view
 from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
 from cdc_views.source.connection import Connection
 from cdc_views.store.control import BUILDING, ControlRecord, TableVersion, TakeoverDetail
@@ -98,4 +97,4 @@ def _with_parents(view: CompiledView, parents: Mapping[str, CompiledView]) -> Co
     facts = [view.fingerprint, *(parents[name].fingerprint for name in view.inputs if name in parents)]
     if len(facts) == 1:
         return view
-    return replace(view, fingerprint=hashlib.sha256("\0".join(facts).encode()).hexdigest()[: len(view.fingerprint)])
+    return replace(view, fingerprint=fingerprint_with(facts))

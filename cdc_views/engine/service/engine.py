@@ -39,7 +39,12 @@ from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.engine.service.requests import QuarantineRequest, Request, Requests, refusing
 from cdc_views.engine.tables import SHADOW_SEPARATOR, FindPath, Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Upkeep
-from cdc_views.engine.views.declare import declare_internal_views, declare_search_tables, declare_views
+from cdc_views.engine.views.declare import (
+    declare_internal_views,
+    declare_search_tables,
+    declare_views,
+    mirrored_text_columns,
+)
 from cdc_views.engine.views.maintain import ViewRunner
 from cdc_views.errors import BadReplay, EventError, UnknownEvent
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
@@ -196,13 +201,14 @@ class Engine:
         tables = Tables(warehouse, generation, declared.sources, commits, find_path)
         quarantine = Quarantine(tables, parks=settings.log.on_bad_event == "park")
         views = [view for level in declared.levels for view in level]
-        failures = declare_views(self._spark, tables, views, declared.running, declared.refused)
-        internal = declare_internal_views(self._spark, tables, views, failures)
+        texts = mirrored_text_columns(tables)
+        failures = declare_views(self._spark, tables, views, declared.running, declared.refused, texts)
+        levels = declare_internal_views(self._spark, tables, declared.levels, failures, texts)
         search = declare_search_tables(tables, views, failures)
         return EpochWriter(
             log,
             tables,
-            ViewRunner(self._spark, [internal, *declared.levels, *search], failures),
+            ViewRunner(self._spark, [*levels, *search], failures),
             self._control,
             quarantine,
             BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead),

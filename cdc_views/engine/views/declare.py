@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -31,8 +31,11 @@ def declare_views(
     views: Iterable[CompiledView],
     running: Mapping[str, TableVersion] = NO_VIEWS,
     refused: Mapping[str, BadView] = NONE_REFUSED,
+    texts: dict[str, TextColumns] | None = None,
 ) -> dict[str, str]:
     """Declare the table of every view to `tables`, parents before children; returns the failed views and the reasons.
+
+    Their text columns are added to `texts`, which has those of the mirrors.
 
     `running` are the views that the last engine ran with the same text, and where they are published; `refused` are
     those of them that this version refuses. A running view fails and keeps its table if it is refused, or if Spark no
@@ -41,7 +44,7 @@ def declare_views(
     published, and StrictViewIsFull.
     """
     shapes, failures = Shapes(spark), dict[str, str]()
-    texts = mirrored_text_columns(tables)
+    texts = mirrored_text_columns(tables) if texts is None else texts
     for view in views:
         name = view.definition.name
         try:
@@ -59,22 +62,28 @@ def declare_views(
 
 
 def declare_internal_views(
-    spark: SparkSession, tables: Tables, views: Iterable[CompiledView], failures: Collection[str]
-) -> list[CompiledView]:
-    """Declare the internal views of the views that are declared and have not failed; returns them.
+    spark: SparkSession,
+    tables: Tables,
+    levels: Iterable[Sequence[CompiledView]],
+    failures: Collection[str],
+    texts: Mapping[str, TextColumns],
+) -> list[list[CompiledView]]:
+    """Declare the internal views of the views that are declared and have not failed.
 
-    They read mirrors only, and come before all other views. There are none where the driver looks nothing up.
+    `texts` has the text columns of all tables and views. Returns the levels with those of the internal views between
+    them: they read what their views read. There are none where the driver looks nothing up.
     """
     if not (tables.warehouse.allows_direct and are_possible(spark)):
-        return []
-    shapes, texts = Shapes(spark), mirrored_text_columns(tables)
-    declared = []
-    for view in (view for view in views if view.definition.name not in failures):
-        for each in internal_tables(shapes, tables.specs, texts, view):
+        return [[*level] for level in levels]
+    shapes, found = Shapes(spark), list[list[CompiledView]]()
+    for level in levels:
+        declared = [view for view in level if view.definition.name not in failures]
+        internal = [each for view in declared for each in internal_tables(shapes, tables.specs, texts, view)]
+        for each in internal:
             add_internal_table(tables, each.spec)
-            declared.append(each.view)
+        found += [[each.view for each in internal], [*level]]
     shapes.forget()
-    return declared
+    return found
 
 
 def declare_search_tables(

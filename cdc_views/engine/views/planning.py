@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cdc_views.engine.views.saved.searches import BY_TERMS, is_saved
-from cdc_views.engine.views.view_tables import column_types, own_columns
+from cdc_views.engine.views.view_tables import column_types, is_hidden, own_columns
 from cdc_views.errors import StrictViewIsFull
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.incremental.expressions.internal_view import Internal, internal_views
 from cdc_views.plan.incremental.maintenance import Maintenance, StoredPart, maintenance
-from cdc_views.store.control import table_kind
 from cdc_views.store.warehouse import TableSpec
 
 
@@ -34,7 +33,8 @@ def _plan_without(view: CompiledView, specs: Mapping[str, TableSpec]) -> tuple[M
     if is_saved(view):
         return BY_TERMS, []
     plan = _maintenance(view, specs)
-    keys = {source: specs[source].key for source in view.inputs if table_kind(specs[source].path) == "mirror"}
+    given = [specs[source] for source in view.inputs]
+    keys = {spec.name: spec.key for spec in given if not any(is_hidden(spec.path, column) for column in spec.key)}
     return plan, list(internal_views(view, plan.wanted, _types(view, specs), keys))
 
 

@@ -18,6 +18,8 @@ from sqlglot import exp
 from cdc_views.plan.facts.grouping_sets import columns_of_sets
 from cdc_views.plan.facts.joins import JoinFacts, join_facts
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key, output_of
+from cdc_views.views.expression_text import Texts
+from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
 
 _GENERATORS: Final = frozenset(
@@ -53,6 +55,7 @@ class _Scope:
 
     tables: TableFacts
     visit: Visit
+    texts: Texts
     ctes: Mapping[str, RelationFacts] = field(default_factory=dict)
 
     def rows(self, table: exp.Table) -> RelationFacts:
@@ -64,9 +67,9 @@ class _Scope:
         return self.tables(table)
 
 
-def derive_key(query: exp.Query, tables: TableFacts, visit: Visit = lambda query, selected: None) -> RelationFacts:
+def derive_key(query: ParsedQuery, tables: TableFacts, visit: Visit = lambda query, selected: None) -> RelationFacts:
     """Return what is known of a query's rows: columns, types, and a key or why there is none."""
-    return _query(query, _Scope(tables, visit))
+    return _query(query.tree, _Scope(tables, visit, Texts(query)))
 
 
 def makes_rows(item: exp.Expr) -> bool:
@@ -129,7 +132,7 @@ def _set_operation(query: exp.SetOperation, scope: _Scope) -> RelationFacts:
 def _select(select: exp.Select, scope: _Scope) -> RelationFacts:
     sources, frame = _from(select, scope)
     outputs = _outputs(select, sources)
-    rows = _selected_rows(select, sources, frame, outputs)
+    rows = _selected_rows(select, sources, frame, outputs, scope.texts)
     scope.visit(select, Selected(sources, frame, outputs, rows, _groups(select, outputs, sources)))
     for query in nested_queries(select):
         _query(query, scope)
@@ -137,14 +140,14 @@ def _select(select: exp.Select, scope: _Scope) -> RelationFacts:
 
 
 def _selected_rows(
-    select: exp.Select, sources: FromClause, frame: JoinFacts, outputs: Sequence[OutputColumn]
+    select: exp.Select, sources: FromClause, frame: JoinFacts, outputs: Sequence[OutputColumn], texts: Texts
 ) -> RelationFacts:
     rows = _named(outputs)
     if any(map(makes_rows, select.expressions)):
         return replace(rows, key=None, reason="a function that returns several rows has no key")
     group = select.args.get("group")
     if group is not None:
-        rows = _grouped(group, select, outputs, sources, rows, _never_null(select, sources, frame))
+        rows = _grouped(group, select, outputs, sources, rows, _never_null(select, sources, frame), texts)
     elif is_aggregated(select):
         rows = replace(rows, key=(), reason="an aggregate without GROUP BY has one row")
     else:
@@ -256,6 +259,8 @@ def _groups(select: exp.Select, outputs: Sequence[OutputColumn], sources: FromCl
     group = select.args.get("group")
     if group is None:
         return [] if is_aggregated(select) else None
+    if group.args.get("all") and not sources.lacks("all"):
+        return [exp.column("all")]
     if group.args.get("all"):
         return [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
     found = []
@@ -298,18 +303,22 @@ def _grouped(
     sources: FromClause,
     rows: RelationFacts,
     never_null: set[ColumnRef],
+    texts: Texts,
 ) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
-        return _of_grouping_sets(group, outputs, sources, rows, never_null)
+        return _of_grouping_sets(group, outputs, sources, rows, never_null, texts)
     if group.args.get("all"):
+        if not sources.lacks("all"):
+            return replace(rows, reason='GROUP BY ALL may mean a column "all"')
         wanted = [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
     else:
         wanted = list(group.expressions)
     key = []
     for expression in wanted:
-        name = output_of(expression, outputs, sources)
+        name = output_of(expression, outputs, sources, texts)
         if name is None:
-            return replace(rows, reason=f'the group expression "{expression.sql("spark")}" is not selected unchanged')
+            shown = texts.text(expression)
+            return replace(rows, reason=f'the group expression "{shown}" is not selected unchanged')
         key.append(name.lower())
     return replace(rows, key=tuple(dict.fromkeys(key)), nullable=True, reason="the columns of GROUP BY")
 
@@ -320,10 +329,11 @@ def _of_grouping_sets(
     sources: FromClause,
     rows: RelationFacts,
     never_null: set[ColumnRef],
+    texts: Texts,
 ) -> RelationFacts:
     level = next((each.name for each in outputs if each.name and isinstance(each.value, exp.GroupingId)), None)
     columns = columns_of_sets(group, sources.resolve)
-    names = [output_of(column, outputs, sources) for column in (columns or {}).values()]
+    names = [output_of(column, outputs, sources, texts) for column in (columns or {}).values()]
     found = [name.lower() for name in names if name is not None]
     is_known = columns is not None and len(found) == len(columns)
     if is_known and level is not None:

@@ -18,6 +18,7 @@ from cdc_views.errors import UnsupportedView
 from cdc_views.plan.facts.joins import JoinFacts
 from cdc_views.plan.facts.keys import Selected, own_nodes, windows
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key
+from cdc_views.views.expression_text import Texts
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import has_collation
@@ -65,6 +66,7 @@ class OrderCompletion:
         self._ends: dict[int, int] = {}  # the ORDER BY that ends at an offset
         # Under a collation, rows that tie in all columns may still differ.
         self._has_collation = has_collation(query.tokens)
+        self._texts = Texts(query)
 
     def visit(self, query: exp.Expr, selected: Selected) -> None:
         """Take in a SELECT, set operation or query in parentheses.
@@ -139,7 +141,7 @@ class OrderCompletion:
             else:
                 continue
             ordered = _ordered(order)
-            is_value = isinstance(value, exp.Distinct) or any(_is_same(value, each) for each in ordered)
+            is_value = isinstance(value, exp.Distinct) or any(self._texts.are_same(value, each) for each in ordered)
             if is_value and not self._has_collation:
                 continue  # rows that tie have the same text
             missing = self._missing_of_rows(select, selected, [*ordered, *(selected.groups or ())], of_groups=False)
@@ -154,15 +156,18 @@ class OrderCompletion:
         if any(isinstance(each, exp.Var) and each.name.upper() == "ALL" for each in ordered) and "all" not in names:
             return ()
         places = {place for each in ordered if (place := _place(each, names)) is not None}
-        # A name that Spark makes up may be any.
-        of_rows = [each for each in ordered if _place(each, names) is None and (all(names) or not _is_name(each))]
+        of_rows = [
+            each for each in ordered if _place(each, names) is None and _is_of_rows(each, outputs, selected.sources)
+        ]
         origins = {outputs[place].origin for place in places} | {selected.sources.resolve(each) for each in of_rows}
         covered = _Covered((origin for origin in origins if origin is not None), selected.sources, selected.frame)
         uncovered = [
             name
             for place, (name, output) in enumerate(zip(names, outputs, strict=True))
             if not (
-                place in places or output.origin in covered or any(_is_same(output.value, each) for each in of_rows)
+                place in places
+                or output.origin in covered
+                or any(self._texts.are_same(output.value, each) for each in of_rows)
             )
         ]
         is_known = not self._has_collation and not any(output.is_many for output in outputs)
@@ -175,9 +180,9 @@ class OrderCompletion:
             is_clear = all(names.count(name) <= 1 for name in left)
             choices.append(tuple(quoted_name(rows.spelling.get(name, name)) for name in left) if is_clear else None)
         if isinstance(query, exp.Select) and not query.args.get("distinct"):
-            choices.append(
-                self._missing_of_rows(query, selected, [*of_rows, *_values(outputs, places)], of_groups=True)
-            )
+            missing = self._missing_of_rows(query, selected, [*of_rows, *_values(outputs, places)], of_groups=True)
+            # `t.id` is the field of a selected struct "t".
+            choices.append(None if missing and selected.sources.rows.keys() & {*names} else missing)
         if is_known and all(names) and len(set(names)) == len(names):
             choices.append(tuple(quoted_name(rows.spelling.get(name, name)) for name in uncovered))
         # If one of them finds nothing missing, the order is total.
@@ -191,7 +196,7 @@ class OrderCompletion:
         columns = {source for each in ordered if (source := sources.resolve(each)) is not None}
         covered = _Covered(columns, sources, frame)
         if of_groups and groups is not None:
-            left = [group for group in groups if not any(_is_same(group, each) for each in ordered)]
+            left = [group for group in groups if not any(self._texts.are_same(group, each) for each in ordered)]
             found = [sources.resolve(group) for group in left]
             missing = [source for source in found if source is None or source not in covered]
             known = [source for source in missing if source is not None]
@@ -278,6 +283,20 @@ def _is_name(ordered: exp.Expr) -> bool:
     return isinstance(ordered, exp.Column) and not ordered.table
 
 
+def _is_of_rows(ordered: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> bool:
+    """Whether an item of ORDER BY surely means columns of FROM: Spark prefers those of the result, and their fields.
+
+    A name that Spark makes up may be any.
+    """
+    for column in ordered.find_all(exp.Column):
+        first = column.parts[0].name.lower()
+        origin = sources.resolve(column)
+        same = [output for output in outputs if output.name.lower() in ("", first)]
+        if any(output.origin is None or output.origin != origin for output in same):
+            return False
+    return True
+
+
 def _values(outputs: Sequence[OutputColumn], places: Iterable[int]) -> list[exp.Expr]:
     return [value for place in places if (value := outputs[place].value) is not None]
 
@@ -331,10 +350,6 @@ def _name(function: exp.Func) -> str:
 
 def _ordered(order: exp.Expr) -> list[exp.Expr]:
     return [item.this if isinstance(item, exp.Ordered) else item for item in order.expressions]
-
-
-def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
-    return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()
 
 
 def _written(sources: FromClause, column: ColumnRef) -> str:

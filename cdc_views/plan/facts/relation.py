@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from cdc_views.views.expression_text import Texts
+
 ColumnRef = tuple[str, str]  # a column in a FROM: alias of its relation and name, in lower case
 
 
@@ -137,7 +139,8 @@ class FromClause:
                 continue
             for name in rows.columns if rows.columns is not None else rows.key or ():
                 spelled = rows.spelling.get(name.lower(), name)
-                found.append(OutputColumn(spelled, None, (alias, name.lower()), rows.types.get(name.lower())))
+                origin = (alias, name.lower()) if name else None
+                found.append(OutputColumn(spelled, None, origin, rows.types.get(name.lower())))
             if rows.columns is None:
                 found.append(unknown)
         return found or [unknown]
@@ -147,19 +150,15 @@ def _may_have(rows: RelationFacts, name: str) -> bool:
     return not rows.has_all_names or name in (column.lower() for column in rows.columns or ())
 
 
-def output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause) -> str | None:
+def output_of(expression: exp.Expr, outputs: Sequence[OutputColumn], sources: FromClause, texts: Texts) -> str | None:
     """Return the output column that is a group expression: by its number, by its expression, or by its alias."""
     if isinstance(expression, exp.Literal) and expression.name.isdigit() and not expression.is_string:
         position = int(expression.name) - 1
         many = any(output.is_many for output in outputs[: position + 1])
         return outputs[position].name or None if not many and 0 <= position < len(outputs) else None
     origin = sources.resolve(expression)
-    same = [o for o in outputs if (origin is not None and o.origin == origin) or _is_same(o.value, expression)]
+    same = [o for o in outputs if (origin is not None and o.origin == origin) or texts.are_same(o.value, expression)]
     # Spark prefers a column to an alias, so an alias counts only if no column can be meant.
     if not same and isinstance(expression, exp.Column) and not expression.table and sources.lacks(expression.name):
         same = [output for output in outputs if output.name.lower() == expression.name.lower()]
     return next((output.name for output in same if output.name), None)
-
-
-def _is_same(value: exp.Expr | None, expression: exp.Expr) -> bool:
-    return value is not None and value.sql("spark").lower() == expression.sql("spark").lower()

@@ -54,7 +54,7 @@ class _Definition:
 def inlined(query: ParsedQuery, edits: Sequence[Edit | Substitute]) -> list[str | LeafPlace]:
     """The text as pieces. `edits` are made wherever the text that they are in is written.
 
-    Of two that overlap, that which begins first is made.
+    Of two that overlap, that which begins first is made; of an edit and a substitute that begin together, the latter.
     """
     return list(_Inliner(query, edits).pieces(0, len(query.definition.sql), ()))
 
@@ -69,7 +69,7 @@ class _Inliner:
         self._events = [(each.start, each.end, each) for each in edits]
         self._leaves = {reference.start: reference for reference in query.references}
         self._collect(query.tree, {})
-        self._events.sort(key=lambda event: event[:2])
+        self._events.sort(key=lambda event: (event[0], not isinstance(event[2], Substitute), event[1]))
 
     def pieces(self, start: int, end: int, path: Path) -> Iterator[str | LeafPlace]:
         position = start

@@ -90,3 +90,8 @@ FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id, i.prod
 --   if the value of (least) is removed, (user_id, product_id) is computed again from
 --     public.orders by (user_id) from (user_id) of the affected keys, NULL matches NULL
 --     public.order_items by (product_id) from (product_id) of the affected keys, NULL matches NULL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT max(q.id) AS m FROM (SELECT id, status AS `all` FROM orders) q GROUP BY ALL;
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY ALL, which may mean a column "all"

@@ -60,3 +60,8 @@ SELECT o.id, count(*) OVER (PARTITION BY u.country) AS n FROM orders o JOIN user
 --     public.users by (id) from (user_id) of public.orders
 --     public.users by (country) from (country) of public.users, NULL matches NULL
 --     public.orders by (user_id) from (id) of public.users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id AS note, rank() OVER (PARTITION BY user_id ORDER BY user_id) AS r FROM orders GROUP BY user_id QUALIFY r > 0 AND EXISTS (SELECT 1 FROM posts p WHERE p.body = note);
+-- strategy: FULL: the whole query is run and compared with the stored rows: a subquery in QUALIFY of groups

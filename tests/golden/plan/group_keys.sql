@@ -201,3 +201,51 @@ SELECT o.id, count(*) AS n FROM users u LEFT JOIN orders o ON o.user_id = u.id G
 -- inputs: public.users, public.orders
 -- query
 SELECT o.id, count(*) AS n FROM _cv_input_0 u LEFT JOIN _cv_input_1 o ON o.user_id = u.id GROUP BY ROLLUP (o.id)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, date_format(ordered_at, 'MM') AS a, date_format(ordered_at, 'mm') AS b, count(*) AS n FROM orders GROUP BY ALL;
+-- key: (user_id, a, b): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT user_id, date_format(ordered_at, 'MM') AS a, date_format(ordered_at, 'mm') AS b, count(*) AS n FROM _cv_input_0 AS orders GROUP BY ALL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT to_char(id, '9') AS y, to_char(id, '99') AS m, count(*) AS n FROM orders GROUP BY to_char(id, '9'), to_char(id, '99');
+-- key: (y, m): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT to_char(id, '9') AS y, to_char(id, '99') AS m, count(*) AS n FROM _cv_input_0 AS orders GROUP BY to_char(id, '9'), to_char(id, '99')
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT to_char(id, '9') AS y, count(*) AS n FROM orders GROUP BY to_char(id, '99');
+-- key: none: the group expression "to_char(id, '99')" is not selected unchanged
+-- inputs: public.orders
+-- query
+SELECT to_char(id, '9') AS y, count(*) AS n FROM _cv_input_0 AS orders GROUP BY to_char(id, '99')
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT regexp_replace(status, 'a') AS q, count(*) AS n FROM orders GROUP BY ALL;
+-- key: (q): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT regexp_replace(status, 'a') AS q, count(*) AS n FROM _cv_input_0 AS orders GROUP BY ALL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT Upper(Status) AS u, count(*) AS n FROM orders GROUP BY upper(STATUS);
+-- key: (u): the columns of GROUP BY
+-- inputs: public.orders
+-- query
+SELECT Upper(Status) AS u, count(*) AS n FROM _cv_input_0 AS orders GROUP BY upper(STATUS)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT max(q.id) AS m FROM (SELECT id, status AS `all` FROM orders) q GROUP BY ALL;
+-- key: none: GROUP BY ALL may mean a column "all"
+-- inputs: public.orders
+-- query
+SELECT max(q.id) AS m FROM (SELECT id, status AS `all` FROM _cv_input_0 AS orders) q GROUP BY ALL

@@ -219,3 +219,33 @@ SELECT (user_id), id AS number FROM orders ORDER BY user_id LIMIT 2;
 SELECT * FROM (
 SELECT (user_id), id AS number FROM _cv_input_0 AS orders ORDER BY user_id, `number` LIMIT 2
 ) AS _cv_view(`user_id`, `number`)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT stock AS id, id + 1 AS z FROM products ORDER BY 1, id + 1 LIMIT 2;
+-- key: none: column "id" of the key of "products" is not selected unchanged
+-- inputs: public.products
+-- query
+SELECT stock AS id, id + 1 AS z FROM _cv_input_0 AS products ORDER BY 1, id + 1, products.id LIMIT 2
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT stock, named_struct('id', stock).id AS products FROM products ORDER BY products.id LIMIT 2;
+-- key: none: column "id" of the key of "products" is not selected unchanged
+-- inputs: public.products
+-- query
+SELECT stock, named_struct('id', stock).id AS products FROM _cv_input_0 AS products ORDER BY products.id, stock, products LIMIT 2
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, row_number() OVER (PARTITION BY user_id ORDER BY status = 'B') AS r FROM orders GROUP BY user_id, status = 'b', status = 'B';
+-- error: v.sql:2:57: row_number() depends on the order of rows that tie
+-- hint: end ORDER BY with columns that identify a row
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, to_char(id, '9') AS m FROM orders ORDER BY to_char(id, '99'), user_id LIMIT 2;
+-- key: none: column "id" of the key of "orders" is not selected unchanged
+-- inputs: public.orders
+-- query
+SELECT user_id, to_char(id, '9') AS m FROM _cv_input_0 AS orders ORDER BY to_char(id, '99'), user_id, orders.id LIMIT 2

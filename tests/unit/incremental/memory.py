@@ -156,7 +156,7 @@ class Memory:
         compiled = compile_view(definition, graph, schemas, {**table_keys, **view_keys})
         view = self._planned(compiled, ())
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
-        internal = list(internal_views(compiled, view.plan.wanted, types, table_keys))
+        internal = list(internal_views(compiled, view.plan.wanted, types, {**table_keys, **view_keys}))
         if internal:
             both = [(each, self._planned(each.compiled, ())) for each in internal]
             types_of = {other.name: column_types(other.stored.spec) for _, other in both}

@@ -81,6 +81,11 @@ VIEWS: Final = {
     "WHERE id = 2)",
     "a value of a row, above a group": "SELECT k, count(*) AS n FROM t GROUP BY k HAVING count(*) > (SELECT g FROM u "
     "WHERE u.id = 1)",
+    "a join": "SELECT id, k FROM t WHERE k > (SELECT max(u.k) - 1 FROM u JOIN w ON u.k = w.k AND w.g > 0)",
+    "a left join": "SELECT id, (SELECT count(w.id) FROM u LEFT JOIN w USING (k) WHERE u.s = 'a') AS n FROM t",
+    "a self join in FROM": "SELECT t.id, q.m FROM t JOIN (SELECT max(a.g) AS m, count(*) AS n FROM u a, u b "
+    "WHERE a.k = b.id) q ON q.m >= t.k",
+    "exists over a join": "SELECT id FROM t WHERE NOT EXISTS (SELECT u.id FROM u JOIN w ON w.k = u.k AND w.g > u.g)",
     "a FROM before that of the table": "SELECT id, (SELECT max(k) IS DISTINCT FROM 1 FROM u) AS a, "
     "(SELECT k IS NOT DISTINCT FROM g FROM u WHERE id = 1) AS b FROM t",
     "with a comment": "SELECT id FROM t WHERE k > ((SELECT sum(k) -- of all\n FROM u WHERE u.s = '(a' ))",
@@ -93,7 +98,11 @@ FULL: Final = {
     "a row of all columns": "SELECT id FROM t WHERE k > (SELECT * FROM (SELECT k FROM u WHERE id = 1) q)",
     "a function that may be an aggregate": "SELECT id FROM t WHERE k > (SELECT bit_xor(k) FROM u WHERE id = 1)",
     "names around it": "SELECT id FROM t WHERE k > (SELECT max(u.k + t.g) FROM u)",
-    "a join": "SELECT id FROM t WHERE k > (SELECT max(u.k) FROM u JOIN w ON u.k = w.k)",
+    "a join without an equality": "SELECT id FROM t WHERE k > (SELECT max(u.k) FROM u CROSS JOIN w)",
+    "a value of a join": "SELECT id FROM t WHERE k > (SELECT u.k FROM u JOIN w ON u.k = w.k WHERE u.id = 1)",
+    "a join with a CTE": (
+        "WITH c AS (SELECT k FROM w) SELECT id FROM t WHERE k > (SELECT max(u.k) FROM u JOIN c ON u.k = c.k)"
+    ),
     "a CTE": "WITH u AS (SELECT 1 AS k, 2 AS j FROM w) SELECT id FROM t WHERE k > (SELECT max(k) FROM u)",
     "a CTE of a name like a table": "WITH u AS (SELECT k FROM t) SELECT id FROM t WHERE k > (SELECT max(k) FROM u)",
     "another subquery": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u WHERE g > (SELECT min(g) FROM w))",
@@ -108,7 +117,7 @@ FULL: Final = {
     "EXISTS": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)",
     "EXISTS over an aggregate": "SELECT id FROM t WHERE EXISTS (SELECT bool_or(k > 1) FROM u)",
     "EXISTS over groups": "SELECT id FROM t WHERE EXISTS (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",
-    "EXISTS over a join": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u JOIN w ON w.k = u.k)",
+    "EXISTS over a join with names around it": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u JOIN w ON w.k > t.k)",
     "right join": "SELECT t.id, q.m FROM t RIGHT JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
     "full join": "SELECT t.id, q.m FROM t FULL JOIN (SELECT max(k) AS m FROM u) q ON q.m = t.k",
     "derived table without a name": "SELECT t.id FROM t, (SELECT max(k) FROM u) AS q WHERE t.k = 1",

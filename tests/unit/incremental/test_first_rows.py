@@ -11,7 +11,7 @@ import pytest
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, tuples
-from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
+from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, played, random_states
 from tests.unit.incremental.zoo import TABLES
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.patch")  # the package has a function of that name
@@ -31,6 +31,9 @@ STORED: Final = {
     "counts": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k NULLS FIRST LIMIT 2",
     "without a space": "SELECT id, k FROM t WHERE id IN (SELECT k FROM u) AND g IN (1, 2)ORDER BY id LIMIT 2",
     "keywords": "SELECT DISTINCT k AS `order`, g AS `true` FROM t ORDER BY `order` DESC, `true` LIMIT 2",
+    "groups of a CTE": "WITH q AS (SELECT k FROM t) SELECT k, count(*) AS n FROM q GROUP BY k ORDER BY n, k LIMIT 2",
+    "CTEs": "WITH q AS (SELECT k, count(*) AS n FROM t GROUP BY k), p AS (SELECT * FROM q WHERE n > 1) "
+    "SELECT q.k, p.n, q.n AS m FROM q LEFT JOIN p ON p.k = q.k ORDER BY p.n DESC, q.k LIMIT 2",
     "by number": (
         "SELECT k, g, count(*) AS n FROM t GROUP BY k, g HAVING count(*) > 0 ORDER BY 3, k NULLS FIRST, 2 LIMIT 2"
     ),
@@ -67,7 +70,6 @@ FULL: Final = {
     "groups by a value that is not selected": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY max(g), k LIMIT 2",
     "groups by an expression": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n + 1, k LIMIT 2",
     "groups without their columns": "SELECT count(*) AS n FROM t GROUP BY k ORDER BY n LIMIT 2",
-    "groups of a CTE": "WITH q AS (SELECT k FROM t) SELECT k, count(*) AS n FROM q GROUP BY k ORDER BY n, k LIMIT 2",
     "groups in another order of texts": (
         "SELECT s COLLATE NOCASE AS z, s, count(*) AS n FROM t GROUP BY s ORDER BY z, s LIMIT 1"
     ),
@@ -127,6 +129,32 @@ def test_next_rows_are_not_searched_for_by_a_name_that_spark_may_have_made_up() 
     patch = declared(TABLES, sql).views["v"].plan.patch
     assert patch is not None
     assert patch.order is None
+
+
+# Over a view; the internal view with all rows is one over that view.
+OVER_VIEWS: Final = {
+    "groups": "SELECT g, count(*) AS c FROM below GROUP BY g ORDER BY c DESC, g LIMIT 2",
+    "joined groups": "SELECT below.g, count(*) AS c FROM below JOIN u ON u.k = below.k GROUP BY below.g ORDER BY 2, 1 "
+    "LIMIT 2",
+    "a total": "SELECT id FROM u WHERE k > (SELECT max(below.k) FROM below JOIN w ON w.k = below.k)",
+    "joined by a computed column": "SELECT q.c, u.id FROM (SELECT k, count(*) AS c FROM below GROUP BY k) q "
+    "JOIN u ON u.g = q.c",
+}
+BELOW: Final = {
+    "rows": "SELECT id, k, g FROM t WHERE s IS NOT NULL",
+    "groups": "SELECT k, max(g) AS g, count(*) AS id FROM t GROUP BY k",
+    "a bag": "SELECT k, g, 1 AS id FROM t",
+}
+
+
+@pytest.mark.parametrize("below", BELOW)
+@pytest.mark.parametrize("name", OVER_VIEWS)
+def test_view_with_an_internal_view_over_a_view_equals_its_sql_after_every_epoch(name: str, below: str) -> None:
+    with naming_the_seed():
+        memory = Memory(TABLES)
+        memory.declare({"below": BELOW[below], "v": OVER_VIEWS[name]})
+        assert memory.views["v"].plan.internal_views
+        played(memory, random_states(TABLES, f"{SEED} {name} {below}", OF_EACH_VIEW))
 
 
 LARGEST: Final = "SELECT id, g FROM t ORDER BY g DESC LIMIT 2"

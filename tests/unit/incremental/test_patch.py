@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import TooMany
+from cdc_views.plan.incremental.delta_plans.shown_columns import _Names
 from cdc_views.plan.incremental.leaf_names import leaf_names
+from cdc_views.views.definition import parse_view
+from cdc_views.views.references import parse_query
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, Table, UnequalView, tuples
@@ -290,3 +294,20 @@ def test_number_of_rows_that_a_partition_may_have_costs_nothing() -> None:
     before = [(number, 1, 1, None) for number in range(3)]
     memory = maintained(sql, {"p": before}, {"p": before[1:]})
     assert (len(tuples(memory.views["v"].stored.versions[-1])), memory.ways.taken()) == (2, {})
+
+
+NAMES: Final = {
+    "SELECT p.id, p.s FROM p": True,
+    "SELECT *, count(*) OVER (PARTITION BY id) AS n FROM p": True,
+    "SELECT p.id, p.s, to_json(struct(p.*)) AS j FROM p": False,
+    "SELECT p.id, p.s FROM p WHERE hash(*) > 0": False,
+    "SELECT p.id, p.s, count(*, 1) AS n FROM p": False,
+    "SELECT p.id, p.s FROM p ORDER BY date_trunc(p.s, p.at)": False,
+    "SELECT p.id, p.s FROM p WHERE kind = 's'": True,
+}
+
+
+@pytest.mark.parametrize("sql", NAMES)
+def test_column_is_only_shown_if_nothing_else_in_the_text_may_mean_it(sql: str) -> None:
+    query = parse_query(parse_view(f"CREATE MATERIALIZED VIEW v AS {sql}", Path("v.sql")))
+    assert _Names.of(query).are_shown("s") is NAMES[sql]

@@ -8,7 +8,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.base.names import is_table
 from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, Cte, renamed, start_of, want
 from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
 from cdc_views.plan.incremental.expressions.one_row import may_stand_alone
@@ -122,7 +121,7 @@ class From:
 
     def _derived(self, node: exp.Expr, built: Built) -> Derived | None:
         select, sources = self._select(node), {each.source for each in built.operator.leaves}
-        if select is None or len(sources) != 1 or not all(map(is_table, sources)):
+        if select is None or len(sources) != 1:
             return None
         return Derived(select, *sources)
 
@@ -248,8 +247,8 @@ def has_stored_row(query: exp.Expr, context: Context) -> bool:
     if not isinstance(query, exp.Select) or not may_stand_alone(query):
         return False
     frame = From(replace(context, outer=None))
-    frame.build(query)
-    return context.expressions.has_row(query, frame.scope, context.path)
+    leaves = sorted(frame.build(query).leaves, key=lambda leaf: leaf.path)
+    return context.expressions.has_row(query, frame.scope, leaves, context.path)
 
 
 def _is_inner(join: exp.Join) -> bool:

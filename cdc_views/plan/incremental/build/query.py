@@ -92,6 +92,10 @@ def _select(select: exp.Select, context: Context) -> Built:
     frame = From(context)
     operator = frame.build(select)
     scope = frame.scope
+    qualify = select.args.get("qualify")
+    if qualify is not None and any(qualify.find_all(exp.Query)) and (select.args.get("group") or is_aggregated(select)):
+        # Names around these subqueries are aliases of SELECT first.
+        raise NotIncremental("a subquery in QUALIFY of groups")
     operator, lacking = _with_subqueries(select, operator, frame, context)
     values = _Values(select, scope, context.expressions)
     operator = _grouped(select, operator, values)
@@ -166,7 +170,7 @@ def _grouped(select: exp.Select, operator: Operator, values: _Values) -> Operato
         return Grouping(operator, frozenset(), "an aggregate over all rows", passes_rows=False)
     if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets")):
         return Grouping(operator, frozenset(), "grouping sets with a total over all rows", passes_rows=False)
-    items = [_group_item(each, values) for each in _group_expressions(group, select)]
+    items = [_group_item(each, values) for each in _group_expressions(group, select, values.scope)]
     equal = values.origins(items)
     if not equal:
         values.want(items)
@@ -179,8 +183,10 @@ def _has_sets(select: exp.Select) -> bool:
     return group is not None and any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets))
 
 
-def _group_expressions(group: exp.Group, select: exp.Select) -> Iterator[exp.Expr]:
+def _group_expressions(group: exp.Group, select: exp.Select, scope: Scope) -> Iterator[exp.Expr]:
     if group.args.get("all"):
+        if scope.has("all"):
+            raise NotIncremental('GROUP BY ALL, which may mean a column "all"')
         yield from (item.unalias() for item in select.expressions)
     yield from group.expressions
 

@@ -27,7 +27,6 @@ from typing import Final
 import sqlglot
 from sqlglot import TokenType, exp
 
-from cdc_views.base.names import is_table
 from cdc_views.plan.facts.keys import windows
 from cdc_views.plan.incremental.build import LeafOf, build, build_from
 from cdc_views.plan.incremental.columns import Column, LeafColumn, is_ordered
@@ -89,8 +88,8 @@ def stored_rows_plan(
     tree = query.tree
     if not isinstance(tree, exp.Select | exp.SetOperation) or not tree.args.get("order"):
         raise NotIncremental("no order")
-    if tree.args.get("with_") or tree.args.get("offset") or not all(map(is_table, tables)):
-        raise NotIncremental("a CTE, OFFSET, or a view as an input")
+    if tree.args.get("offset"):
+        raise NotIncremental("OFFSET")
     if has_collation(query.tokens):
         raise NotIncremental("a collation, which the stored values do not have")
     most, wanted = _most(tree), _all_rows(query, tables)
@@ -118,6 +117,8 @@ def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | Non
         column = outputs[int(node.name) - 1]
     elif isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
         column = outputs[names.index(node.name.lower())]
+    elif isinstance(node, exp.Column) and node.parts[0].name.lower() in names:
+        return None  # a field of a selected struct
     elif scope is not None:
         column = scope.resolve(node)
     else:  # a selected column under the name of its table
@@ -157,7 +158,8 @@ def _renamed(node: exp.Expr, tree: exp.Query) -> Edit:
     """The edit of an item of ORDER BY that is a selected column under the name of its table."""
     items = tree.selects if isinstance(tree, exp.Select) else []
     name = next((given_name(item) for item in items if item.unalias() == node), None)
-    if name is None or not isinstance(node, exp.Column):
+    is_field = isinstance(node, exp.Column) and node.parts[0].name.lower() in map(str.lower, map(given_name, items))
+    if name is None or not isinstance(node, exp.Column) or is_field:
         raise NotIncremental("rows that are not ordered by columns of the view")
     return Edit(int(node.parts[0].meta["start"]), int(node.parts[-1].meta["end"]) + 1, quoted_name(name))
 

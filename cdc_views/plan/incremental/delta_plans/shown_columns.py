@@ -19,9 +19,10 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from cdc_views.plan.incremental.columns import Column, Leaf, Path, is_exact
+from cdc_views.views.references import ParsedQuery
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ShownColumns:
 
 
 def shown_columns(
-    tree: exp.Expr,
+    query: ParsedQuery,
     leaves: Sequence[Leaf],
     outputs: Sequence[Column],
     key: Collection[str],
@@ -47,7 +48,7 @@ def shown_columns(
     `outputs` are the columns of the view, `types` their Arrow types, `key` those that identify a row; the rest is as
     for the plan of the view.
     """
-    names = _Names.of(tree)
+    names = _Names.of(query)
     of_key = frozenset(origin for output in outputs if output.name in key for origin in output.origin)
     found = {}
     for leaf in leaves:
@@ -75,21 +76,20 @@ class _Names:
     are_certain: bool
 
     @classmethod
-    def of(cls, tree: exp.Expr) -> _Names:
+    def of(cls, query: ParsedQuery) -> _Names:
         given: defaultdict[str, set[str]] = defaultdict(set)
-        elsewhere: set[str] = set()
-        for column in tree.find_all(exp.Column):
-            *qualifiers, name = (part.name.lower() for part in column.parts)
-            elsewhere.update(qualifiers)  # a field of a column looks like a column of a table
+        shown: set[int] = set()  # where the text has the names of items, and those given to them
+        for column in query.tree.find_all(exp.Column):
+            name = column.name.lower()
             item = column.parent if isinstance(column.parent, exp.Alias) else column
             if _is_item(item) and not column.args.get("db") and not (column.table == "" and name in _aliases(item)):
                 given[name].add(item.alias_or_name.lower())
-            else:
-                elsewhere.add(name)
-        for function in tree.find_all(exp.Func):
-            if not any(function.args.values()):  # a column may have its name, as current_user
-                elsewhere.update(each.lower() for each in function.sql_names())
-        return cls(given, elsewhere, not _has_other_names(tree))
+                shown |= {each.meta["start"] for each in (column.this, item.args.get("alias")) if each is not None}
+        # Of tokens, since sqlglot has no column for the unit of date_trunc(unit, at), nor for current_user. A field of
+        # a column looks like a column of a table.
+        others = (token for token in query.tokens if token.start not in shown)
+        elsewhere = {token.text.lower() for token in others if token.token_type is not TokenType.STRING}
+        return cls(given, elsewhere, not _has_other_names(query.tree))
 
     def are_shown(self, name: str) -> bool:
         """Whether the columns of a name, and of the names given to them, are only shown."""
@@ -106,6 +106,13 @@ def _is_item(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
 
 
+def _is_of_result(star: exp.Star) -> bool:
+    """Whether this is an item of a SELECT, or that of count(*), which stands for no column."""
+    node = star.parent if isinstance(star.parent, exp.Column) else star
+    is_counted = isinstance(node.parent, exp.Count) and node is star and not node.parent.expressions
+    return is_counted or _is_item(node)
+
+
 def _aliases(item: exp.Expr) -> set[str]:
     """The names that the other items of its SELECT are given."""
     assert item.parent is not None
@@ -115,5 +122,5 @@ def _aliases(item: exp.Expr) -> set[str]:
 def _has_other_names(tree: exp.Expr) -> bool:
     """Whether columns are named in another way than as columns."""
     joins = any(join.args.get("using") or join.method == "NATURAL" for join in tree.find_all(exp.Join))
-    stars = any(any(star.args.values()) for star in tree.find_all(exp.Star))
+    stars = any(any(star.args.values()) or not _is_of_result(star) for star in tree.find_all(exp.Star))
     return joins or stars or any(alias.columns for alias in tree.find_all(exp.TableAlias))

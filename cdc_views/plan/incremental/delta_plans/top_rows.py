@@ -134,7 +134,7 @@ def patch_plan(
         raise NotIncremental("the stored rows lead to all rows of their partition")
     has_key = key is not None and set(key) <= set(plan.plain)
     place = list(columns)[numbered.places[0]] if has_key and numbered.places else None
-    shown = shown_columns(query.tree, plan.leaves, outputs, key, columns, plan.carried, row_keys, used) if key else {}
+    shown = shown_columns(query, plan.leaves, outputs, key, columns, plan.carried, row_keys, used) if key else {}
     return replace(plan, place=place, shown=shown)
 
 

@@ -24,7 +24,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
+from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables, span_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
@@ -75,7 +75,7 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     """Where the text has a derived table that an internal view may store: its start and its end."""
     if not isinstance(select, exp.Select) or select.args.get("group") is None:
         return None
-    if not is_over_one_table(select, _CLAUSES) or not all(map(given_name, select.expressions)):
+    if not is_over_tables(select, _CLAUSES) or not all(map(given_name, select.expressions)):
         return None
     span = span_of(query, select)
     if span is None:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from cdc_views.base.names import HIDDEN, TableName
+from cdc_views.base.names import HIDDEN, TableName, is_table
 from cdc_views.errors import BadView
-from cdc_views.plan.compiled import CompiledView, compile_view
+from cdc_views.plan.compiled import CompiledView, compile_view, fingerprint_with
 from cdc_views.plan.incremental.columns import is_exact, is_looked_up
 from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
@@ -108,28 +108,36 @@ def internal_views(
 ) -> Iterator[Internal]:
     """Yield an internal view for each subquery, and for each table with wanted expressions that has a primary key.
 
-    `types` describe the inputs of the view, `keys` are the primary keys of the mirrors among them.
+    `types` describe the inputs of the view, `keys` are their keys, as far as they are known.
     """
     for number, each in enumerate(wanted, start=1):
         name = f"{HIDDEN}{view.definition.name}_{number}"
         try:
             if isinstance(each, WantedTable):
                 yield _internal_groups(view, name, each, types, keys)
-                continue
-            key = keys.get(each.source, ())
-            if isinstance(each, WantedRow):
-                yield _internal_row(view, name, each, types[each.source], key)
-            elif key and all(is_exact(types[each.source][column]) for column in key):
-                yield _internal_view(view, name, each, types[each.source], key)
+            elif isinstance(each, WantedRow):
+                yield _internal_row(view, name, each, types, keys)
+            elif is_table(each.source) and _is_identified(each.source, types, keys):
+                yield _internal_view(view, name, each, types[each.source], keys[each.source])
         except BadView:
             continue  # then the view is FULL
 
 
+def _is_identified(source: str, types: Mapping[str, Mapping[str, str]], keys: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a table has a key that lookups find as it is."""
+    key = keys.get(source, ())
+    return bool(key) and all(is_exact(types[source][column]) for column in key)
+
+
 def _internal_row(
-    view: CompiledView, name: str, wanted: WantedRow, types: Mapping[str, str], key: tuple[str, ...]
+    view: CompiledView,
+    name: str,
+    wanted: WantedRow,
+    types: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, tuple[str, ...]],
 ) -> InternalRow:
     definition = ViewDefinition(name, wanted.columns, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
-    return InternalRow(_compiled(definition, {wanted.source: types}, {wanted.source: key}), wanted)
+    return InternalRow(_compiled(view, definition, {source: types[source] for source in wanted.sources}, keys), wanted)
 
 
 def _internal_groups(
@@ -141,15 +149,24 @@ def _internal_groups(
 ) -> InternalGroups:
     definition = ViewDefinition(name, None, DEFAULT_KIND, {}, wanted.sql, view.definition.file, 1, 1)
     of_sources = {source: view.schemas.get(source, types[source]) for source in wanted.sources}
-    return InternalGroups(_compiled(definition, of_sources, keys), wanted)
+    return InternalGroups(_compiled(view, definition, of_sources, keys), wanted)
 
 
 def _compiled(
-    definition: ViewDefinition, types: Mapping[str, Mapping[str, str]], keys: Mapping[str, tuple[str, ...]]
+    view: CompiledView,
+    definition: ViewDefinition,
+    types: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, tuple[str, ...]],
 ) -> CompiledView:
-    """Compile an internal view over the tables with these columns."""
-    graph = ViewGraph([definition], [TableName.parse(source) for source in types])
-    return compile_view(definition, graph, types, {source: keys[source] for source in types if keys.get(source)})
+    """Compile an internal view of `view`, over the tables and views with these columns."""
+    tables = {source: columns for source, columns in types.items() if is_table(source)}
+    graph = ViewGraph([definition], [TableName.parse(source) for source in tables], types.keys() - tables.keys())
+    known = {source: keys[source] for source in types if keys.get(source)}
+    compiled = compile_view(definition, graph, tables, known)
+    if len(tables) == len(types):
+        return compiled
+    # Its rows are those of a view with this text, whose fingerprint includes that of the views below.
+    return replace(compiled, fingerprint=fingerprint_with([compiled.fingerprint, view.fingerprint]))
 
 
 def _internal_view(
@@ -166,7 +183,7 @@ def _internal_view(
     ]
     sql = f"SELECT {', '.join(selected)} FROM {quoted_name(table.schema)}.{quoted_name(table.table)} AS {alias}"
     definition = ViewDefinition(name, None, DEFAULT_KIND, {}, sql, view.definition.file, 1, 1)
-    compiled = _compiled(definition, {wanted.source: types}, {wanted.source: key})
+    compiled = _compiled(view, definition, {wanted.source: types}, {wanted.source: key})
     if any(each.is_time_window for each in wanted.expressions.values()):
         compiled = replace(compiled, key=(*key, *columns.values()))  # a row may be in several windows
     return InternalView(compiled, wanted.start, key, columns)

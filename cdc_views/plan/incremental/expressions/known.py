@@ -129,12 +129,12 @@ class Expressions:
             assert isinstance(wanted, Wanted)  # a subquery begins with SELECT, at another place
             wanted.expressions[found.identity] = found
 
-    def has_row(self, select: exp.Expr, scope: Scope, path: Path) -> bool:
+    def has_row(self, select: exp.Expr, scope: Scope, leaves: Sequence[Leaf], path: Path) -> bool:
         """Whether the row of a subquery is stored. If it could be, it is remembered as wanted.
 
-        `scope` is that of its FROM, `path` leads to the query around it.
+        `scope` is that of its FROM, which reads `leaves`; `path` leads to the query around it.
         """
-        wanted = one_row(self._query, select, scope)
+        wanted = one_row(self._query, select, scope, leaves)
         if wanted is None:
             return False
         stored = self._rows.get(wanted.start)

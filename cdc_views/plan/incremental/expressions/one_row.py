@@ -8,18 +8,18 @@ As long as the values stay what they are, they are constants, and the view is on
 no operator for the subquery, and in the text that runs, `SELECT value_1 FROM` its stored row stands in its place, with
 the alias of the value. If a value changes, each row of the view may change: that epoch is FULL.
 
-Such a subquery is an aggregate over all rows of one table, without HAVING, so it has exactly one row. It selects one
-value, or in FROM several, each with an alias. Or it is a column or an expression of one table, used as a value: then it
-may have no row, which is NULL, and with two rows Spark fails. All of its names are those of columns of the table, so it
-means the same where it stands alone. The internal view must be kept by ADD, or by KEYS where it has no aggregate: to
-compute the value in full in each epoch would cost as much as to compute the view. So only the aggregates are stored,
-beside a sum or an average with what ADD needs; a function of them, such as `coalesce(sum(price), 0)`, is written over
-the stored values.
+Such a subquery is an aggregate over all rows of a table or a join, without HAVING, so it has exactly one row. It
+selects one value, or in FROM several, each with an alias. Or it is a column or an expression of one table, used as a
+value: then it may have no row, which is NULL, and with two rows Spark fails. All of its names are those of columns of
+its tables, so it means the same where it stands alone. The internal view must be kept by ADD, or by KEYS where it has
+no aggregate: to compute the value in full in each epoch would cost as much as to compute the view. So only the
+aggregates are stored, beside a sum or an average with what ADD needs; a function of them, such as
+`coalesce(sum(price), 0)`, is written over the stored values.
 
     SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM holidays WHERE is_today)
 
 An EXISTS that does not depend on the row around it is such a constant, too. The internal view counts the rows of its
-table; in the text that runs, `SELECT 1 FROM` the stored row `WHERE value_1 > 0` stands in its place. The count may
+tables; in the text that runs, `SELECT 1 FROM` the stored row `WHERE value_1 > 0` stands in its place. The count may
 change, as long as it stays 0, or more than 0.
 """
 
@@ -35,7 +35,8 @@ from sqlglot import Token, TokenType, exp
 
 from cdc_views.base.names import is_table
 from cdc_views.plan.facts.keys import MAY_AGGREGATE, is_aggregated, own_nodes
-from cdc_views.plan.incremental.expressions.subquery_text import is_over_one_table, span_of
+from cdc_views.plan.incremental.columns import Leaf
+from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables, relations_of, span_of
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
@@ -45,7 +46,7 @@ VALUE: Final = "value_{}".format
 
 _Kind = Literal["totals", "value", "existence"]
 
-_CLAUSES: Final = frozenset({"expressions", "from_", "where"})
+_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where"})
 _DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
 _AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
 # What ADD needs beside an aggregate of the same values.
@@ -56,14 +57,14 @@ _OF_ROWS: Final = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, e
 
 @dataclass(frozen=True)
 class WantedRow:
-    """A subquery over the table `source` whose row no internal view stores yet.
+    """A subquery over the tables `sources` whose row no internal view stores yet.
 
     It is `text[start:end]` of the view. `select` and `after` are what stands around the relation of the stored row in
     its place. `sql` is the SELECT of its internal view, with these columns: `values` that the view depends on, then
     what ADD needs beside them. If it is an existence, the value is a count, of which only matters whether it is 0.
     """
 
-    source: str
+    sources: tuple[str, ...]
     start: int
     end: int
     kind: _Kind
@@ -117,12 +118,12 @@ class StoredRow:
         return {name: self.types[name] for name in self.wanted.columns[: self.wanted.values]}
 
 
-def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | None:
-    """What an internal view would store for a subquery with this FROM; None if it may not stand alone."""
+def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope, leaves: Sequence[Leaf]) -> WantedRow | None:
+    """What an internal view would store for a subquery with this FROM over `leaves`; None if it may not stand alone."""
     if not isinstance(select, exp.Select) or (kind := _kind(select)) is None:
         return None
-    (source,) = scope.sources
-    if source.leaf is None or not is_table(source.leaf.source) or not _has_own_names(select, kind, scope):
+    sources = tuple(dict.fromkeys(leaf.source for leaf in leaves))
+    if not _has_own_names(select, kind, scope) or (kind == "value" and not all(map(is_table, sources))):
         return None
     span = span_of(query, select)
     if span is None:
@@ -132,20 +133,20 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope) -> WantedRow | N
     if has_collation(tokens) or tokens[0].token_type is not TokenType.SELECT:
         return None
     start, end = tokens[0].start, tokens[-1].end + 1
-    found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, sorted(source.leaf.never_null)))
+    found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, sorted(leaves[0].never_null)))
     if found is None:
         return None
     columns = tuple(map(VALUE, range(1, len(found.columns) + 1)))
-    return WantedRow(source.leaf.source, start, end, kind, found.select, found.after, found.sql, found.values, columns)
+    return WantedRow(sources, start, end, kind, found.select, found.after, found.sql, found.values, columns)
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
-    """Whether a subquery has one row of one table that is named there, or EXISTS asks for its rows."""
+    """Whether a subquery has one row of tables that are named there, or EXISTS asks for its rows."""
     return isinstance(select, exp.Select) and _kind(select) is not None
 
 
 def _kind(select: exp.Select) -> _Kind | None:
-    if not is_over_one_table(select, _CLAUSES):
+    if not is_over_tables(select, _CLAUSES):
         return None
     holder, items = _holder(select), select.expressions
     if isinstance(holder, exp.Exists):
@@ -158,14 +159,16 @@ def _kind(select: exp.Select) -> _Kind | None:
         has_values = all(item.alias for item in items) if is_of_from else len(items) == 1
         return "totals" if has_values else None
     is_value = isinstance(select.parent, exp.Subquery) and not isinstance(holder, _OF_ROWS) and len(items) == 1
+    if len(relations_of(select)) > 1:  # the key of a join is not known here
+        return None
     return "value" if is_value and not any(select.find_all(exp.Star, *MAY_AGGREGATE)) else None
 
 
 def _has_own_names(select: exp.Select, kind: _Kind, scope: Scope) -> bool:
-    """Whether all names that decide are those of columns of its table."""
-    where = select.args.get("where")
-    nodes = (where.walk() if where else ()) if kind == "existence" else own_nodes(select)
-    return all(scope.resolve(node) is not None for node in nodes if isinstance(node, exp.Column))
+    """Whether all names that decide are those of columns of its tables."""
+    shown = {id(item.unalias()) for item in select.expressions} if kind == "existence" else ()
+    names = (node for node in own_nodes(select) if isinstance(node, exp.Column) and id(node) not in shown)
+    return all(scope.resolve(node) is not None for node in names)
 
 
 def _holder(select: exp.Select) -> exp.Expr | None:
@@ -191,7 +194,7 @@ class _Texts:
 
 @dataclass(frozen=True)
 class _Subquery:
-    """A subquery, its tokens in the text of the view, and the key of its table."""
+    """A subquery, its tokens in the text of the view, and the key of its first table."""
 
     sql: str
     select: exp.Select

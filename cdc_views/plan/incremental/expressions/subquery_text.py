@@ -16,14 +16,12 @@ from cdc_views.views.text import closing
 _OF_TABLE: Final = frozenset({"this", "db", "alias"})
 
 
-def is_over_one_table(select: exp.Select, clauses: frozenset[str]) -> bool:
-    """Whether a SELECT has only these clauses, its FROM names one relation, and no subquery or window is in it."""
-    from_ = select.args.get("from_")
+def is_over_tables(select: exp.Select, clauses: frozenset[str]) -> bool:
+    """Whether a SELECT has only these clauses, its FROM only names relations, and no subquery or window is in it."""
+    relations = relations_of(select)
     return (
-        isinstance(from_, exp.From)
-        and isinstance(from_.this, exp.Table)
-        and not any(value for name, value in from_.this.args.items() if name not in _OF_TABLE)
-        and not from_.this.alias_column_names
+        bool(relations)
+        and all(map(_is_plain, relations))
         and not any(value for name, value in select.args.items() if name not in clauses)
         and not any(nested_queries(select))
         and not any(map(makes_rows, select.expressions))
@@ -31,12 +29,25 @@ def is_over_one_table(select: exp.Select, clauses: frozenset[str]) -> bool:
     )
 
 
+def relations_of(select: exp.Select) -> list[exp.Expr]:
+    """What a FROM consists of, in the order of the text."""
+    from_ = select.args.get("from_")
+    return [from_.this, *(join.this for join in select.args.get("joins") or ())] if from_ is not None else []
+
+
+def _is_plain(relation: exp.Expr) -> bool:
+    """Whether it is a name, with or without another name for it."""
+    is_name = isinstance(relation, exp.Table) and not relation.alias_column_names
+    return is_name and not any(value for name, value in relation.args.items() if name not in _OF_TABLE)
+
+
 def span_of(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:
     """The numbers of the first and the last token: those between the nearest parentheses that are parsed as it."""
-    table = select.args["from_"].this
-    start = next((each.start for each in query.references if each.node is table), None)
-    if start is None:
+    starts = {id(each.node): each.start for each in query.references}
+    relations = relations_of(select)
+    if not all(id(each) in starts for each in relations):
         return None  # a CTE
+    start = starts[id(relations[0])]
     at = next(number for number, token in enumerate(query.tokens) if token.start == start)
     for opening in _parentheses_around(query.tokens, at):
         first, last = opening + 1, closing(query.tokens, opening) - 1
