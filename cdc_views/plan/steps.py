@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
@@ -339,11 +339,11 @@ def _is_short(node: exp.Expr) -> bool:
 def _text(node: exp.Expr) -> str:
     if not _is_short(node):
         return "..."
-    options: dict[str, Any] = {"normalize_functions": "lower", "comments": False}
     try:
-        return node.sql("spark", **options, unsupported_level=ErrorLevel.RAISE).strip()
-    except (UnsupportedError, LookupError):  # sqlglot writes to_char(x, 'MM') as CAST(x AS STRING)
-        return node.sql(**options).strip()
+        text = node.sql("spark", normalize_functions="lower", comments=False, unsupported_level=ErrorLevel.RAISE)
+    except (UnsupportedError, LookupError):  # else to_char(x, 'MM') would be CAST(x AS STRING)
+        return "..."
+    return text.strip()
 
 
 def _shortened(text: str) -> str:
