@@ -79,6 +79,41 @@ def test_first_groups_follow_from_all_groups(h: ViewHarness) -> None:
     assert ways(h) == {INTERNAL: "add", "grouped": "patch"}
 
 
+BELOW = "CREATE MATERIALIZED VIEW below AS SELECT id, upper(s) AS s, v FROM t WHERE v > 0"
+
+
+def test_internal_views_over_a_view_are_kept_after_it(h: ViewHarness) -> None:
+    h.create_view(BELOW)
+    assert created(h, "SELECT id, v FROM t WHERE v < (SELECT count(*) + 9 FROM below)") == "KEYS"
+    h.create_view(f"CREATE MATERIALIZED VIEW largest AS {LARGEST.replace('FROM t', 'FROM below')}")
+    h.verify()
+    h.apply([Insert("t", {"id": 3, "v": -1, "s": "c"}), Update("t", {"id": 1}, {"s": "B"})])
+    h.verify()
+    internal = {INTERNAL: "add", "_cv_largest_1": "add"}
+    assert ways(h) == {"below": "keys", "grouped": "keys", "largest": "patch", **internal}
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Insert("t", {"id": 4, "v": 5, "s": "d"}), Delete("t", {"id": 2})])
+    h.restart()
+    h.verify()
+    h.apply([Update("t", {"id": 3}, {"v": 20})])
+    h.verify()
+    assert sorted(h.rows("largest")) == [("C", 20, 1, 1), ("D", 5, 1, 1)]
+    assert ways(h)["grouped"] == "full"  # one more row below
+    assert h.rows("grouped") == [(1, 1), (4, 5)]
+
+
+def test_internal_view_over_a_view_with_another_text_has_another_table(h: ViewHarness) -> None:
+    paths = []
+    for below in (BELOW, BELOW.replace("v > 0", "v > 1")):
+        h.create_view(below)
+        created(h, LARGEST.replace("FROM t", "FROM below"))
+        h.verify()
+        paths.append(h.records[-1].tables[INTERNAL].path)
+        h.drop_view("grouped")
+        h.drop_view("below")
+    assert paths[0] != paths[1]
+
+
 def test_first_groups_in_the_order_of_a_collation_are_those_of_the_whole_query(h: ViewHarness) -> None:
     sql = "SELECT s COLLATE UTF8_LCASE AS folded, s, count(*) AS n FROM t GROUP BY s ORDER BY folded, s LIMIT 2"
     assert created(h, sql) == "FULL"

@@ -20,6 +20,7 @@ VIEWS = {
     "grouped": GROUPED,
     "safe": "SELECT id, v FROM t",
     "above": "SELECT n, count(*) AS groups FROM grouped GROUP BY n",
+    "largest": "SELECT n, count(*) AS c FROM grouped GROUP BY n ORDER BY c DESC, n LIMIT 2",
 }
 INTERNAL = "_cv_grouped_1"
 CRASHES = (None, "epoch.after_intent", "views.after_first_commit", "epoch.before_publish")
@@ -50,7 +51,7 @@ class Project:
         self.write()
         self.write()
         found = PublishedDetail.read(self.harness.records[-1]).ways["view"]
-        assert (found[INTERNAL], found["grouped"]) == ("keys", "keys")
+        assert (found[INTERNAL], found["grouped"], found["largest"]) == ("keys", "keys", "patch")
 
     def rebuilt(self, names: Collection[str]) -> SwapRequest:
         """Shadow tables of the mirror and of some views as of the last epoch."""
@@ -111,14 +112,16 @@ def test_view_that_was_swapped_can_be_edited_dropped_and_declared_again(project:
     project.assert_goes_on()
     with h.crash_at("views.after_first_commit"), suppress(AssertionError):
         project.write()
-    h.drop_view("above")
-    h.drop_view("grouped")
+    for name in ("above", "largest", "grouped"):
+        h.drop_view(name)
     h.create_view(f"CREATE MATERIALIZED VIEW grouped AS {GROUPED.replace('upper(s)', 'reverse(s)')}")
+    h.create_view(f"CREATE MATERIALIZED VIEW largest AS {VIEWS['largest']}")
     h.restart()
     project.assert_goes_on()
+    h.drop_view("largest")
     h.drop_view("grouped")
     project.harness.apply([Insert("t", {"id": 300, "v": 1, "s": "gone"})])
     assert INTERNAL not in h.records[-1].tables
-    for name in ("grouped", "above"):
+    for name in ("grouped", "above", "largest"):
         h.create_view(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
     project.assert_goes_on()
