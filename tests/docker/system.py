@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+import requests
 from docker.models.containers import Container
 from psycopg.conninfo import make_conninfo
 from testcontainers.compose import DockerCompose
@@ -26,7 +27,7 @@ from tests.page_blocks import block
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
-SERVICES = ("postgres", "kafka", "connect", "engine")
+SERVICES = ("postgres", "kafka", "connect", "engine", "page")
 
 # A service that was killed waits for sessions of its dead self, and for others that restart with growing pauses.
 HEALTHY_LIMIT_S = 400
@@ -55,10 +56,13 @@ class System(DockerCompose):
         self._name = f"cdcviews{uuid4().hex[:8]}"
         self._password = secrets.token_urlsafe(12)
         self._port = free_port()
+        self._page = f"http://127.0.0.1:{free_port()}"
+        self._token = secrets.token_urlsafe(24)
         self._settings = folder / "env"
         self._settings.write_text(
             f"POSTGRES_PASSWORD={self._password}\nPOSTGRES_PORT={self._port}\n"
             f"KAFKA_PORT={free_port()}\nCONNECT_PORT={free_port()}\n"
+            f"HTTP_PORT={self._page.rsplit(':', 1)[1]}\nHTTP_TOKEN={self._token}\n"
             # Their second compiler takes half of the processor that they take in so short a time.
             "JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1\n"
         )
@@ -133,6 +137,11 @@ class System(DockerCompose):
         )
         assert done.returncode == 0, done.stdout + done.stderr
         self.pasted = done.stdout, done.stderr
+
+    def get(self, path: str, *, has_token: bool = True) -> requests.Response:
+        """What the page's server answers to the host."""
+        headers = {"Authorization": f"Bearer {self._token}"} if has_token else {}
+        return requests.get(f"{self._page}{path}", headers=headers, timeout=60)
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run SQL on Postgres from the host and commit."""

@@ -34,7 +34,7 @@ def test_up_makes_every_service_healthy_with_ports_of_this_machine_only(system: 
         for binding in ports
     ]
     assert {binding["HostIp"] for binding in bindings} == {"127.0.0.1"}
-    assert len(bindings) == 3
+    assert len(bindings) == 4
 
 
 def test_health_of_the_engine_is_that_an_epoch_was_published_lately(system: System) -> None:
@@ -62,6 +62,15 @@ def test_commits_from_the_host_are_answered_by_a_query(system: System) -> None:
     first = system.query(query)[0]
     assert first["user_id"] == user
     assert Decimal(first["amount"]) >= Decimal("99999990.00")
+
+
+def test_page_answers_the_host_with_what_is_published_to_whoever_has_the_token(system: System) -> None:
+    assert "<html" in system.get("/", has_token=False).text
+    assert system.get("/epoch", has_token=False).status_code == 401
+    [published] = system.query("SELECT name FROM public.products WHERE id = 2")
+    assert system.get("/views/product_cache/cache/2").json()["document"]["name"] == published["name"]
+    status = system.get("/status").json()
+    assert [stage["name"] for stage in status["stages"]]
 
 
 def test_workload_from_the_host_leaves_tables_and_views_equal_to_postgres(system: System) -> None:

@@ -31,7 +31,7 @@ def test_demo_project_mirrors_the_tables_of_the_demo(monkeypatch: pytest.MonkeyP
 
 def test_services_fit_a_laptop_and_listen_on_the_loopback_only() -> None:
     running = [service for service in COMPOSE["services"].values() if "profiles" not in service]
-    assert sum(bytes_of(service["mem_limit"]) for service in running) <= 6 << 30
+    assert sum(bytes_of(service["mem_limit"]) for service in running) <= 13 << 29
     ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)

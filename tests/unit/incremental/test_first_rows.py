@@ -24,6 +24,10 @@ VIEWS: Final = {
     "derived tables": (
         "SELECT a.id, b.id AS o FROM (SELECT id, k, g FROM t WHERE g > 0) a, u b WHERE b.k = a.k ORDER BY a.g LIMIT 2"
     ),
+    "after others": "SELECT id, g FROM t ORDER BY id DESC LIMIT 2 OFFSET 2",
+    "join after others": (
+        "SELECT t.id, u.id AS o, u.g FROM t JOIN u ON u.k = t.k ORDER BY u.id DESC, t.id LIMIT 3 OFFSET 1"
+    ),
     "keys of another column": "SELECT w.id, w.k, t.id AS o FROM w JOIN t ON t.id = w.g ORDER BY w.d LIMIT 2",
 }
 # An internal view stores all rows of these.
@@ -34,6 +38,10 @@ STORED: Final = {
     "groups of a CTE": "WITH q AS (SELECT k FROM t) SELECT k, count(*) AS n FROM q GROUP BY k ORDER BY n, k LIMIT 2",
     "CTEs": "WITH q AS (SELECT k, count(*) AS n FROM t GROUP BY k), p AS (SELECT * FROM q WHERE n > 1) "
     "SELECT q.k, p.n, q.n AS m FROM q LEFT JOIN p ON p.k = q.k ORDER BY p.n DESC, q.k LIMIT 2",
+    "groups after others": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n, k LIMIT 2 OFFSET 1",
+    "left join after others": (
+        "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY o DESC, id LIMIT 2 OFFSET 1"
+    ),
     "by number": (
         "SELECT k, g, count(*) AS n FROM t GROUP BY k, g HAVING count(*) > 0 ORDER BY 3, k NULLS FIRST, 2 LIMIT 2"
     ),
@@ -66,21 +74,24 @@ STORED: Final = {
     "ORDER BY q.n DESC LIMIT 2",
 }
 FULL: Final = {
-    "offset": "SELECT id, g FROM t ORDER BY g LIMIT 2 OFFSET 1",
+    "offset where NULL is first": "SELECT id, g FROM t ORDER BY g LIMIT 2 OFFSET 1",
+    "offset without a limit": "SELECT id, g FROM t ORDER BY g DESC OFFSET 1",
+    "computed offset": "SELECT id, g FROM t ORDER BY g DESC LIMIT 2 OFFSET 1 + 1",
     "groups by a value that is not selected": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY max(g), k LIMIT 2",
     "groups by an expression": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n + 1, k LIMIT 2",
     "groups without their columns": "SELECT count(*) AS n FROM t GROUP BY k ORDER BY n LIMIT 2",
     "groups in another order of texts": (
         "SELECT s COLLATE NOCASE AS z, s, count(*) AS n FROM t GROUP BY s ORDER BY z, s LIMIT 1"
     ),
-    "groups after others": "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n, k LIMIT 2 OFFSET 1",
     "window": "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t ORDER BY id LIMIT 2",
     "left join": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY t.g LIMIT 2",
     "subquery": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k) ORDER BY g LIMIT 2",
     "limit below": "SELECT id, g FROM (SELECT id, g FROM t ORDER BY g LIMIT 2) q",
     "without keys": "SELECT g FROM t ORDER BY g LIMIT 2",
     "union all": "SELECT id FROM t UNION ALL SELECT id FROM u ORDER BY id LIMIT 2",
-    "left join after others": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY 1, o LIMIT 2 OFFSET 1",
+    "left join after others, where NULL is first": (
+        "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY o, id LIMIT 2 OFFSET 1"
+    ),
     "ordered by a column of a name that Spark makes up": (
         "SELECT id, CAST(CAST(k AS bigint) AS string) FROM t WHERE id IN (SELECT k FROM u) ORDER BY k, id LIMIT 1"
     ),
@@ -170,6 +181,13 @@ def test_row_that_is_added_in_place_of_a_removed_one_is_taken_if_it_is_before_on
 
 def test_rows_are_all_stored_if_they_are_fewer_than_the_limit() -> None:
     assert outcome(maintained(LARGEST, rows_of_t(1), rows_of_t(), rows_of_t(5))) == ([(0, 5)], 0)
+
+
+def test_rows_after_others_are_searched_for_in_each_epoch() -> None:
+    states = rows_of_t(1, 2, 3, 4, 5, 6, 7), rows_of_t(1, 2, 3, 4, 5, 8, 7), rows_of_t(1, 2, 3, 4, 5)
+    memory = maintained(f"{LARGEST} OFFSET 1", *states[:2])
+    assert outcome(memory) == ([(4, 5), (6, 7)], 0)
+    assert outcome(played(memory, states[2:])) == ([(2, 3), (3, 4)], 0)
 
 
 def test_first_row_that_is_removed_is_replaced_by_the_next_values() -> None:

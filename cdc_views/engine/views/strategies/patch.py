@@ -120,8 +120,8 @@ def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
     if not work.warehouse.is_small(work.spec.path):
         raise TooMany("the view has more rows than the driver may hold")
     stored = work.warehouse.rows(work.spec, work.base)
-    rows = _merged(work, stored)
-    if _doubtful(work, stored, rows, ()).num_rows:
+    rows = None if work.plan.offset else _merged(work, stored)
+    if rows is None or _doubtful(work, stored, rows, ()).num_rows:
         rows = _first_of_all(work)
     return compared(work, rows, stored)
 
@@ -146,7 +146,7 @@ def _searched(work: Incremental[PatchPlan], order: OrderColumn) -> pa.Table | No
     Raises TooMany.
     """
     leaf, name = order.column.leaf, order.column.name
-    for most in (step * work.plan.most for step in _STEPS):
+    for most in (step * (work.plan.offset + work.plan.most) for step in _STEPS):
         first = work.inputs.first_rows(work.of(leaf), name, most, work.used(leaf), is_largest=order.is_largest)
         if first is None:
             return None

@@ -8,6 +8,9 @@ before them. Where the column may be NULL before its values, or too few rows are
 
     SELECT id, name, price FROM products ORDER BY price DESC LIMIT 10
 
+With OFFSET, nothing follows from the stored rows: those before them are not stored. So the first rows are searched for
+in each epoch that changes one of the leaves, and the text that runs over them leaves out those before OFFSET.
+
 The order is total, or rows that tie in it are equal in all columns (plan/facts/order.py). So which of them are stored
 does not matter.
 
@@ -44,7 +47,7 @@ from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
-_OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit"})
+_OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit", "offset"})
 
 
 def first_rows_plan(
@@ -70,7 +73,10 @@ def first_rows_plan(
     built = build(select, leaf_of, Expressions(query))
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     plan = merged_plan(operator, outputs, _most(select), row_keys)
-    return replace(plan, order=_order_column(select, outputs, scope))
+    plan = replace(plan, order=_order_column(select, outputs, scope), offset=_offset(select))
+    if plan.offset and plan.order is None:
+        raise NotIncremental("OFFSET without a column by which the rows are searched for")
+    return plan
 
 
 def stored_rows_plan(
@@ -88,8 +94,6 @@ def stored_rows_plan(
     tree = query.tree
     if not isinstance(tree, exp.Select | exp.SetOperation) or not tree.args.get("order"):
         raise NotIncremental("no order")
-    if tree.args.get("offset"):
-        raise NotIncremental("OFFSET")
     if has_collation(query.tokens):
         raise NotIncremental("a collation, which the stored values do not have")
     most, wanted = _most(tree), _all_rows(query, tables)
@@ -103,7 +107,11 @@ def stored_rows_plan(
     both = zip(columns, leaf.types, strict=True)
     outputs = [Column(name, frozenset({LeafColumn(leaf, stored)})) for name, stored in both]
     plan = merged_plan(Scan(leaf), outputs, most, {leaf.source: key})
-    return replace(plan, order=_order_column(tree, outputs)), edits
+    plan = replace(plan, order=_order_column(tree, outputs), offset=_offset(tree))
+    is_reduced = isinstance(tree, exp.SetOperation) or tree.args.get("group") or tree.args.get("distinct")
+    if plan.offset and plan.order is None and not is_reduced:
+        raise NotIncremental("OFFSET in all rows of tables, which would be stored to be read in each epoch")
+    return plan, edits
 
 
 def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | None = None) -> OrderColumn | None:
@@ -174,6 +182,16 @@ def _all_rows(query: ParsedQuery, tables: Sequence[str]) -> WantedTable:
             order = number
     start, end = tokens[0].start, tokens[order - 1].end + 1
     return WantedTable(tuple(tables), start, end, query.definition.sql[start:end])
+
+
+def _offset(select: exp.Query) -> int:
+    offset = select.args.get("offset")
+    if offset is None:
+        return 0
+    number = offset.expression
+    if not isinstance(number, exp.Literal) or not number.is_int:
+        raise NotIncremental("no fixed OFFSET")
+    return int(number.name)
 
 
 def _most(select: exp.Query) -> int:

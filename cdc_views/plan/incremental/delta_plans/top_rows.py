@@ -79,7 +79,8 @@ class PatchPlan:
     number. `stored` stands for the stored rows in lookups. `kept` has the lookups from these to their leaf rows,
     `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has for each leaf pairs
     of a column and the column of the view with its value; `shown` what the view only shows of a leaf. For the whole
-    view, `order` is the column by which the next rows can be searched for, if there is one.
+    view, `order` is the column by which the next rows can be searched for, if there is one. With an `offset` they are
+    always searched for: the rows before those of the view are not stored.
     """
 
     leaves: tuple[Leaf, ...]
@@ -93,6 +94,7 @@ class PatchPlan:
     carried: Mapping[Path, tuple[tuple[str, str], ...]]
     shown: Mapping[Path, ShownColumns] = field(default_factory=dict)
     order: OrderColumn | None = None
+    offset: int = 0
 
 
 @dataclass(frozen=True)
