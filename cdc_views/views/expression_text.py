@@ -26,7 +26,7 @@ _BEFORE: Final = frozenset(
     {
         *(TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.COMMA, TokenType.L_PAREN),
         *(TokenType.GROUP_BY, TokenType.PARTITION_BY, TokenType.ORDER_BY, TokenType.ON, TokenType.WHERE),
-        *(TokenType.AND, TokenType.EQ),
+        *(TokenType.QUALIFY, TokenType.AND, TokenType.EQ),
     }
 )
 _AFTER: Final = frozenset(
@@ -37,7 +37,8 @@ _AFTER: Final = frozenset(
         *(TokenType.ROWS, TokenType.RANGE, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY),
         *(TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.CROSS),
         *(TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI, TokenType.LATERAL),
-        *(TokenType.AND, TokenType.WHERE, TokenType.EQ, TokenType.IN, TokenType.ASC, TokenType.DESC),
+        *(TokenType.AND, TokenType.WHERE, TokenType.EQ, TokenType.LT, TokenType.LTE, TokenType.IN),
+        *(TokenType.ASC, TokenType.DESC),
     }
 )
 

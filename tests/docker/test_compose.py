@@ -68,7 +68,7 @@ def test_page_answers_the_host_with_what_is_published_to_whoever_has_the_token(s
     assert "<html" in system.get("/", has_token=False).text
     assert system.get("/epoch", has_token=False).status_code == 401
     [published] = system.query("SELECT name FROM public.products WHERE id = 2")
-    assert system.get("/views/product_cache/cache/2").json()["document"]["name"] == published["name"]
+    assert json.loads(system.get("/views/product_cache/cache/2").json()["document"])["name"] == published["name"]
     status = system.get("/status").json()
     assert [stage["name"] for stage in status["stages"]]
 

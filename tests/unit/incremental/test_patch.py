@@ -12,9 +12,12 @@ import pyarrow as pa
 import pytest
 
 from cdc_views.engine.views.strategies import TooMany
+from cdc_views.plan.incremental.delta_plans import top_rows
 from cdc_views.plan.incremental.delta_plans.shown_columns import _Names
 from cdc_views.plan.incremental.leaf_names import leaf_names
+from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.views.definition import parse_view
+from cdc_views.views.expression_text import Texts
 from cdc_views.views.references import parse_query
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
@@ -294,6 +297,22 @@ def test_number_of_rows_that_a_partition_may_have_costs_nothing() -> None:
     before = [(number, 1, 1, None) for number in range(3)]
     memory = maintained(sql, {"p": before}, {"p": before[1:]})
     assert (len(tuples(memory.views["v"].stored.versions[-1])), memory.ways.taken()) == (2, {})
+
+
+# A column and a text have one tree as the unit of date_trunc.
+NUMBERED: Final = "SELECT id, k, {item} AS n FROM f QUALIFY {condition} <= 2"
+PLACED: Final = "row_number() OVER (PARTITION BY k ORDER BY date_trunc({}, at), id)"
+
+
+def test_number_that_is_ordered_by_another_text_is_not_the_place() -> None:
+    def numbered(item: str) -> top_rows._Numbered:
+        sql = NUMBERED.format(item=PLACED.format(item), condition=PLACED.format("'s'"))
+        query = parse_query(parse_view(f"CREATE MATERIALIZED VIEW v AS {sql}", Path("v.sql")))
+        return top_rows._numbered(query.tree, Texts(query))
+
+    assert numbered("'s'").places == [2]
+    with pytest.raises(NotIncremental, match="not the same text"):
+        numbered("s")
 
 
 NAMES: Final = {

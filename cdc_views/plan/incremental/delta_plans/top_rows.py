@@ -46,6 +46,7 @@ from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.plan.incremental.strategy import KeysPlan, equal_to, outputs_of
+from cdc_views.views.expression_text import Texts
 from cdc_views.views.references import ParsedQuery
 
 _OF_OUTER: Final = frozenset({"expressions", "from_", "where"})
@@ -122,7 +123,7 @@ def patch_plan(
     the rest is as for that plan.
     """
     leaf_of = leaf_among(keys.leaves)
-    numbered = _numbered(query.tree)
+    numbered = _numbered(query.tree, Texts(query))
     operator, scope = build_from(numbered.select, leaf_of, Expressions(query))
     require_multilinear(operator)
     require_handle(numbered.partition, scope, keys)
@@ -177,12 +178,12 @@ def merged_plan(
 # ---- the syntax
 
 
-def _numbered(tree: exp.Expr) -> _Numbered:
+def _numbered(tree: exp.Expr, texts: Texts) -> _Numbered:
     """The numbered rows of a query that keeps the first of them. Raises NotIncremental for any other query."""
     if not isinstance(tree, exp.Select):
         raise NotIncremental("a set operation")
     if tree.args.get("qualify") is not None:
-        return _qualified(tree)
+        return _qualified(tree, texts)
     require_only(tree, _OF_OUTER)
     require_rows(tree)
     source = tree.args["from_"].this if tree.args.get("from_") else None
@@ -193,8 +194,8 @@ def _numbered(tree: exp.Expr) -> _Numbered:
     if source.alias_column_names or any(isinstance(node, exp.Window) for node in own_nodes(tree)):
         raise NotIncremental("another window, or other names of columns")
     select = source.this
-    window, partition = _window(select)
-    names = [item.alias.lower() for item in select.expressions if item.unalias() == window]
+    window, partition = _window(select, texts)
+    names = [item.alias.lower() for item in select.expressions if texts.are_same(item.unalias(), window)]
     if len(names) != 1 or [item.alias_or_name.lower() for item in select.expressions].count(names[0]) != 1:
         raise NotIncremental("no name for row_number()")
 
@@ -206,20 +207,22 @@ def _numbered(tree: exp.Expr) -> _Numbered:
     return _Numbered(select, partition, _most(where.this, is_place), [] if _has_star(tree) else places)
 
 
-def _qualified(select: exp.Select) -> _Numbered:
-    window, partition = _window(select)
-    places = [number for number, item in enumerate(select.expressions) if item.unalias() == window]
-    most = _most(select.args["qualify"].this, lambda node: node == window)
+def _qualified(select: exp.Select, texts: Texts) -> _Numbered:
+    window, partition = _window(select, texts)
+    places = [number for number, item in enumerate(select.expressions) if texts.are_same(item.unalias(), window)]
+    most = _most(select.args["qualify"].this, lambda node: texts.are_same(node, window))
     return _Numbered(select, partition, most, [] if _has_star(select) else places)
 
 
-def _window(select: exp.Select) -> tuple[exp.Window, list[exp.Expr]]:
+def _window(select: exp.Select, texts: Texts) -> tuple[exp.Window, list[exp.Expr]]:
     """The only window of a SELECT, which may be written twice and must number its rows, and its PARTITION BY."""
     require_only(select, _OF_NUMBERED)
     require_rows(select)
     found = [(window, partition) for window, _, partition in windows(select)]
-    if not found or not isinstance(found[0][0].this, exp.RowNumber) or any(each != found[0] for each in found):
+    if not found or not isinstance(found[0][0].this, exp.RowNumber):
         raise NotIncremental("other windows than one row_number()")
+    if not all(texts.are_same(window, found[0][0]) for window, _ in found):
+        raise NotIncremental("other windows than one row_number(), or not the same text of it")
     return found[0]
 
 
