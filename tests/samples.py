@@ -9,7 +9,7 @@ SEEDS: Final = int(os.environ.get("CDC_VIEWS_SEEDS", "1"))
 """The length of the sweeps without Spark that have no variable of their own; `just nightly`: 5."""
 EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "50"))
 """Random views without Spark; `just nightly`: 2,000."""
-OF_EACH_VIEW: Final = max(2, EXAMPLES // 100)
+OF_EACH_VIEW: Final = max(1, EXAMPLES // 100)
 """Random histories of each named view without Spark."""
 EPOCHS: Final = 30 if EXAMPLES >= 300 else 12
 """Epochs of a long history of a view without Spark."""
