@@ -60,6 +60,7 @@ def test_crash_between_the_internal_view_and_its_view_is_repeated_once(h: ViewHa
     assert ways(h) == {INTERNAL: "keys", "grouped": "keys"}
 
 
+AFTER_OTHERS = "SELECT id, v FROM t ORDER BY v DESC, id LIMIT 2 OFFSET 1"
 LARGEST = "SELECT s, sum(v) AS total, count(v) AS m, count(*) AS n FROM t GROUP BY s ORDER BY total DESC, s LIMIT 2"
 
 
@@ -77,6 +78,20 @@ def test_first_groups_follow_from_all_groups(h: ViewHarness) -> None:
     h.apply([Update("t", {"id": 2}, {"v": 5})])
     h.verify()
     assert ways(h) == {INTERNAL: "add", "grouped": "patch"}
+
+
+@pytest.mark.parametrize("select", [LARGEST.replace("LIMIT 2", "LIMIT 1 OFFSET 1"), AFTER_OTHERS])
+def test_rows_after_others_are_those_of_the_whole_query(h: ViewHarness, select: str) -> None:
+    assert created(h, select) == "PATCH"
+    h.apply([Insert("t", {"id": key, "v": key, "s": str(key)}) for key in range(3, 9)])
+    h.verify()
+    h.apply([Delete("t", {"id": 7}), Update("t", {"id": 5}, {"v": 20})])
+    h.verify()
+    assert ways(h)["grouped"] == "patch"
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Insert("t", {"id": 9, "v": 19, "s": "9"})])
+    h.restart()
+    h.verify()
 
 
 BELOW = "CREATE MATERIALIZED VIEW below AS SELECT id, upper(s) AS s, v FROM t WHERE v > 0"
