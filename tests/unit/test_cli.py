@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from typing import cast
 
 import click
 import pyarrow as pa
@@ -35,6 +36,8 @@ from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
 from cdc_views.host.locations import state_folder
 from cdc_views.serve.changes import lines as change_lines
+from cdc_views.serve.epochs.published import PublishedEpoch
+from cdc_views.serve.watch.status import SHOWN, Status
 from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.definition import read_views
@@ -472,6 +475,30 @@ def test_status_that_redraws_takes_no_other_option(published: Path) -> None:
     shown = cdc_views("-C", published, "status", "--watch", "--json")
     assert shown.exit_code == 2
     assert "--watch is for people" in shown.stderr
+
+
+def test_status_that_redraws_shows_the_newest_until_it_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers, waits = iter(range(7, 10)), list[float]()
+
+    def read() -> Status:
+        row = dict.fromkeys(SHOWN) | {"table": "public.orders"}
+        return Status(cast("PublishedEpoch", None), None, "", (), [f"epoch {next(numbers)}"], [row])
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    module = importlib.import_module("cdc_views.cli.readers.status")  # the package has a command of that name
+    monkeypatch.setattr(module.time, "sleep", wait)
+    with pytest.raises(KeyboardInterrupt):
+        module._redraw(read)
+    assert waits == [2.0] * 3
+    shown = capsys.readouterr().out
+    assert "epoch 9" in shown
+    assert "freshn" in shown  # the table, in a narrow terminal
 
 
 def test_epochs_are_the_published_ones(published: Path) -> None:

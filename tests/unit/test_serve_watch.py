@@ -12,6 +12,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.rate import Rate
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.sampled import OVERDUE, Sampled
+from cdc_views.serve.watch.status import _slot_line
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.serve.watch.words import in_words, kept_wal, size_in_words
 from cdc_views.store.control import TableVersion
@@ -114,6 +115,26 @@ def test_slot_without_a_limit_is_named_as_one() -> None:
     assert slot is not None
     assert slot.seconds_to_limit is None
     assert kept_wal(slot) == "Postgres keeps 3.1 MB of WAL for it, without a limit (max_slot_wal_keep_size)"
+
+
+def test_slot_in_status_is_unknown_gone_or_behind() -> None:
+    watched = Watched([EPOCH])
+    lines = [_slot_line(watched.watch)]
+    watched.look()
+    lines.append(_slot_line(watched.watch))
+    for second in range(1, 61):
+        watched.answers.backlog = backlog(confirmed=100, wal_end=100 + second)
+        watched.look(after_s=1)
+    lines.append(_slot_line(watched.watch))
+    watched.answers.backlog = backlog(confirmed=100, wal_end=160, limit=160)  # which has no reader
+    watched.look(after_s=1)
+    lines.append(_slot_line(watched.watch))
+    assert [line.removeprefix('slot "cdc_views": ') for line in lines] == [
+        "no answer",
+        "gone",
+        "62.9 MB behind (60 s), keeps 62.9 MB of WAL without a limit",
+        "62.9 MB behind (61 s), keeps 62.9 MB of WAL of at most 167.8 MB, reached in about 102 s, nobody reads from it",
+    ]
 
 
 def test_service_that_does_not_return_is_overdue_and_delays_nobody() -> None:
