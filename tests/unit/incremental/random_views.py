@@ -285,11 +285,17 @@ class Views:
         return f"{column.text} {word} ({inner.sql})"
 
     def correlated(self, depth: int, scope: Sequence[Column], use: str, wanted: str = "") -> tuple[Query, str]:
-        """A subquery with an equality between its columns and those around it, and the type of its column."""
+        """A subquery with an equality between its columns and those around it, and the type of its column.
+
+        Some do not depend on what is around them.
+        """
         text, inner, where = self.from_(max(depth, 0))
-        pairs = [(a, b) for a in scope for b in inner if _are_equal_types(a.type, b.type)]
+        if use in ("exists", "scalar") and self.draws.chance(10):
+            self.used["uncorrelated subquery"] += 1
+            scope = inner
+        pairs = [(a, b) for a in scope for b in inner if scope is not inner and _are_equal_types(a.type, b.type)]
         conditions = list(where)
-        if self.draws.chance(12):
+        if scope is not inner and self.draws.chance(12):
             self.used["correlation by expressions"] += 1
             conditions.append(self.equal_expressions(inner, scope))
         elif pairs:
