@@ -50,10 +50,10 @@ class Texts:
         self._query = query
         self._words: dict[int, tuple[str, ...] | None] = {}  # by the identity of a node of the query's tree
 
-    def are_same(self, one: exp.Expr | None, other: exp.Expr) -> bool:
-        """Whether two expressions are certain to be written alike, up to the case of names."""
-        if one is None or type(one) is not type(other):
-            return False
+    def are_same(self, one: exp.Expr | None, other: exp.Expr | None) -> bool:
+        """Whether two expressions are certain to be written alike, up to the case of names; None is like None."""
+        if one is None or other is None or type(one) is not type(other):
+            return one is other
         if isinstance(one, exp.Column) and isinstance(other, exp.Column):
             return [part.name.lower() for part in one.parts] == [part.name.lower() for part in other.parts]
         words = self._of(one)

@@ -54,6 +54,11 @@ def parse_query(definition: ViewDefinition) -> ParsedQuery:
     sql = definition.sql
     tokens = tokens_of(sql, definition.file, definition.first_line, definition.first_column)
     refuse_postgres_forms(definition, tokens)
+    for token in tokens:
+        if token.token_type is TokenType.PIPE_GT:  # sqlglot makes one SELECT of all steps, whatever their order
+            raise UnsupportedView(
+                f'{definition.place(token.start)}: "|>" is not supported', hint="write a subquery for each step"
+            )
     try:
         with naming_deep_nesting(definition):
             tree = sqlglot.parse_one(sql, dialect="spark")

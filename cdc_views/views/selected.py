@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError
+from sqlglot.errors import SqlglotError
 
 
 def selected_names(sql: str) -> tuple[str, ...] | None:
@@ -12,7 +12,7 @@ def selected_names(sql: str) -> tuple[str, ...] | None:
     try:
         query = sqlglot.parse_one(sql, dialect="spark")
         items = query.selects if isinstance(query, exp.Query) else []
-    except (ParseError, RecursionError):
+    except (SqlglotError, AttributeError, RecursionError):  # "|> LIMIT" after an ORDER BY makes an AttributeError
         return None  # which is reported where the view is compiled
     names = tuple(map(given_name, items))
     return names if names and all(names) else None

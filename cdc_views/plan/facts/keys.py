@@ -79,8 +79,17 @@ def makes_rows(item: exp.Expr) -> bool:
 
 def is_aggregated(select: exp.Select) -> bool:
     """Whether a SELECT without GROUP BY is an aggregate over all rows."""
-    has_aggregate = any(_is_aggregate(node) for item in select.expressions for node in _own_nodes(item))
-    return has_aggregate or select.args.get("having") is not None
+    return any(map(has_aggregate, select.expressions)) or select.args.get("having") is not None
+
+
+def may_aggregate(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT may be an aggregate: it is one, or has a function that sqlglot does not know."""
+    return any(isinstance(node, MAY_AGGREGATE) for node in _own_nodes(item))
+
+
+def has_aggregate(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT is an aggregate, or computed from one."""
+    return any(isinstance(node, exp.AggFunc) for node in _own_nodes(item))
 
 
 def _query(query: exp.Expr, scope: _Scope) -> RelationFacts:
@@ -262,7 +271,7 @@ def _groups(select: exp.Select, outputs: Sequence[OutputColumn], sources: FromCl
     if group.args.get("all") and not sources.lacks("all"):
         return [exp.column("all")]
     if group.args.get("all"):
-        return [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
+        return [item.unalias() for item in select.expressions if not has_aggregate(item)]
     found = []
     for expression in group.expressions:
         output = _grouped_output(expression, outputs, sources)
@@ -310,7 +319,9 @@ def _grouped(
     if group.args.get("all"):
         if not sources.lacks("all"):
             return replace(rows, reason='GROUP BY ALL may mean a column "all"')
-        wanted = [item.unalias() for item in select.expressions if not any(map(_is_aggregate, _own_nodes(item)))]
+        if any(may_aggregate(item) and not has_aggregate(item) for item in select.expressions):
+            return replace(rows, reason="GROUP BY ALL beside a function that may be an aggregate")
+        wanted = [item.unalias() for item in select.expressions if not has_aggregate(item)]
     else:
         wanted = list(group.expressions)
     key = []
@@ -362,10 +373,6 @@ def _own_nodes(item: exp.Expr) -> list[exp.Expr]:
         found.append(node)
         pending += list(node.iter_expressions())
     return found
-
-
-def _is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.AggFunc)
 
 
 def _is_generator(node: exp.Expr) -> bool:

@@ -95,3 +95,18 @@ FROM orders o JOIN order_items i ON i.order_id = o.id GROUP BY o.user_id, i.prod
 CREATE MATERIALIZED VIEW v AS
 SELECT max(q.id) AS m FROM (SELECT id, status AS `all` FROM orders) q GROUP BY ALL;
 -- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY ALL, which may mean a column "all"
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, mean(id) AS m, count(*) AS n FROM orders GROUP BY ALL;
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY ALL beside a function that may be an aggregate
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT q.k, count(*) AS n FROM (SELECT 1 AS k, mean(stock) AS m FROM products) q GROUP BY q.k;
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT q.m, count(*) AS n FROM (SELECT system.builtin.max(stock) AS m FROM products) q GROUP BY q.m;
+-- strategy: FULL: the whole query is run and compared with the stored rows: GROUP BY over computed values only: each change may change all of its rows

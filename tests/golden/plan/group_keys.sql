@@ -249,3 +249,11 @@ SELECT max(q.id) AS m FROM (SELECT id, status AS `all` FROM orders) q GROUP BY A
 -- inputs: public.orders
 -- query
 SELECT max(q.id) AS m FROM (SELECT id, status AS `all` FROM _cv_input_0 AS orders) q GROUP BY ALL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, mean(id) AS m, count(*) AS n FROM orders GROUP BY ALL;
+-- key: none: GROUP BY ALL beside a function that may be an aggregate
+-- inputs: public.orders
+-- query
+SELECT user_id, mean(id) AS m, count(*) AS n FROM _cv_input_0 AS orders GROUP BY ALL

@@ -233,3 +233,16 @@ CREATE MATERIALIZED VIEW v AS
 SELECT "id" FROM orders;
 -- error: v.sql:2:8: "id" is a text in Spark SQL, and the name of a column
 -- hint: for the column write id or `id`, for the text 'id'
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, count(*) AS n FROM orders GROUP BY user_id |> WHERE n > 1;
+-- error: v.sql:2:60: "|>" is not supported
+-- hint: write a subquery for each step
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, user_id FROM orders
+|> ORDER BY user_id, id |> LIMIT 2;
+-- error: v.sql:3:1: "|>" is not supported
+-- hint: write a subquery for each step

@@ -16,8 +16,10 @@ from cdc_views.plan.incremental import Average
 from cdc_views.plan.incremental.delta_plans.averages import averages_and_totals
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.views.expression_text import Texts
 from tests.samples import EPOCHS, OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
+from tests.unit import golden
 from tests.unit.golden import compiled
 from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
 from tests.unit.incremental.random_tables import Draws, small_changes
@@ -103,11 +105,50 @@ def test_type_of_an_average_is_that_which_spark_makes_of_the_sum(average: str, t
     items = dict(zip("asn", view.parsed.tree.selects, strict=True))
     types = {"a": average, "s": total, "n": "int64"}
     if is_kept:
-        (found,), _ = averages_and_totals(items, types, cast(Scope, None))
+        (found,), _ = averages_and_totals(items, types, cast(Scope, None), Texts(view.parsed))
         assert (found.total, found.count) == ("s", "n")
     else:
         with pytest.raises(NotIncremental):
-            averages_and_totals(items, types, cast(Scope, None))
+            averages_and_totals(items, types, cast(Scope, None), Texts(view.parsed))
+
+
+# A text and a column have one tree as the unit of date_trunc.
+DAY: Final = "CAST(day(date_trunc({}, ordered_at)) AS INT)"
+
+
+@pytest.mark.parametrize(("unit", "is_kept"), [("'status'", True), ("status", False)])
+def test_average_follows_from_the_sum_and_count_of_the_same_text_only(unit: str, is_kept: bool) -> None:
+    day = DAY.format("'status'")
+    view = compiled(f"CREATE MATERIALIZED VIEW v AS SELECT avg({DAY.format(unit)}) FILTER (WHERE note = 'a') AS a, "
+                    f"sum({day}) FILTER (WHERE note = 'a') AS s, count({day}) FILTER (WHERE note = 'a') AS n, "
+                    f"count({day}) FILTER (WHERE note = 'A') AS others FROM orders")  # fmt: skip
+    assert view.parsed is not None
+    items = dict(zip(("a", "s", "n", "others"), view.parsed.tree.selects, strict=True))
+    scope, texts = Scope(), Texts(view.parsed)
+    types = {"a": "double", "s": "int64", "n": "int64", "others": "int64"}
+    if is_kept:
+        (found,), _ = averages_and_totals(items, types, scope, texts)
+        assert (found.total, found.count) == ("s", "n")
+    else:
+        with pytest.raises(NotIncremental, match="lacks the sum or count"):
+            averages_and_totals(items, types, scope, texts)
+
+
+def test_sum_is_counted_by_a_column_of_the_same_text_only() -> None:
+    first = "day(date_trunc({}, ordered_at)) = 1"
+    plan = golden.maintained(compiled(
+        "CREATE MATERIALIZED VIEW v AS SELECT user_id, count(*) AS n, "
+        f"sum(id) FILTER (WHERE {first.format(chr(39) + 'note' + chr(39))}) AS s, "
+        f"count(id) FILTER (WHERE {first.format('note')}) AS c, "
+        "sum(id) FILTER (WHERE note = 'A') AS t, count(id) FILTER (WHERE note = 'a') AS d, "
+        "sum(id) FILTER (WHERE note = 'B') AS u, count(id) FILTER (WHERE note = 'B') AS e FROM orders GROUP BY user_id"
+    ))  # fmt: skip
+    assert plan.group_adds is not None
+    assert {each.name: each.values for each in plan.group_adds.totals if each.is_sum} == {
+        "s": None,
+        "t": None,
+        "u": "e",
+    }
 
 
 def test_average_that_stays_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

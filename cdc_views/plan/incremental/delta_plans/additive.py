@@ -52,6 +52,7 @@ from cdc_views.plan.incremental.operators import InnerJoin, Operator
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
+from cdc_views.views.expression_text import Texts
 from cdc_views.views.references import ParsedQuery
 
 _OF_JOINED: Final = frozenset({"expressions", "from_", "joins", "where"})
@@ -85,7 +86,7 @@ def add_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str]) ->
     `rows_of` says how the rows of its FROM are found; `columns` are the columns of the view with their Arrow types, in
     order.
     """
-    select = query.tree
+    select, texts = query.tree, Texts(query)
     assert isinstance(select, exp.Select)
     try:
         rows = rows_of(select)
@@ -95,8 +96,8 @@ def add_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str]) ->
         distincts, others = distincts_and_others(others, rows.scope, of_values if rows.affected is None else None)
         if rows.affected is not None:
             distincts = tuple(replace(each, handle=handle_by(rows, each.columns)) for each in distincts)
-        averages, counts_and_sums = averages_and_totals(others, columns, rows.scope)
-        totals = totals_of(counts_and_sums, rows.scope, columns)
+        averages, counts_and_sums = averages_and_totals(others, columns, rows.scope, texts)
+        totals = totals_of(counts_and_sums, rows.scope, columns, texts)
     except NotIncremental as reason:
         raise NotIncremental(f"an aggregate over all rows that cannot be added up: {reason}") from None
     return AddPlan(leaves, totals, extremes, distincts, averages, rows.joined, rows.affected)
@@ -123,6 +124,6 @@ def _from(query: ParsedQuery, select: exp.Select, leaf_of: LeafOf) -> tuple[Oper
         if not isinstance(operator, InnerJoin):
             raise reason from None
         require_only(select, _OF_JOINED)
-        require_multilinear(operator)
+        require_multilinear(operator, select)
         return operator, scope
     return build_from(select, leaf_of, Expressions(query))

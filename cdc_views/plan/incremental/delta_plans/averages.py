@@ -21,6 +21,7 @@ from cdc_views.plan.incremental.delta_plans.totals import Aggregate, aggregate_o
 from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.views.expression_text import Texts
 
 _MOST_BITS: Final = 32
 _MOST_DIGITS: Final = 37  # of a sum: with 38, it does not tell the digits of its values
@@ -41,7 +42,7 @@ class Average:
 
 
 def averages_and_totals(
-    items: Mapping[str, exp.Expr], columns: Mapping[str, str], scope: Scope
+    items: Mapping[str, exp.Expr], columns: Mapping[str, str], scope: Scope, texts: Texts
 ) -> tuple[tuple[Average, ...], dict[str, Aggregate]]:
     """The averages, and the counts and sums, among the columns of a view with their Arrow types.
 
@@ -54,7 +55,7 @@ def averages_and_totals(
         of_values = [
             (each, total.is_sum)
             for each, total in totals.items()
-            if total.argument == value and total.filter == condition and not total.casts
+            if texts.are_same(total.argument, value) and texts.are_same(total.filter, condition) and not total.casts
         ]
         sums, counts = ([each for each, is_sum in of_values if is_sum == wanted] for wanted in (True, False))
         if not sums or not counts:
@@ -69,7 +70,7 @@ def _average(item: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
     """The values and the FILTER of a column that is an average."""
     node, condition = item.unalias(), None
     if isinstance(node, exp.Filter):
-        node, condition = node.this, node.expression
+        node, condition = node.this, node.expression.this
     is_plain = type(node) is exp.Avg and not isinstance(node.this, exp.Distinct)
     return (node.this, condition) if is_plain else None
 

@@ -69,7 +69,7 @@ def first_rows_plan(
     if any(windows(select)) or not select.args.get("order"):
         raise NotIncremental("a window, or no order")
     operator, scope = build_from(select, leaf_of, Expressions(query))
-    require_multilinear(operator)
+    require_multilinear(operator, select)
     built = build(select, leaf_of, Expressions(query))
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     plan = merged_plan(operator, outputs, _most(select), row_keys)

@@ -64,6 +64,7 @@ from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.plan.incremental.strategy import KeysPlan
+from cdc_views.views.expression_text import Texts
 from cdc_views.views.references import ParsedQuery
 
 _OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group"})
@@ -112,7 +113,8 @@ def group_plan(
     rows = rows_of(select)
     scope = rows.scope
     items = {name: item.unalias() for name, item in items_of(select, columns).items()}
-    names = [_names_of(each, items, scope) for each in group.expressions]
+    texts = Texts(query)
+    names = [_names_of(each, items, scope, texts) for each in group.expressions]
     groups = list(dict.fromkeys(name for same in names for name in same))
     if key is None or not {*key} <= {*groups} or not all({*same} & {*key} for same in names):
         raise NotIncremental("groups that are not identified by columns of the view")
@@ -120,7 +122,7 @@ def group_plan(
         raise NotIncremental("groups of floating-point values, or of values of a nested type")
     if keys is not None and not _is_handle_of(groups, keys):
         raise NotIncremental("groups that are not found by their columns")
-    return _plan(select, rows, columns, groups, key, keys)
+    return _plan(select, rows, columns, groups, key, keys, texts)
 
 
 def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], key: Sequence[str] | None) -> GroupPlan:
@@ -143,7 +145,7 @@ def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], k
         levels = [name for name, item in items.items() if is_grouping(item.unalias())]
         if not {*key} <= {*plain, *levels} or not all(is_exact(columns[name]) for name in key):
             raise NotIncremental("groups of floating-point values, or of values of a nested type")
-        return _plan(select, rows, columns, [*plain, *levels], key, None)
+        return _plan(select, rows, columns, [*plain, *levels], key, None, Texts(query))
     except NotIncremental as reason:
         raise NotIncremental(f"grouping sets that cannot be added up: {reason}") from None
 
@@ -164,18 +166,14 @@ def rows_of_joins(query: ParsedQuery, leaf_of: LeafOf) -> RowsOf:
 
     def rows_of(select: exp.Select) -> ChangedFrom:
         operator, scope = build_from(select, leaf_of, Expressions(query))
-        require_multilinear(operator)
+        require_multilinear(operator, select)
         return ChangedFrom(operator, scope, joins_of(operator))
 
     return rows_of
 
 
-def _names_of(expression: exp.Expr, items: Mapping[str, exp.Expr], scope: Scope) -> list[str]:
-    """The columns of the view that have the values of an expression of GROUP BY.
-
-    An item of SELECT with the tree of the expression may be another one, as sqlglot has one tree for CAST and TRY_CAST.
-    Then Spark accepts it only as a function of other expressions of GROUP BY, so it has one value in a group, too.
-    """
+def _names_of(expression: exp.Expr, items: Mapping[str, exp.Expr], scope: Scope, texts: Texts) -> list[str]:
+    """The columns of the view that have the values of an expression of GROUP BY."""
     if isinstance(expression, exp.Literal) and expression.is_int:
         return list(items)[int(expression.name) - 1 :][:1]
     named = scope.resolve(expression)
@@ -185,7 +183,7 @@ def _names_of(expression: exp.Expr, items: Mapping[str, exp.Expr], scope: Scope)
         column = scope.resolve(item)
         if named is not None and column is not None:
             return column is named or bool(named.origin and column.origin == named.origin)
-        return item == expression or (is_alias and name == expression.name.lower())
+        return texts.are_same(item, expression) or (is_alias and name == expression.name.lower())
 
     return [name for name, item in items.items() if is_same(name, item)]
 
@@ -202,6 +200,7 @@ def _plan(
     groups: Sequence[str],
     found_by: Sequence[str],
     keys: KeysPlan | None,
+    texts: Texts,
 ) -> GroupPlan:
     items = {name: item for name, item in items_of(select, columns).items() if name not in groups}
     scope = rows.scope
@@ -209,7 +208,7 @@ def _plan(
     if lists and keys is None:
         raise NotIncremental("a list of values")
     extremes, others = extremes_and_others(others, scope, columns)
-    averages, aggregates = averages_and_totals(others, columns, scope)
+    averages, aggregates = averages_and_totals(others, columns, scope, texts)
     counts = [name for name, each in aggregates.items() if each.counts_rows and each.filter is None]
     if not counts and not lists:
         raise NotIncremental("no count(*), so whether a group has rows does not follow from its totals")
@@ -218,7 +217,7 @@ def _plan(
         tuple(groups),
         tuple(found_by),
         counts[0] if counts else None,
-        totals_of(aggregates, scope, columns),
+        totals_of(aggregates, scope, columns, texts),
         extremes,
         averages,
         lists,

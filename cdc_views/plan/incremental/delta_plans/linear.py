@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.keys import is_aggregated, nested_queries, own_nodes
+from cdc_views.plan.facts.keys import is_aggregated, may_aggregate, nested_queries, own_nodes
 from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, Path, is_exact
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
@@ -56,13 +56,19 @@ def require_linear(select: exp.Select) -> None:
     _require_clauses(select, {})
 
 
-def require_multilinear(operator: Operator) -> None:
-    """Raise NotIncremental if a FROM, or a query in it, is not linear in each of its leaves."""
-    if isinstance(operator, InnerJoin):
-        for child in operator.children:
-            require_multilinear(child)
-    elif not isinstance(operator, Scan):
+def require_multilinear(operator: Operator, select: exp.Select) -> None:
+    """Raise NotIncremental if the FROM of a SELECT, or a query in it, is not linear in each of its leaves."""
+    if not _is_of_joins(operator):
         raise NotIncremental("not only inner joins, filters and projections of tables")
+    for query in select.find_all(exp.Select):
+        if query is not select and any(map(may_aggregate, query.expressions)) and _may_aggregate(query):
+            raise NotIncremental("a subquery with a function that may be an aggregate")
+
+
+def _is_of_joins(operator: Operator) -> bool:
+    if isinstance(operator, InnerJoin):
+        return all(map(_is_of_joins, operator.children))
+    return isinstance(operator, Scan)
 
 
 def require_handle(columns: Sequence[exp.Expr], scope: Scope, keys: KeysPlan) -> None:

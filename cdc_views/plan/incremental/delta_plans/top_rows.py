@@ -125,7 +125,7 @@ def patch_plan(
     leaf_of = leaf_among(keys.leaves)
     numbered = _numbered(query.tree, Texts(query))
     operator, scope = build_from(numbered.select, leaf_of, Expressions(query))
-    require_multilinear(operator)
+    require_multilinear(operator, numbered.select)
     require_handle(numbered.partition, scope, keys)
     built = build(query.tree, leaf_of, Expressions(query))
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)

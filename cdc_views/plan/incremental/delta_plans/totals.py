@@ -12,6 +12,7 @@ from sqlglot import exp
 from cdc_views.plan.incremental.exact_types import ExactType, of_arrow, of_expression, of_sql, whole
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.views.expression_text import Texts
 
 Kind = TypeVar("Kind")
 
@@ -67,11 +68,13 @@ def of_kind(
     return tuple(found.values()), {name: item for name, item in items.items() if name not in found}
 
 
-def totals_of(found: Mapping[str, Aggregate], scope: Scope, columns: Mapping[str, str]) -> tuple[Total, ...]:
+def totals_of(
+    found: Mapping[str, Aggregate], scope: Scope, columns: Mapping[str, str], texts: Texts
+) -> tuple[Total, ...]:
     totals = []
     for name, aggregate in found.items():
         total = Total(name, aggregate.is_sum, _types(name, aggregate, columns[name], scope))
-        totals.append(_with_counts(total, aggregate, found) if total.is_sum else total)
+        totals.append(_with_counts(total, aggregate, found, texts) if total.is_sum else total)
     return tuple(totals)
 
 
@@ -86,7 +89,7 @@ def aggregate_of(name: str, item: exp.Expr) -> Aggregate:
             casts.insert(0, type_)
         node = node.this
     if isinstance(node, exp.Filter):
-        node, condition = node.this, node.expression
+        node, condition = node.this, node.expression.this
     argument = node.this
     is_known = type(node) in (exp.Count, exp.Sum) and not node.expressions
     if not is_known or isinstance(argument, exp.Distinct) or (isinstance(argument, exp.Column) and argument.is_star):
@@ -123,10 +126,11 @@ def _own_type(name: str, aggregate: Aggregate, column: str, scope: Scope) -> Exa
     return argument.of_sum()
 
 
-def _with_counts(total: Total, aggregate: Aggregate, all_: Mapping[str, Aggregate]) -> Total:
+def _with_counts(total: Total, aggregate: Aggregate, all_: Mapping[str, Aggregate], texts: Texts) -> Total:
     """A sum with the columns that count what it adds."""
-    counts = {name: each for name, each in all_.items() if not each.is_sum and each.filter == aggregate.filter}
-    values = next((name for name, each in counts.items() if each.argument == aggregate.argument), None)
+    filtered = {name: each for name, each in all_.items() if texts.are_same(each.filter, aggregate.filter)}
+    counts = {name: each for name, each in filtered.items() if not each.is_sum}
+    values = next((name for name, each in counts.items() if texts.are_same(each.argument, aggregate.argument)), None)
     rows = next((name for name, each in counts.items() if each.counts_rows), None)
     if values is None and _is_never_null(aggregate.argument):
         values = rows
