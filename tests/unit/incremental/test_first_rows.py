@@ -28,6 +28,8 @@ VIEWS: Final = {
     "join after others": (
         "SELECT t.id, u.id AS o, u.g FROM t JOIN u ON u.k = t.k ORDER BY u.id DESC, t.id LIMIT 3 OFFSET 1"
     ),
+    "star": "SELECT * FROM t WHERE k IS NOT NULL ORDER BY g DESC, s NULLS FIRST LIMIT 2",
+    "star of one table": "SELECT t.*, u.s AS z FROM t JOIN u ON u.k = t.k ORDER BY g DESC, z LIMIT 2",
     "keys of another column": "SELECT w.id, w.k, t.id AS o FROM w JOIN t ON t.id = w.g ORDER BY w.d LIMIT 2",
 }
 # An internal view stores all rows of these.
@@ -42,6 +44,7 @@ STORED: Final = {
     "left join after others": (
         "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY o DESC, id LIMIT 2 OFFSET 1"
     ),
+    "star": "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k) ORDER BY g DESC NULLS LAST LIMIT 2",
     "by number": (
         "SELECT k, g, count(*) AS n FROM t GROUP BY k, g HAVING count(*) > 0 ORDER BY 3, k NULLS FIRST, 2 LIMIT 2"
     ),
@@ -181,6 +184,12 @@ def test_row_that_is_added_in_place_of_a_removed_one_is_taken_if_it_is_before_on
 
 def test_rows_are_all_stored_if_they_are_fewer_than_the_limit() -> None:
     assert outcome(maintained(LARGEST, rows_of_t(1), rows_of_t(), rows_of_t(5))) == ([(0, 5)], 0)
+
+
+def test_next_rows_of_a_star_are_searched_for_by_a_column_of_its_name() -> None:
+    states = rows_of_t(1, 2, 3, 4, 5), rows_of_t(1, 2, 3, 4, 0)
+    found, in_full = outcome(maintained("SELECT * FROM t ORDER BY g DESC LIMIT 2", *states))
+    assert ([row[2] for row in found], in_full) == ([3, 4], 0)
 
 
 def test_rows_after_others_are_searched_for_in_each_epoch() -> None:

@@ -73,7 +73,8 @@ def first_rows_plan(
     built = build(select, leaf_of, Expressions(query))
     outputs = outputs_of(built, columns, are_renamed=query.definition.columns is not None)
     plan = merged_plan(operator, outputs, _most(select), row_keys)
-    plan = replace(plan, order=_order_column(select, outputs, scope), offset=_offset(select))
+    order = _order_column(select, outputs, _names(query, columns), scope)
+    plan = replace(plan, order=order, offset=_offset(select))
     if plan.offset and plan.order is None:
         raise NotIncremental("OFFSET without a column by which the rows are searched for")
     return plan
@@ -96,8 +97,8 @@ def stored_rows_plan(
         raise NotIncremental("no order")
     if has_collation(query.tokens):
         raise NotIncremental("a collation, which the stored values do not have")
-    most, wanted = _most(tree), _all_rows(query, tables)
-    edits = _order_by_results(tree, [each for each in appended if each.start >= wanted.end])
+    most, wanted, names = _most(tree), _all_rows(query, tables), _names(query, columns)
+    edits = _order_by_results(tree, names, [each for each in appended if each.start >= wanted.end])
     found = expressions.rows_of(wanted)
     if found is None:
         raise NotIncremental("no internal view stores the rows")
@@ -107,19 +108,32 @@ def stored_rows_plan(
     both = zip(columns, leaf.types, strict=True)
     outputs = [Column(name, frozenset({LeafColumn(leaf, stored)})) for name, stored in both]
     plan = merged_plan(Scan(leaf), outputs, most, {leaf.source: key})
-    plan = replace(plan, order=_order_column(tree, outputs), offset=_offset(tree))
+    plan = replace(plan, order=_order_column(tree, outputs, names), offset=_offset(tree))
     is_reduced = isinstance(tree, exp.SetOperation) or tree.args.get("group") or tree.args.get("distinct")
     if plan.offset and plan.order is None and not is_reduced:
         raise NotIncremental("OFFSET in all rows of tables, which would be stored to be read in each epoch")
     return plan, edits
 
 
-def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | None = None) -> OrderColumn | None:
+def _names(query: ParsedQuery, columns: Iterable[str]) -> list[str]:
+    """What ORDER BY calls the columns of the result, in lower case; empty where Spark makes a name up.
+
+    `columns` are those of the view. A star has their names, unless the view has given them others.
+    """
+    items = query.tree.selects
+    if not any(item.is_star for item in items):
+        return [given_name(item).lower() for item in items]
+    is_known = query.definition.columns is None and all(item.is_star or given_name(item) for item in items)
+    return [name.lower() for name in columns] if is_known else [""]
+
+
+def _order_column(
+    tree: exp.Query, outputs: Sequence[Column], names: Sequence[str], scope: Scope | None = None
+) -> OrderColumn | None:
     """The first column of ORDER BY, if leaf rows can be searched for by it. `scope` is that of the FROM below it."""
     ordered = tree.args["order"].expressions[0]
-    node, names = ordered.this, [given_name(item).lower() for item in tree.selects]
-    column: Column | None
-    if not all(names):  # a star stands for several columns, and a name that Spark makes up may be any
+    node, column = ordered.this, None
+    if not all(names):  # a name that Spark makes up may be any
         return None
     if isinstance(node, exp.Literal) and node.is_int:
         column = outputs[int(node.name) - 1]
@@ -129,7 +143,7 @@ def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | Non
         return None  # a field of a selected struct
     elif scope is not None:
         column = scope.resolve(node)
-    else:  # a selected column under the name of its table
+    elif len(tree.selects) == len(outputs):  # a selected column under the name of its table
         column = next((one for one, item in zip(outputs, tree.selects, strict=True) if item.unalias() == node), None)
     if column is None or len(column.origin) != 1:
         return None
@@ -140,9 +154,8 @@ def _order_column(tree: exp.Query, outputs: Sequence[Column], scope: Scope | Non
     return OrderColumn(origin, bool(ordered.args.get("desc")), has_values) if is_searched else None
 
 
-def _order_by_results(tree: exp.Query, appended: Sequence[Edit]) -> list[Edit]:
+def _order_by_results(tree: exp.Query, names: Sequence[str], appended: Sequence[Edit]) -> list[Edit]:
     """The edits after which ORDER BY names columns of the result only. Raises NotIncremental."""
-    names = [given_name(item).lower() for item in tree.selects if not item.is_star]
     if not all(names) or len({*names}) < len(names):
         raise NotIncremental("columns of the result without a name of their own")
     ordered = [each.this for each in tree.args["order"].expressions]
