@@ -169,7 +169,7 @@ def test_readers_are_told_that_a_view_is_being_built_and_where_its_old_rows_are(
     project.harness._log.write(project.harness._source.commit([Insert("u", {"id": 900})]))
     project.harness.run_epoch()
     epoch = PublishedEpoch(project.harness.warehouse, project.last)
-    assert epoch.tables["live"] == type(before)(before.path, before.version, BUILDING)
+    assert epoch.tables["live"] == replace(before, status=BUILDING)
     assert "top" not in epoch.tables
     with pytest.raises(ViewBeingBuilt, match='view "live" is being built: waiting for its turn') as error:
         epoch.table("live")
