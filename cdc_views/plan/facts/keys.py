@@ -82,14 +82,20 @@ def is_aggregated(select: exp.Select) -> bool:
     return any(map(has_aggregate, select.expressions)) or select.args.get("having") is not None
 
 
-def may_aggregate(item: exp.Expr) -> bool:
-    """Whether an item of a SELECT may be an aggregate: it is one, or has a function that sqlglot does not know."""
-    return any(isinstance(node, MAY_AGGREGATE) for node in _own_nodes(item))
-
-
 def has_aggregate(item: exp.Expr) -> bool:
     """Whether an item of a SELECT is an aggregate, or computed from one."""
     return any(isinstance(node, exp.AggFunc) for node in _own_nodes(item))
+
+
+def is_unclear(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT may be an aggregate, by a function that sqlglot does not know as one."""
+    return not has_aggregate(item) and any(isinstance(node, MAY_AGGREGATE) for node in _own_nodes(item))
+
+
+def is_counted(star: exp.Star) -> bool:
+    """Whether this is the star of count(*), which stands for no column; in count(*, x) it stands for all."""
+    count = star.parent
+    return isinstance(count, exp.Count) and not count.expressions and not any(star.args.values())
 
 
 def _query(query: exp.Expr, scope: _Scope) -> RelationFacts:
@@ -319,7 +325,7 @@ def _grouped(
     if group.args.get("all"):
         if not sources.lacks("all"):
             return replace(rows, reason='GROUP BY ALL may mean a column "all"')
-        if any(may_aggregate(item) and not has_aggregate(item) for item in select.expressions):
+        if any(map(is_unclear, select.expressions)):
             return replace(rows, reason="GROUP BY ALL beside a function that may be an aggregate")
         wanted = [item.unalias() for item in select.expressions if not has_aggregate(item)]
     else:

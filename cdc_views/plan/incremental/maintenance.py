@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from cdc_views.errors.unexpected import described
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.grouping_sets import has_only_sets
+from cdc_views.plan.facts.keys import is_counted
 from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, changed_rows, is_total
@@ -345,15 +346,9 @@ def _used(given: _Given, edits: Sequence[Edit]) -> dict[str, frozenset[str]]:
     return {source: frozenset(name for name in types[source] if name.lower() in words) for source in view.inputs}
 
 
-def _is_counted(star: exp.Star) -> bool:
-    """Whether this is the star of count(*), which stands for no column; in count(*, x) it stands for all."""
-    count = star.parent
-    return isinstance(count, exp.Count) and not count.expressions and not any(star.args.values())
-
-
 def _means_all_columns(tree: exp.Expr) -> bool:
     """Whether a query has `*`, other than in count(*), a NATURAL join, or names like `t AS a(id, name)`."""
-    stars = (star for star in tree.find_all(exp.Star) if not _is_counted(star))
+    stars = (star for star in tree.find_all(exp.Star) if not is_counted(star))
     return (
         any(stars)
         or any(join.method == "NATURAL" for join in tree.find_all(exp.Join))

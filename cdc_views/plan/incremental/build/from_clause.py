@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -54,9 +54,7 @@ class From:
         operator = self._inner(operators, equalities, conditions, filters)
         for lateral in select.args.get("laterals") or ():
             names = [column.name for column in lateral.args["alias"].columns]
-            self.scope.sources.append(
-                Source(lateral.alias.lower(), [Column(name) for name in names], has_more=not names)
-            )
+            self.scope.sources.append(_relation(lateral, map(Column, names)))
         self.scope.require(filters)
         return _with_equalities(operator, self._equalities(filters))
 
@@ -78,9 +76,8 @@ class From:
         name = node.alias_or_name.lower()
         if any(each.alias == name for each in self.scope.sources):
             raise NotIncremental(f'"{name}" stands for two tables')
-        columns, derived = list(built.columns or ()), self._derived(node, built)
-        has_more = built.columns is None or not all(each.name for each in columns)  # Spark makes up some names
-        self.scope.sources.append(Source(name, columns, has_more, leaf=built.leaf, derived=derived))
+        source = _relation(node, built.columns or ())
+        self.scope.sources.append(replace(source, leaf=built.leaf, derived=self._derived(node, built)))
         return built.operator
 
     def _item(self, node: exp.Expr) -> Built:
@@ -143,8 +140,7 @@ class From:
             operator = self._context.dependent(operator, query, replace(self._context, outer=self.scope))
             columns = None if names else self._context.query(query, replace(self._context, outer=self.scope)).columns
             names = names or [column.name for column in columns or ()]
-        has_more = not names or not all(names)
-        self.scope.sources.append(Source(lateral.alias.lower(), [Column(name) for name in names], has_more))
+        self.scope.sources.append(_relation(lateral, map(Column, names)))
         return operator
 
     def _outer(self, left: Operator, join: exp.Join) -> Operator:
@@ -240,6 +236,12 @@ class From:
                 want(sides, self.scope, self._context.expressions)
             for derived in filter(None, map(self.scope.computed_by, sides)):
                 self._context.expressions.want_table(derived.select, derived.source)
+
+
+def _relation(node: exp.Expr, columns: Iterable[Column]) -> Source:
+    """An item of FROM. It has other columns, too, if none is known, or if Spark makes up the name of one."""
+    known = list(columns)
+    return Source(node.alias_or_name.lower(), known, has_more=not known or not all(each.name for each in known))
 
 
 def has_stored_row(query: exp.Expr, context: Context) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.keys import has_aggregate, is_aggregated, makes_rows, may_aggregate, nested_queries, windows
+from cdc_views.plan.facts.keys import is_aggregated, is_unclear, makes_rows, nested_queries, windows
 from cdc_views.plan.incremental.build.context import (
     NOTHING,
     Built,
@@ -187,7 +187,7 @@ def _group_expressions(group: exp.Group, select: exp.Select, scope: Scope) -> It
     if group.args.get("all"):
         if scope.has("all"):
             raise NotIncremental('GROUP BY ALL, which may mean a column "all"')
-        if any(may_aggregate(item) and not has_aggregate(item) for item in select.expressions):
+        if any(map(is_unclear, select.expressions)):
             raise NotIncremental("GROUP BY ALL beside a function that may be an aggregate")
         yield from (item.unalias() for item in select.expressions)
     yield from group.expressions

@@ -159,7 +159,7 @@ def _order_by_results(tree: exp.Query, names: Sequence[str], appended: Sequence[
     if not all(names) or len({*names}) < len(names):
         raise NotIncremental("columns of the result without a name of their own")
     ordered = [each.this for each in tree.args["order"].expressions]
-    renamed = [_renamed(node, tree) for node in ordered if not _is_named(node, names)]
+    renamed = [_renamed(node, tree, names) for node in ordered if not _is_named(node, names)]
     keys = [each for each in appended if each.start == each.end]
     for key in keys:
         columns = sqlglot.parse_one(f"SELECT 1{key.after}", dialect="spark").args["expressions"]
@@ -175,12 +175,11 @@ def _is_named(node: exp.Expr, names: Collection[str]) -> bool:
     return isinstance(node, exp.Column) and not node.table and node.name.lower() in names
 
 
-def _renamed(node: exp.Expr, tree: exp.Query) -> Edit:
-    """The edit of an item of ORDER BY that is a selected column under the name of its table."""
+def _renamed(node: exp.Expr, tree: exp.Query, names: Collection[str]) -> Edit:
+    """The edit of an item of ORDER BY that is a selected column under the name of its table, not a selected field."""
     items = tree.selects if isinstance(tree, exp.Select) else []
     name = next((given_name(item) for item in items if item.unalias() == node), None)
-    is_field = isinstance(node, exp.Column) and node.parts[0].name.lower() in map(str.lower, map(given_name, items))
-    if name is None or not isinstance(node, exp.Column) or is_field:
+    if name is None or not isinstance(node, exp.Column) or node.parts[0].name.lower() in names:
         raise NotIncremental("rows that are not ordered by columns of the view")
     return Edit(int(node.parts[0].meta["start"]), int(node.parts[-1].meta["end"]) + 1, quoted_name(name))
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.keys import is_aggregated, may_aggregate, nested_queries, own_nodes
+from cdc_views.plan.facts.keys import is_aggregated, is_unclear, nested_queries, own_nodes
 from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, LeafColumn, Origin, Path, is_exact
 from cdc_views.plan.incremental.operators import InnerJoin, Operator, Scan
@@ -61,7 +61,7 @@ def require_multilinear(operator: Operator, select: exp.Select) -> None:
     if not _is_of_joins(operator):
         raise NotIncremental("not only inner joins, filters and projections of tables")
     for query in select.find_all(exp.Select):
-        if query is not select and any(map(may_aggregate, query.expressions)) and _may_aggregate(query):
+        if query is not select and not _shows_column(query) and any(map(is_unclear, query.expressions)):
             raise NotIncremental("a subquery with a function that may be an aggregate")
 
 
@@ -168,14 +168,23 @@ def _with_ctes(query: exp.Expr, ctes: _Ctes) -> _Ctes:
 def _may_aggregate(select: exp.Select) -> bool:
     """Whether a SELECT without GROUP BY may be an aggregate by a function that sqlglot does not know as one.
 
-    Spark refuses a column of the FROM besides an aggregate. An alias of an item before is no column of the FROM.
+    Only what is surely evaluated row by row is none.
+    """
+    is_of_rows = all(isinstance(node, _OF_ROWS) for item in select.expressions for node in item.walk())
+    return not is_of_rows and not _shows_column(select)
+
+
+def _shows_column(select: exp.Select) -> bool:
+    """Whether a column of the FROM is selected: beside an aggregate, Spark refuses it.
+
+    An alias of an item before is no column of the FROM.
     """
     aliases: set[str] = set()
     for item in select.expressions:
         value = item.unalias()
         if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and value.name.lower() not in aliases):
-            return False
+            return True
         aliases |= (
             {name.name.lower() for name in item.expressions} if isinstance(item, exp.Aliases) else {item.alias.lower()}
         )
-    return not all(isinstance(node, _OF_ROWS) for item in select.expressions for node in item.walk())
+    return False

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from sqlglot import TokenType, exp
 
+from cdc_views.plan.facts.keys import is_counted
 from cdc_views.plan.incremental.columns import Column, Leaf, Path, is_exact
 from cdc_views.views.references import ParsedQuery
 
@@ -106,13 +107,6 @@ def _is_item(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
 
 
-def _is_of_result(star: exp.Star) -> bool:
-    """Whether this is an item of a SELECT, or that of count(*), which stands for no column."""
-    node = star.parent if isinstance(star.parent, exp.Column) else star
-    is_counted = isinstance(node.parent, exp.Count) and node is star and not node.parent.expressions
-    return is_counted or _is_item(node)
-
-
 def _aliases(item: exp.Expr) -> set[str]:
     """The names that the other items of its SELECT are given."""
     assert item.parent is not None
@@ -122,5 +116,9 @@ def _aliases(item: exp.Expr) -> set[str]:
 def _has_other_names(tree: exp.Expr) -> bool:
     """Whether columns are named in another way than as columns."""
     joins = any(join.args.get("using") or join.method == "NATURAL" for join in tree.find_all(exp.Join))
-    stars = any(any(star.args.values()) or not _is_of_result(star) for star in tree.find_all(exp.Star))
+    stars = any(
+        any(star.args.values()) or not _is_item(star.parent if isinstance(star.parent, exp.Column) else star)
+        for star in tree.find_all(exp.Star)
+        if not is_counted(star)
+    )
     return joins or stars or any(alias.columns for alias in tree.find_all(exp.TableAlias))
