@@ -35,7 +35,7 @@ def difference(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tu
             f"WHERE old.{_ROW} IS NULL OR NOT ({_same(recomputed.column_names)})"
         ).to_arrow_table()
         vanished = database.sql(f"SELECT old.{_ROW} FROM old ANTI JOIN new ON {_same(key)}").to_arrow_table()
-    return stored.select(list(key)).take(vanished[_ROW]), recomputed.take(other[_ROW])
+    return stored.take(vanished[_ROW]).select(list(key)), recomputed.take(other[_ROW])
 
 
 def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
@@ -66,7 +66,7 @@ def _difference_of_few(recomputed: pa.Table, stored: pa.Table, key: Sequence[str
     old = {tuple(row[place] for place in places): row for row in tuples(stored.select(recomputed.column_names))}
     vanished = [number for number, each in enumerate(old) if each not in new]
     other = [number for number, (each, row) in enumerate(new.items()) if each not in old or old[each] != row]
-    return stored.select(list(key)).take(pa.array(vanished, pa.int64())), recomputed.take(pa.array(other, pa.int64()))
+    return stored.take(pa.array(vanished, pa.int64())).select(list(key)), recomputed.take(pa.array(other, pa.int64()))
 
 
 def tuples(rows: pa.Table) -> list[tuple[object, ...]]:
