@@ -22,7 +22,8 @@ _FEW_ROWS: Final = 2000
 def difference(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     """The keys that only `stored` has, and the rows of `recomputed` that are new or changed.
 
-    Both tables have the same columns and each key at most once. NULL equals NULL, in keys and in other columns.
+    Both tables have the same columns and each key at most once. NULL equals NULL, in keys and in other columns. The key
+    -0.0 is that of 0.0, but a row in which one took the place of the other has changed: CAST(x AS STRING) shows it.
     """
     if _are_few(recomputed) and _are_few(stored):
         return _difference_of_few(recomputed, stored, key)
@@ -32,7 +33,7 @@ def difference(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tu
         database.register("old", _numbered(stored))
         other = database.sql(
             f"SELECT new.{_ROW} FROM new LEFT JOIN old ON {_same(key)} "
-            f"WHERE old.{_ROW} IS NULL OR NOT ({_same(recomputed.column_names)})"
+            f"WHERE old.{_ROW} IS NULL OR NOT ({_same(recomputed.column_names)} AND {_same_signs(recomputed.schema)})"
         ).to_arrow_table()
         vanished = database.sql(f"SELECT old.{_ROW} FROM old ANTI JOIN new ON {_same(key)}").to_arrow_table()
     return stored.take(vanished[_ROW]).select(list(key)), recomputed.take(other[_ROW])
@@ -56,8 +57,14 @@ def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
 def _are_few(rows: pa.Table) -> bool:
     """Whether there are few rows, and no floats (-0.0 and NaN) and no nested values."""
     return rows.num_rows <= _FEW_ROWS and not any(
-        pa.types.is_nested(field.type) or pa.types.is_floating(field.type) for field in rows.schema
+        pa.types.is_nested(field.type) or has_floats(field.type) for field in rows.schema
     )
+
+
+def has_floats(type_: pa.DataType) -> bool:
+    """Whether values of a type are floats, or have floats in them."""
+    inside = (type_.field(number).type for number in range(type_.num_fields))
+    return bool(pa.types.is_floating(type_)) or any(map(has_floats, inside))
 
 
 def _difference_of_few(recomputed: pa.Table, stored: pa.Table, key: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -86,6 +93,16 @@ def _numbered(rows: pa.Table) -> pa.Table:
 
 def _same(columns: Iterable[str]) -> str:
     return " AND ".join(f"new.{name} IS NOT DISTINCT FROM old.{name}" for name in map(_quoted, columns)) or "TRUE"
+
+
+def _same_signs(schema: pa.Schema) -> str:
+    """The condition that floats that are equal have the same sign: -0.0 equals 0.0, but each NaN is the same."""
+    names = [_quoted(field.name) for field in schema if has_floats(field.type)]
+    return " AND ".join(f"{_shown('new', name)} IS NOT DISTINCT FROM {_shown('old', name)}" for name in names) or "TRUE"
+
+
+def _shown(side: str, name: str) -> str:
+    return f"replace(CAST({side}.{name} AS VARCHAR), '-nan', 'nan')"
 
 
 def _quoted(name: str) -> str:

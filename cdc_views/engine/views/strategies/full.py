@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_views import metrics
-from cdc_views.engine.views.strategies.difference import difference, is_unique
+from cdc_views.engine.views.strategies.difference import difference, has_floats, is_unique
 from cdc_views.engine.views.strategies.guards import TOO_LARGE, bounded, is_raised, key_not_unique, unique
 from cdc_views.engine.views.strategies.recompute import Recompute
 from cdc_views.engine.views.strategies.results import changes_of, require_columns
@@ -104,7 +104,7 @@ def _difference(recomputed: DataFrame, stored: DataFrame, spec: TableSpec) -> Da
 
     return (
         new.join(old, _same(spec.key), "full_outer")
-        .where(~_same([*spec.schema.names, _PRESENT]))
+        .where(~(_same([*spec.schema.names, _PRESENT]) & _same_signs(spec)))
         .select(vanished.alias(_DELETED), *map(result, spec.schema.names))
     )
 
@@ -113,6 +113,13 @@ def _same(columns: Iterable[str]) -> Column:
     """NULL-safe equality of these columns between the new and the old row."""
     pairs = (_column("new", name).eqNullSafe(_column("old", name)) for name in columns)
     return reduce(Column.__and__, pairs, F.lit(True))
+
+
+def _same_signs(spec: TableSpec) -> Column:
+    """Whether floats that are equal have the same sign: -0.0 equals 0.0, but is another value."""
+    names = (field.name for field in spec.schema if has_floats(field.type))
+    texts = ((_column("new", name).cast("string"), _column("old", name).cast("string")) for name in names)
+    return reduce(Column.__and__, (new.eqNullSafe(old) for new, old in texts), F.lit(True))
 
 
 def _column(side: str, name: str) -> Column:
