@@ -69,7 +69,8 @@ def saved_from_scratch(searches: SavedSearches, queries: pa.Table, documents: pa
         except BadSearch as error:
             found.append((*returned, None, error.message))
             continue
-        rows = documents.filter(pc.is_in(documents[key], value_set=matching_documents(query.query, index)))
+        matching = matching_documents(query.query, index).cast(documents.schema.field(key).type)  # none have any type
+        rows = documents.filter(pc.is_in(documents[key], value_set=matching))
         if query.conditions:
             rows = rows.filter(reduce(pc.and_, (each.mask(rows) for each in query.conditions)))
         found += [(*returned, document, None) for document in rows[key].to_pylist()]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cdc_views.base.names import TableName
@@ -18,6 +19,7 @@ from cdc_views.errors import BadView
 from cdc_views.plan.compiled import compile_view
 from cdc_views.plan.explain import explain
 from cdc_views.testing.rows import Row
+from cdc_views.testing.saved_searches import saved_from_scratch
 from cdc_views.views.definition import parse_view
 from cdc_views.views.graph import ViewGraph
 from tests.unit.search.saved_engine import (
@@ -177,6 +179,16 @@ def test_malformed_query_is_a_row_without_a_document_until_it_is_right(tmp_path:
     assert engine.rows() == [(1, "ada", 1, None)]
     engine.epoch(([(1, "ada", "-dog", None)], []))
     assert engine.rows() == [(1, "ada", None, 'the query has only words with "-"')]
+
+
+def test_query_that_no_document_with_a_text_for_a_key_matches_has_no_row() -> None:
+    _, view = saved_view()
+    schema = DOCUMENTS.schema.set(0, pa.field("post_id", pa.string()))
+    searches = searches_of(view, {"public.searches": SEARCHES, "post_search": replace(DOCUMENTS, schema=schema)})
+    queries = pa.Table.from_pylist([{"id": 1, "owner": "ada", "query": "cat", "filter": None}], SEARCHES.schema)
+    for title, wanted in (("dog", []), ("cat", [(1, "ada", "a", None)])):
+        documents = pa.Table.from_pylist([{"post_id": "a", "title": title, "body": None, "likes": 0}], schema)
+        assert saved_from_scratch(searches, queries, documents) == wanted
 
 
 def test_document_without_a_key_is_told_from_a_malformed_query(tmp_path: Path) -> None:
