@@ -220,7 +220,28 @@ def _from(select: exp.Select, scope: _Scope) -> tuple[FromClause, JoinFacts]:
         rows = RelationFacts(names, {}, None, frame.reason)
         # Spark makes up names for its columns if there are none.
         sources = replace(sources.with_rows(lateral.alias.lower(), rows), has_more=sources.has_more or not names)
+    if _has_sliding_window(select, scope.texts):
+        # The start of the window is a column of each row that no name stands for.
+        frame, sources = (
+            JoinFacts(None, False, "a time window that slides multiplies rows"),
+            replace(sources, has_more=True),
+        )
     return sources, frame
+
+
+def _has_sliding_window(select: exp.Select, texts: Texts) -> bool:
+    """Whether Spark makes a row for each window of a time, in whatever clause that names the windows. As an item of
+    GROUP BY, the windows are the groups.
+    """
+    group = select.args.get("group")
+    groups = group.expressions if group is not None else ()
+    slides = (node for node in own_nodes(select) if is_time_window(node) and len(node.expressions) > 2)
+    return any(not any(texts.are_same(node, each) for each in groups) for node in slides)
+
+
+def is_time_window(node: exp.Expr) -> bool:
+    """Whether this is `window(time, '1 hour')`, or with a third argument by which it slides."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
 
 
 def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:

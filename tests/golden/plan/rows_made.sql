@@ -57,3 +57,53 @@ SELECT a FROM VALUES (1), (2) AS t(a);
 -- inputs: none
 -- query
 SELECT a FROM VALUES (1), (2) AS t(a)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, window(created_at, '1 hour', '30 minutes').start AS start FROM users;
+-- key: none: a time window that slides multiplies rows
+-- inputs: public.users
+-- query
+SELECT id, window(created_at, '1 hour', '30 minutes').start AS start FROM _cv_input_0 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id FROM users WHERE window(created_at, '1 hour', '30 minutes').start > TIMESTAMP '2026-01-01';
+-- key: none: a time window that slides multiplies rows
+-- inputs: public.users
+-- query
+SELECT id FROM _cv_input_0 AS users WHERE window(created_at, '1 hour', '30 minutes').start > TIMESTAMP '2026-01-01'
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, window(created_at, '1 hour').start AS start FROM users;
+-- key: (id): the key of "public.users"
+-- inputs: public.users
+-- query
+SELECT id, window(created_at, '1 hour').start AS start FROM _cv_input_0 AS users
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT window(created_at, '1 hour', '30 minutes') AS period, count(*) AS users FROM users
+GROUP BY `window`(created_at, '1 hour', '30 minutes');
+-- key: none: the group expression "`window`(created_at, '1 hour', '30 minutes')" is not selected unchanged
+-- inputs: public.users
+-- query
+SELECT window(created_at, '1 hour', '30 minutes') AS period, count(*) AS users FROM _cv_input_0 AS users
+GROUP BY `window`(created_at, '1 hour', '30 minutes')
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT o.id, w.start FROM orders o
+JOIN (SELECT id, window(created_at, '1 hour', '30 minutes').start AS start FROM users) w ON w.id = o.user_id;
+-- key: none: "w" has no key: a time window that slides multiplies rows
+-- inputs: public.orders, public.users
+-- query
+SELECT o.id, w.start FROM _cv_input_0 o
+JOIN (SELECT id, window(created_at, '1 hour', '30 minutes').start AS start FROM _cv_input_1 AS users) w ON w.id = o.user_id
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT window(created_at, '1 hour', '30 minutes').start AS start, lag(id) OVER (ORDER BY id) AS before FROM users;
+-- error: v.sql:2:81: lag() depends on the order of rows that tie
+-- hint: end ORDER BY with columns that identify a row

@@ -20,7 +20,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.keys import makes_rows
+from cdc_views.plan.facts.keys import is_time_window, makes_rows
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable, place_of
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
@@ -107,11 +107,11 @@ class Expressions:
 
     def column(self, node: exp.Expr, scope: Scope) -> Column | None:
         """The column with the values of an expression over a FROM, if they are stored."""
-        return None if _is_time_window(node) else self._column(node, scope)
+        return None if is_time_window(node) else self._column(node, scope)
 
     def window_start(self, node: exp.Expr, groups: Sequence[exp.Expr], scope: Scope) -> Column | None:
         """The column of the only `window(...)` in GROUP BY, or of `window.start`, which Spark makes of it."""
-        windows = [each for each in groups if _is_time_window(each)]
+        windows = [each for each in groups if is_time_window(each)]
         is_start = isinstance(node, exp.Column) and (node.table.lower(), node.name.lower()) == (_TIME_WINDOW, "start")
         if len(windows) != 1 or not (node is windows[0] or is_start) or scope.has(_TIME_WINDOW):
             return None
@@ -122,7 +122,7 @@ class Expressions:
 
         A time window is one only as one of the `groups` of GROUP BY.
         """
-        possible = (node for node in nodes if not _is_time_window(node) or any(node is each for each in groups))
+        possible = (node for node in nodes if not is_time_window(node) or any(node is each for each in groups))
         for leaf, found in filter(None, (self._found(node, scope) for node in possible)):
             start = leaf.path[-1]
             wanted = self.wanted.setdefault(start, Wanted(leaf.source, scope.alias_of(leaf) or "", start))
@@ -217,7 +217,7 @@ class Expressions:
         if found is None:
             return None
         words = [word.strip("`").lower() for _, word in found.identity]
-        if _is_time_window(node):
+        if is_time_window(node):
             found = WrittenExpression(f"{found.text}.start", (*found.identity, *_START), is_time_window=True)
             words = words[1:]
         return None if _NOT_INSIDE & set(words) else (leaf, found)
@@ -233,10 +233,6 @@ def _mean_the_same_alone(parts: Sequence[exp.Column], columns: Sequence[Column |
         column is not None and [each.name.lower() for each in column.origin] == [part.name.lower()]
         for part, column in zip(parts, columns, strict=True)
     )
-
-
-def _is_time_window(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == _TIME_WINDOW
 
 
 def _is_of_one_row(node: exp.Expr) -> bool:
