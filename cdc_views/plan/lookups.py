@@ -49,6 +49,8 @@ class _Words:
     def of_keys(self, plan: KeysPlan) -> Iterator[str]:
         for constant in plan.constants:
             yield f"if the value of {self.names[constant.path]} changes, the whole query is run"
+        for leaf in plan.leaves if not plan.handles else ():
+            yield f"if {self.names[leaf.path]} changes, its row is read"
         for handle in plan.handles:
             yield from self._found(handle, plan.leaves)
             yield f"the rows of affected ({_columns(handle)}) are computed again from"

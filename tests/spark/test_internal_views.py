@@ -129,6 +129,38 @@ def test_internal_view_over_a_view_with_another_text_has_another_table(h: ViewHa
     assert paths[0] != paths[1]
 
 
+SETS = (
+    "SELECT s, count(*) + 1 AS n, coalesce(max(v), -1) AS v, sum(v) / count(v) AS mean FROM t GROUP BY ROLLUP (s, id) "
+    "HAVING n > 2 AND (grouping(s) = 1 OR s <> 'x') AND sum(t.v) FILTER (WHERE t.id > 0) > 0"
+)
+
+
+def test_grouping_sets_with_having_follow_from_all_groups(h: ViewHarness) -> None:
+    assert created(h, SETS) == "KEYS"
+    assert h.rows("grouped") == [(None, 3, 2, 1.5)]
+    h.apply(
+        [Insert("t", {"id": key, "v": key, "s": s}) for key, s in ((3, "b"), (4, "x"), (5, "x"), (6, None), (7, None))]
+    )
+    h.verify()
+    assert ways(h) == {INTERNAL: "add", "grouped": "keys"}
+    assert sorted(h.rows("grouped"), key=repr) == [("b", 3, 3, 2.5), (None, 8, 7, 4.0)]
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Update("t", {"id": 3}, {"s": None}), Update("t", {"id": 4}, {"s": "1"})])
+    h.restart()
+    h.verify()
+    h.apply([Delete("t", {"id": key}) for key in range(1, 8)])
+    h.verify()
+    assert h.rows("grouped") == []
+    h.apply([Insert("t", {"id": 1, "v": 1, "s": "1"})])
+    h.verify()
+
+
+def test_having_looks_for_a_name_in_the_select_first(h: ViewHarness) -> None:
+    """So a name that may be one of both is not rewritten."""
+    assert created(h, "SELECT s, max(id) * 10 AS v FROM t GROUP BY ROLLUP (s) HAVING v > 9") == "FULL"
+    assert sorted(h.rows("grouped"), key=repr) == [("1", 10), ("b", 20), (None, 20)]
+
+
 def test_first_groups_in_the_order_of_a_collation_are_those_of_the_whole_query(h: ViewHarness) -> None:
     sql = "SELECT s COLLATE UTF8_LCASE AS folded, s, count(*) AS n FROM t GROUP BY s ORDER BY folded, s LIMIT 2"
     assert created(h, sql) == "FULL"

@@ -82,10 +82,11 @@ ARROW_TYPES = {
     "int8": "int64", "int4": "int32", "text": "string", "bool": "bool", "timestamptz": "timestamp[us, tz=UTC]",
     "numeric": "decimal128(18, 2)", "float8": "double", "_text": "list<element: string>",
 }  # fmt: skip
-# Of the columns of results, by name; others are "int64". KEYS does not look at them.
+# Of the columns of results, by name or by what they are; others are "int64". KEYS does not look at them.
 RESULT_TYPES = {
     "amount": "decimal128(20, 2)", "total": "decimal128(28, 2)", "ratio": "double", "weight": "double",
-    "dearest": "decimal128(18, 2)", "newest": "timestamp[us, tz=UTC]",
+    "dearest": "decimal128(18, 2)", "newest": "timestamp[us, tz=UTC]", "SUM(price)": "decimal128(28, 2)",
+    "SUM(TRY_CAST(stock AS DOUBLE))": "double",
 }  # fmt: skip
 
 
@@ -114,7 +115,9 @@ def _types(view: CompiledView) -> dict[str, dict[str, str]]:
 
 def _result_types(view: CompiledView) -> dict[str, str]:
     assert view.parsed is not None
-    return {name: RESULT_TYPES.get(name, "int64") for name in view.columns or view.parsed.tree.named_selects}
+    values = {item.alias_or_name: RESULT_TYPES.get(item.unalias().sql(), "int64") for item in view.parsed.tree.selects}
+    names = view.columns or view.parsed.tree.named_selects
+    return {name: RESULT_TYPES.get(name, values.get(name, "int64")) for name in names}
 
 
 def _planned(view: CompiledView, stored: Sequence[StoredPart]) -> Maintenance:

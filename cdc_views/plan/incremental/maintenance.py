@@ -27,7 +27,7 @@ from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
 from cdc_views.plan.incremental.inlined import Edit, LeafPlace, Substitute, inlined
 from cdc_views.plan.incremental.precedence import require_same_grouping
 from cdc_views.plan.incremental.restrictions import NotIncremental
-from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, KeysPlan, keys_plan
+from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, KeysPlan, keys_of_totals, keys_plan
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import tokens_of
@@ -41,6 +41,7 @@ _LISTED: Final = "the values over the rows that are added and removed are merged
 _COMPARED: Final = "extremes are compared with those over the rows that are added and removed"
 _MERGED: Final = "the stored rows are merged with the rows that are added"
 _AVERAGED: Final = "averages follow from sums and counts"
+_FROM_TOTALS: Final = "its row is computed again from the stored totals, and compared"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
 PLAN_FAILED: Final = "an error in the planner, please report it"
 # A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
@@ -166,11 +167,14 @@ class _Given:
 def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
     view, parsed, columns = given.view, given.parsed, given.columns
     require_same_grouping(parsed.tree)
-    if is_total(parsed.tree):
-        adds = add_plan(parsed, given.rows_of_totals, columns)
-        return Maintenance("ADD", _reason(adds), adds=adds, text=_text(given, adds.leaves, _found_by(adds.affected)))
-    if has_only_sets(parsed.tree):
-        return _by_groups(given, sets_plan(parsed, given.rows_of_groups, columns, view.key))
+    if is_total(parsed.tree) or has_only_sets(parsed.tree):
+        try:
+            return _of_totals(given) if is_total(parsed.tree) else _of_sets(given)
+        except NotIncremental:
+            stored = _stored_totals(given, expressions)
+            if stored is None:
+                raise
+            return stored
     try:
         keys = keys_plan(parsed, view.sources.__getitem__, given.types, columns, view.key, given.row_keys, expressions)
     except NotIncremental:
@@ -185,14 +189,7 @@ def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
     lookups = len(keys.lookups)
     if len(keys.leaves) > _MOST_LEAVES or lookups > MOST_LOOKUPS:
         raise NotIncremental(f"{len(keys.leaves)} places name a table, and {lookups} lookups lead from one to another")
-    names = ", ".join(dict.fromkeys(name for handle in keys.handles for name in handle.names))
-    plan = Maintenance(
-        "KEYS",
-        f"the rows of affected ({names}) are looked up, computed again, and compared"
-        f"{_CONSTANT if keys.constants else ''}{_without_null(keys)}",
-        keys=keys,
-        text=_text(given, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
-    )
+    plan = _by_keys(given, keys, expressions)
     for better in (_added,) if keys.internal_views else (_patched, _added):
         try:
             return better(plan, given)
@@ -201,6 +198,19 @@ def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
         except _FAULTS as error:
             plan = _with_fault(plan, error)
     return plan
+
+
+def _by_keys(given: _Given, keys: KeysPlan, expressions: Expressions) -> Maintenance:
+    names = ", ".join(dict.fromkeys(name for handle in keys.handles for name in handle.names))
+    reason = (
+        f"the rows of affected ({names}) are looked up, computed again, and compared" if keys.handles else _FROM_TOTALS
+    )
+    return Maintenance(
+        "KEYS",
+        f"{reason}{_CONSTANT if keys.constants else ''}{_without_null(keys)}",
+        keys=keys,
+        text=_text(given, [*keys.leaves, *keys.constants], _keys_of(keys), expressions),
+    )
 
 
 def _without_null(keys: KeysPlan | None) -> str:
@@ -237,6 +247,24 @@ def _by_groups(given: _Given, groups: GroupPlan) -> Maintenance:
     """ADD by groups without a plan for KEYS. Raises NotIncremental."""
     text = _text(given, groups.leaves, _found_by(groups.affected))
     return Maintenance("ADD", _reason_of_groups(groups), group_adds=groups, text=text)
+
+
+def _of_totals(given: _Given) -> Maintenance:
+    adds = add_plan(given.parsed, given.rows_of_totals, given.columns)
+    return Maintenance("ADD", _reason(adds), adds=adds, text=_text(given, adds.leaves, _found_by(adds.affected)))
+
+
+def _of_sets(given: _Given) -> Maintenance:
+    return _by_groups(given, sets_plan(given.parsed, given.rows_of_groups, given.columns, given.view.key))
+
+
+def _stored_totals(given: _Given, expressions: Expressions) -> Maintenance | None:
+    try:
+        view = given.view
+        keys = keys_of_totals(given.parsed, given.leaf_of, view.inputs, given.columns, view.key, expressions)
+        return _by_keys(given, keys, expressions)
+    except NotIncremental:
+        return None
 
 
 def _first_rows(given: _Given) -> Maintenance | None:

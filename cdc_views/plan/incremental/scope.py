@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import Column, Leaf
+from cdc_views.plan.incremental.columns import Column, Leaf, Origin
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class Scope:
             return None
         found = [column for each in sources for column in each.columns if column.name.lower() == name]
         return found[0] if len(found) == 1 else None
+
+    def origin_of(self, node: exp.Expr) -> Origin | None:
+        """The origin of the column that an expression names, if that is certain and it has one."""
+        column = self.resolve(node)
+        return column.origin or None if column is not None else None
 
     def resolve_outer(self, node: exp.Expr) -> Column | None:
         """The column of the FROM around this one, where no relation of this one may have it."""

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cdc_views.plan.incremental.build import Built, build
+from sqlglot import exp
+
+from cdc_views.plan.incremental.build import Built, LeafOf, build, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path, leaf_at
 from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator
+from cdc_views.plan.incremental.expressions.stored_groups import stored_groups
+from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.views.references import ParsedQuery
 
@@ -58,6 +61,8 @@ class Handle:
 @dataclass(frozen=True)
 class KeysPlan:
     """How a view is maintained by lookups. With several handles, each changed row is looked for by each of them.
+
+    Without a handle, the view is computed from all rows of its leaves, of which there are few.
 
     `leaves` are those that the view's text names; lookups may lead through those of internal views, too. With several
     handles, where all columns of a part are NULL, a row of the view may have no row of their leaf at all: a full join
@@ -127,6 +132,37 @@ def keys_plan(
             return planned(by_rows=True)
         except NotIncremental:
             raise reason from None
+
+
+def keys_of_totals(
+    query: ParsedQuery,
+    leaf_of: LeafOf,
+    sources: Sequence[str],
+    columns: Mapping[str, str],
+    key: Sequence[str] | None,
+    expressions: Expressions,
+) -> KeysPlan:
+    """Plan a view of totals that are stored; if they are not, they are wanted. Raises NotIncremental.
+
+    `leaf_of` makes the leaf of a table at a place of the text; `sources` are the view's inputs; the rest is as for
+    `keys_plan`.
+    """
+    select = query.tree
+    if not isinstance(select, exp.Select):
+        raise NotIncremental("a set operation")
+    _, scope = build_from(select, leaf_of, Expressions(query))
+    groups = stored_groups(query, select, scope, sources)
+    found = expressions.rows_of(groups.wanted)
+    if found is None:
+        raise NotIncremental("no internal view stores the groups")
+    leaf, own_key = found
+    if groups.has_one_row:
+        return KeysPlan((leaf,), ())
+    outputs = [
+        Column(name, frozenset({LeafColumn(leaf, stored)} if stored and leaf.types[stored] == type_ else ()))
+        for (name, type_), stored in zip(columns.items(), groups.passed_on, strict=True)
+    ]
+    return _plan(Built(Scan(leaf), outputs), outputs, key, {leaf.source: own_key})
 
 
 def _plan(

@@ -23,12 +23,16 @@ SELECT sum(CAST(stock AS DOUBLE)) AS ratio FROM products;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT CAST(sum(price / 3) AS DECIMAL(20, 2)) AS amount FROM products;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "amount" casts a sum whose values are not certain to be whole numbers or decimals; cast the values themselves
+-- strategy: KEYS: its row is computed again from the stored totals, and compared
+--   _cv_v_1: SELECT sum(price / 3) AS value_1, count(price / 3) AS value_2, count(*) AS value_3 FROM products
+--   if _cv_v_1 changes, its row is read
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT CAST(sum(price) AS BIGINT) AS pieces FROM products;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: column "pieces" has a CAST from decimal128(28, 2) to int64, which rounds
+-- strategy: KEYS: its row is computed again from the stored totals, and compared
+--   _cv_v_1: SELECT sum(price) AS value_1, count(price) AS value_2, count(*) AS value_3 FROM products
+--   if _cv_v_1 changes, its row is read
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -77,7 +81,9 @@ SELECT count(*) AS silent FROM users u WHERE NOT EXISTS (SELECT 1 FROM posts p W
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT count(*) AS orders FROM orders HAVING count(*) > 9;
--- strategy: FULL: the whole query is run and compared with the stored rows: an aggregate over all rows that cannot be added up: HAVING
+-- strategy: KEYS: its row is computed again from the stored totals, and compared
+--   _cv_v_1: SELECT count(*) AS value_1 FROM orders
+--   if _cv_v_1 changes, its row is read
 
 -- view
 CREATE MATERIALIZED VIEW v AS

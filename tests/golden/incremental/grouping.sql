@@ -26,7 +26,11 @@ SELECT DISTINCT user_id, status FROM orders;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status, count(*) AS orders FROM orders GROUP BY ROLLUP (user_id, status);
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+-- strategy: KEYS: the rows of affected (user_id, status) are looked up, computed again, and compared
+--   _cv_v_1: SELECT user_id AS value_1, status AS value_2, grouping_id() AS value_3, count(*) AS value_4 FROM orders GROUP BY ROLLUP (user_id, status)
+--   a change of _cv_v_1 affects (user_id, status)
+--   the rows of affected (user_id, status) are computed again from
+--     _cv_v_1 by (value_1, value_2) from (user_id, status) of the affected keys, NULL matches NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

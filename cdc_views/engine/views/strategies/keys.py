@@ -46,11 +46,22 @@ def keys(work: Incremental[KeysPlan]) -> Changes | None:
     """Update the view; returns None if its rows are the same already. Raises TooMany, KeyNotUnique."""
     _require_same_constants(work)
     require_values(work)
+    if not work.plan.handles:
+        return _of_all_rows(work)
     boxes = affected(work)  # find
     if not boxes:
         return None
     rows = recomputed(work, boxes)  # recompute
     return compared(work, rows, stored_rows(work, boxes))  # diff
+
+
+def _of_all_rows(work: Incremental[KeysPlan]) -> Changes | None:
+    """Compute the view from all rows of its leaves, of which there are few, if one of them has changed."""
+    if not any(rows.num_rows for leaf in work.plan.leaves for rows in (work.delta(leaf).old, work.delta(leaf).new)):
+        return None
+    versions = {leaf.path: work.of(leaf) for leaf in work.plan.leaves}
+    found = work.run([{path: work.warehouse.rows(of.spec, of.new) for path, of in versions.items()}])
+    return compared(work, found.drop_columns([BOX]), work.warehouse.rows(work.spec, work.base))
 
 
 def _require_same_constants(work: Incremental[KeysPlan]) -> None:

@@ -134,14 +134,14 @@ def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], k
         select, group = _grouped(query)
         rows = rows_of(select)
         scope = rows.scope
-        wanted = columns_of_sets(group, lambda node: c.origin or None if (c := scope.resolve(node)) else None)
+        wanted = columns_of_sets(group, scope.origin_of)
         if wanted is None or key is None:
             raise NotIncremental(
                 "wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; "
                 "or in place of grouping_id() columns without NULL"
             )
         items = items_of(select, columns)
-        plain = [name for name, item in items.items() if (c := scope.resolve(item.unalias())) and c.origin in wanted]
+        plain = [name for name, item in items.items() if scope.origin_of(item.unalias()) in wanted]
         levels = [name for name, item in items.items() if is_grouping(item.unalias())]
         if not {*key} <= {*plain, *levels} or not all(is_exact(columns[name]) for name in key):
             raise NotIncremental("groups of floating-point values, or of values of a nested type")

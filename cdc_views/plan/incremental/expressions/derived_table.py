@@ -13,7 +13,8 @@ Such a derived table is a subquery of FROM or a CTE, and groups the rows of one 
 maintained in the same epoch, before the view, and must not be FULL. Its columns must have one form for each value: a
 stored -0.0 stays if the group has 0.0 now, and a function of it would give another result than over 0.0.
 
-The groups of a query that keeps the first of them are stored in the same way (delta_plans/first_rows.py).
+The groups of a query that keeps the first of them are stored in the same way (delta_plans/first_rows.py), and those of
+grouping sets (stored_groups.py).
 """
 
 from __future__ import annotations
@@ -37,38 +38,59 @@ _CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"}
 class WantedTable:
     """A derived table over some tables whose rows no internal view stores yet: `text[start:end]` of the view.
 
-    `sql` is this text.
+    `sql` is the SELECT of the internal view. `select` and `after` stand around the relation of the stored rows in the
+    place of the text; without `select`, all columns are selected.
     """
 
     sources: tuple[str, ...]
     start: int
     end: int
     sql: str
+    select: str = ""
+    after: str = " "  # text may follow a parenthesis without a space
+
+    @property
+    def is_of_totals(self) -> bool:
+        """Whether it stores totals from which the view is computed."""
+        return bool(self.select)
 
 
 @dataclass(frozen=True)
 class StoredDerivedTable:
-    """An internal view with the rows of a derived table, which is `text[start:end]` of the outer view.
+    """An internal view with the rows of a derived table.
 
-    `sql` is its SELECT, `types` has the Arrow types of its columns, in order, `key` those that identify a row.
+    `types` has the Arrow types of its columns, in order, `key` those that identify a row. The rest is that of `wanted`.
     """
 
     name: str
-    sql: str
-    start: int
-    end: int
     types: Mapping[str, str]
     key: tuple[str, ...]
+    wanted: WantedTable
+
+    @property
+    def sql(self) -> str:
+        """Its SELECT."""
+        return self.wanted.sql
+
+    @property
+    def start(self) -> int:
+        """Where the derived table begins in the text of the outer view."""
+        return self.wanted.start
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.wanted.end
 
     @property
     def select(self) -> str:
         """What stands before the relation of the stored rows, in place of the derived table."""
-        return f"SELECT {', '.join(map(quoted_name, self.types))} FROM "
+        return self.wanted.select or f"SELECT {', '.join(map(quoted_name, self.types))} FROM "
 
     @property
     def after(self) -> str:
-        """What stands after the relation of the stored rows; text may follow a parenthesis without a space."""
-        return " "
+        """What stands after it."""
+        return self.wanted.after
 
 
 def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:

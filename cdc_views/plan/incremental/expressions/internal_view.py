@@ -3,8 +3,8 @@
     SELECT o.id, date_trunc('day', o.ordered_at) AS value_1 FROM public.orders AS o
 
 is the internal view of a view that groups orders by that day. It is compiled and maintained like any view, by the
-primary key of its table. Others store the row of a subquery (one_row.py), or the rows of a derived table
-(derived_table.py).
+primary key of its table. Others store the row of a subquery (one_row.py), the rows of a derived table
+(derived_table.py), or the groups of grouping sets (stored_groups.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from cdc_views.plan.compiled import CompiledView, compile_view, fingerprint_with
 from cdc_views.plan.incremental.columns import is_exact, is_looked_up
 from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable
 from cdc_views.plan.incremental.expressions.known import StoredValues, Wanted
-from cdc_views.plan.incremental.expressions.one_row import VALUE, StoredRow, WantedRow
+from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow
+from cdc_views.plan.incremental.expressions.select_text import VALUE
 from cdc_views.plan.incremental.expressions.written import Identity
 from cdc_views.views.definition import ViewDefinition
 from cdc_views.views.graph import ViewGraph
@@ -88,13 +89,16 @@ class InternalGroups:
 
         See `InternalView.is_usable`.
         """
-        return strategy != "FULL" and self.compiled.key is not None and all(map(is_exact, types.values()))
+        if self.compiled.key is None:
+            return False
+        if self.wanted.is_of_totals:  # only averages are floats then, and these have one form each
+            return strategy == "ADD"
+        return strategy != "FULL" and all(map(is_exact, types.values()))
 
     def stored(self, types: Mapping[str, str]) -> StoredDerivedTable:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
-        wanted, key = self.wanted, self.compiled.key
-        assert key is not None, "it is usable"
-        return StoredDerivedTable(self.name, wanted.sql, wanted.start, wanted.end, types, tuple(key))
+        assert self.compiled.key is not None, "it is usable"
+        return StoredDerivedTable(self.name, types, self.compiled.key, self.wanted)
 
 
 Internal = InternalView | InternalRow | InternalGroups

@@ -25,32 +25,34 @@ change, as long as it stays 0, or more than 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, Literal
 
-import sqlglot
 from sqlglot import Token, TokenType, exp
 
 from cdc_views.base.names import is_table
 from cdc_views.plan.facts.keys import MAY_AGGREGATE, is_aggregated, own_nodes
 from cdc_views.plan.incremental.columns import Leaf
+from cdc_views.plan.incremental.expressions.select_text import (
+    VALUE,
+    beside,
+    calls,
+    is_of_values,
+    items_of,
+    replaced,
+    text_of,
+    without_alias,
+)
 from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables, relations_of, span_of
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
-from cdc_views.views.text import closing, has_collation
-
-VALUE: Final = "value_{}".format
+from cdc_views.views.text import has_collation
 
 _Kind = Literal["totals", "value", "existence"]
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where"})
-_DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
-_AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
-# What ADD needs beside an aggregate of the same values.
-_BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "count"), exp.Sum: ("count",)}
 # Where a subquery has rows, or is a set of values.
 _OF_ROWS: Final = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.In, exp.Exists, exp.Any, exp.All)
 
@@ -203,41 +205,34 @@ class _Subquery:
 
 
 def _existence(of: _Subquery) -> _Texts:
-    *_, rest = _items(of)
-    counted = f"SELECT count(*) {_text(of.sql, rest)}"
+    *_, rest = items_of(of.select, of.tokens)
+    counted = f"SELECT count(*) {text_of(of.sql, rest)}"
     return _Texts(counted, ["count(*)"], 1, "SELECT 1 FROM ", f" WHERE {VALUE(1)} > 0")
 
 
 def _value(of: _Subquery) -> _Texts:
     """The key beside the value says which rows change."""
-    item, rest = _items(of)
-    columns = [_text(of.sql, _without_alias(of.select.expressions[0], item)), *map(quoted_name, of.key)]
-    return _Texts(f"SELECT {', '.join(columns)} {_text(of.sql, rest)}", columns, 1, f"SELECT {VALUE(1)} FROM ")
+    item, rest = items_of(of.select, of.tokens)
+    columns = [text_of(of.sql, without_alias(of.select.expressions[0], item)), *map(quoted_name, of.key)]
+    return _Texts(f"SELECT {', '.join(columns)} {text_of(of.sql, rest)}", columns, 1, f"SELECT {VALUE(1)} FROM ")
 
 
 def _totals(of: _Subquery) -> _Texts | None:
     sql = of.sql
-    *items, rest = _items(of)
-    stored: list[str] = []
-    beside: list[str] = []
+    *items, rest = items_of(of.select, of.tokens)
+    expressions = [without_alias(*both) for both in zip(of.select.expressions, items, strict=True)]
+    found = [[text_of(sql, each[first : last + 1]) for first, last in calls(each)] for each in expressions]
+    stored = list(dict.fromkeys(call for each in found for call in each))
     selected = []
-    for item, each in zip(of.select.expressions, items, strict=True):
-        expression = _without_alias(item, each)
-        text, position = "", expression[0].start
-        for first, last in _calls(expression):
-            call = expression[first : last + 1]
-            stored += [written] if (written := _text(sql, call)) not in stored else []
-            arguments = _text(sql, call[1 : closing(call, 1) + 1])
-            beside += [f"{name}{arguments}" for name in _names_beside(written)]
-            text += sql[position : call[0].start] + VALUE(stored.index(written) + 1)
-            position = call[-1].end + 1
-        text += sql[position : expression[-1].end + 1]
-        if not _is_of_values(text, len(stored)):
+    for item, each in zip(of.select.expressions, expressions, strict=True):
+        values = {span: VALUE(stored.index(text_of(sql, each[span[0] : span[1] + 1])) + 1) for span in calls(each)}
+        text = replaced(sql, each, values)
+        if not values or not is_of_values(text, len(stored)):
             return None
         selected.append(f"{text} AS {quoted_name(item.alias)}" if item.alias else text)
-    columns = [*stored, *beside]
+    columns = [*stored, *(each for call in stored for each in beside(call))]
     return _Texts(
-        f"SELECT {', '.join(columns)} {_text(sql, rest)}", columns, len(stored), f"SELECT {', '.join(selected)} FROM "
+        f"SELECT {', '.join(columns)} {text_of(sql, rest)}", columns, len(stored), f"SELECT {', '.join(selected)} FROM "
     )
 
 
@@ -246,61 +241,3 @@ _STORED: Final[Mapping[_Kind, Callable[[_Subquery], _Texts | None]]] = {
     "value": _value,
     "existence": _existence,
 }
-
-
-def _text(sql: str, tokens: Sequence[Token]) -> str:
-    return sql[tokens[0].start : tokens[-1].end + 1]
-
-
-def _without_alias(item: exp.Expr, tokens: Sequence[Token]) -> Sequence[Token]:
-    if not isinstance(item, exp.Alias):
-        return tokens
-    return tokens[:-2] if tokens[-2].token_type is TokenType.ALIAS else tokens[:-1]
-
-
-def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """The first and the last token of each call of an aggregate, with its FILTER."""
-    last = -1
-    for number, token in enumerate(tokens[:-1]):
-        is_call = tokens[number + 1].token_type is TokenType.L_PAREN and token.text.lower() in _AGGREGATES
-        if number <= last or not is_call:
-            continue
-        last = closing(tokens, number + 1)
-        if last + 2 < len(tokens) and tokens[last + 1].text.upper() == "FILTER":
-            last = closing(tokens, last + 2)
-        yield number, last
-
-
-def _is_of_values(text: str, values: int) -> bool:
-    """Whether an expression is one of stored values, with no aggregate left in it. Any other function might be one."""
-    tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
-    names = {VALUE(number) for number in range(1, values + 1)}
-    columns = [column.name for column in tree.find_all(exp.Column)]
-    return bool(columns) and names >= {*columns} and not any(tree.find_all(*MAY_AGGREGATE))
-
-
-def _names_beside(call: str) -> tuple[str, ...]:
-    (node,) = sqlglot.parse_one(f"SELECT {call}", dialect="spark").args["expressions"]
-    return () if isinstance(node.this, exp.Distinct) else _BESIDE.get(type(node), ())
-
-
-def _items(of: _Subquery) -> list[Sequence[Token]]:
-    """The tokens of each item of a SELECT, and those from FROM on."""
-    tokens, table = of.tokens, of.select.args["from_"].this.this.meta["start"]
-    outside = list(_outside(tokens))
-    # Not that of `a IS DISTINCT FROM b`.
-    *_, from_ = (
-        number for number in outside if tokens[number].token_type is TokenType.FROM and tokens[number].start < table
-    )
-    commas = [number for number in outside if number < from_ and tokens[number].token_type is TokenType.COMMA]
-    between = pairwise([0, *commas, from_])
-    return [*(tokens[start + 1 : end] for start, end in between), tokens[from_:]]
-
-
-def _outside(tokens: Sequence[Token]) -> Iterator[int]:
-    """The numbers of the tokens that are in no parentheses."""
-    depth = 0
-    for number, token in enumerate(tokens):
-        depth += _DEPTH.get(token.token_type, 0)
-        if depth == 0:
-            yield number

@@ -1,0 +1,193 @@
+"""Totals that an internal view stores: those of grouping sets, and over all rows, that cannot be added up as they are.
+
+    SELECT country, count(*) AS orders FROM orders GROUP BY ROLLUP (country) HAVING count(*) > 10
+    SELECT max(price) - min(price) AS spread, coalesce(sum(price), 0) AS total FROM products
+
+ADD needs aggregates that nothing is computed from, no HAVING, and of grouping sets all columns, `grouping_id()` and
+`count(*)`. So an internal view has these, with the aggregates that the view computes from, and is kept by ADD. The view
+is then a SELECT over its rows, each of which gives one row or none:
+
+    SELECT value_1 AS country, value_3 AS orders FROM (the stored rows) WHERE value_3 > 10
+
+A name is written over the stored values only if it is certain what it means: a column of the sets, which is NULL in the
+rows of a set without it; in HAVING also a name that the SELECT gives. In HAVING Spark looks for a name among those
+first, so one that may be both is not rewritten. The arguments of aggregates are those of the rows below the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, cast
+
+from sqlglot import Token, TokenType, exp
+
+from cdc_views.plan.facts.grouping_sets import columns_of_sets
+from cdc_views.plan.incremental.columns import Origin
+from cdc_views.plan.incremental.expressions.derived_table import WantedTable
+from cdc_views.plan.incremental.expressions.select_text import (
+    VALUE,
+    Span,
+    beside,
+    calls,
+    is_of_values,
+    items_of,
+    outside_of_parentheses,
+    replaced,
+    text_of,
+    without_alias,
+)
+from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables
+from cdc_views.plan.incremental.restrictions import NotIncremental
+from cdc_views.plan.incremental.scope import Scope
+from cdc_views.views.quoting import quoted_name
+from cdc_views.views.references import ParsedQuery
+from cdc_views.views.selected import given_name
+from cdc_views.views.text import has_collation
+
+_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
+_GROUPING: Final = frozenset({"grouping", "grouping_id"})
+
+
+@dataclass(frozen=True)
+class GroupsText:
+    """The internal view that is wanted, and for each column of the view the stored column that it passes on, if any.
+
+    Only the columns of the sets and what tells the sets apart are named: a group is found by these. `has_one_row`: it
+    is a total over all rows.
+    """
+
+    wanted: WantedTable
+    passed_on: Sequence[str | None]
+    has_one_row: bool
+
+
+def stored_groups(query: ParsedQuery, select: exp.Select, scope: Scope, sources: Sequence[str]) -> GroupsText:
+    """What an internal view would store for such a view, whose FROM has this scope over these inputs.
+
+    Raises NotIncremental if a word of the view is not certain to mean the same over the stored values.
+    """
+    starts_with_select = query.tokens[0].token_type is TokenType.SELECT  # Spark also takes FROM before it
+    if not starts_with_select or not is_over_tables(select, _CLAUSES) or has_collation(query.tokens):
+        raise NotIncremental("another query than totals of tables and joins")
+    group = select.args.get("group")
+    columns = columns_of_sets(group, scope.origin_of) if group is not None else {}
+    if columns is None:
+        raise NotIncremental("sets of other groups than columns, or a set that occurs twice")
+    return _Groups(query, select, scope, columns).text(sources)
+
+
+class _Groups:
+    """Writes a SELECT over its groups. `columns` are those of the sets, by what they stand for; of a total, none."""
+
+    def __init__(
+        self, query: ParsedQuery, select: exp.Select, scope: Scope, columns: Mapping[Origin, exp.Expr]
+    ) -> None:
+        self._sql, self._tokens, self._select, self._scope = query.definition.sql, query.tokens, select, scope
+        self._at = {token.start: number for number, token in enumerate(query.tokens)}
+        self._sets = {origin: VALUE(number) for number, origin in enumerate(columns, start=1)}
+        self._stored = [*map(self._written, columns.values()), *(["grouping_id()"] if columns else [])]
+
+    def text(self, sources: Sequence[str]) -> GroupsText:
+        *items, rest = items_of(self._select, self._tokens)
+        below, having = _without_having(rest)
+        expressions = self._select.expressions
+        values = [
+            self._over_values(item, without_alias(item, each)) for item, each in zip(expressions, items, strict=True)
+        ]
+        names = [given_name(item) for item in expressions]
+        condition = self._condition(having, dict(zip((name.lower() for name in names), values, strict=True)))
+        if not all(is_of_values(each, len(self._stored)) for each in [*values, condition or VALUE(1)]):
+            raise NotIncremental("an aggregate that is not stored")
+        if self._sets and not {*values} & {*self._sets.values()}:
+            raise NotIncremental("no column of the sets by which a group is found")
+        selected = [
+            f"{value} AS {quoted_name(name)}" if name else value for value, name in zip(values, names, strict=True)
+        ]
+        further = (each for call in self._stored for each in beside(call))
+        stored = dict.fromkeys([*self._stored, *further, "count(*)"])
+        columns = (f"{each} AS {VALUE(number)}" for number, each in enumerate(stored, start=1))
+        wanted = WantedTable(
+            tuple(sources),
+            self._tokens[0].start,
+            self._tokens[-1].end + 1,
+            f"SELECT {', '.join(columns)} {text_of(self._sql, below)}",
+            select=f"SELECT {', '.join(selected)} FROM ",
+            after=f" WHERE {condition}" if condition else " ",
+        )
+        found_by = {
+            *self._sets.values(),
+            *(VALUE(number) for number, call in enumerate(self._stored, 1) if _is_level(call)),
+        }
+        return GroupsText(wanted, [value if value in found_by else None for value in values], not self._sets)
+
+    def _condition(self, tokens: Sequence[Token], names: Mapping[str, str]) -> str:
+        """What HAVING says; `names` are those of the SELECT, in lower case, with what they stand for."""
+        having = self._select.args.get("having")
+        if having is None:
+            return ""
+        if not all(self._is_certain(column, names) for column in having.find_all(exp.Column)):
+            raise NotIncremental("a name in HAVING that may be that of a column or of a value")
+        return self._over_values(having.this, tokens, names)
+
+    def _is_certain(self, node: exp.Column, names: Mapping[str, str]) -> bool:
+        """Whether a name in HAVING is not both one that the SELECT gives to another value, and one of its FROM."""
+        first = node.parts[0].name.lower()
+        if not node.table and "" in names:  # Spark makes a name up, which may be this one
+            return False
+        if first not in names or not self._scope.has(first):
+            return True
+        return not node.table and names[first] == self._sets.get(self._scope.origin_of(node) or frozenset())
+
+    def _over_values(
+        self, node: exp.Expr, tokens: Sequence[Token], names: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
+        """An expression over the stored values."""
+        first = self._at[tokens[0].start]
+        spans = list(calls(tokens, _GROUPING))
+        found = {span: self._value(text_of(self._sql, tokens[span[0] : span[1] + 1])) for span in spans}
+        for column in node.find_all(exp.Column):
+            span = self._span(column, first)
+            if not any(start <= span[0] <= end for start, end in spans):
+                found[span] = self._column(column, names)
+        return replaced(self._sql, tokens, found)
+
+    def _value(self, call: str) -> str:
+        """The stored column of a call."""
+        if call not in self._stored:
+            self._stored.append(call)
+        return VALUE(self._stored.index(call) + 1)
+
+    def _column(self, node: exp.Column, names: Mapping[str, str]) -> str:
+        name, origin = node.name.lower(), self._scope.origin_of(node)
+        if origin in self._sets:
+            return self._sets[origin]
+        if node.table or self._scope.has(name) or name not in names:
+            raise NotIncremental("a name that is not that of a column of the sets")
+        return f"({names[name]})"
+
+    def _span(self, column: exp.Column, first: int) -> Span:
+        """Where a column is named: the numbers of its tokens among those from `first` on."""
+        numbers = [self._at.get(part.meta.get("start", -1)) for part in column.parts]
+        found = [number - first for number in numbers if number is not None]
+        if len(found) < len(numbers):
+            raise NotIncremental("a column that is not found in the text")
+        return min(found), max(found)
+
+    def _written(self, column: exp.Expr) -> str:
+        start, end = self._span(cast(exp.Column, column), 0)
+        return text_of(self._sql, self._tokens[start : end + 1])
+
+
+def _without_having(tokens: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token]]:
+    """The tokens before HAVING, and those after it."""
+    for number in outside_of_parentheses(tokens):
+        if tokens[number].token_type is TokenType.HAVING:
+            return tokens[:number], tokens[number + 1 :]
+    return tokens, ()
+
+
+def _is_level(call: str) -> bool:
+    """Whether a stored value tells the sets apart."""
+    return call.split("(")[0].strip().lower() in _GROUPING
