@@ -115,7 +115,7 @@ class World:
             log={"transaction_timeout_ms": 5000, **self._of_worker},
             engine={"driver_memory": self._memory, "spark_conf": {**SHORT_LIVED, **INTERPRETED}},
             # Short enough for everything to be removed by upkeep within the run.
-            upkeep={"keep_hours": 0.05, "keep_epochs": 150, "sweep_versions": 20, "keep_records": 300},
+            upkeep={"keep_hours": 0.05, "keep_epochs": 500, "sweep_versions": 20, "keep_records": 1200},
         )  # fmt: skip
 
     @property

@@ -427,6 +427,8 @@ class Views:
         return Query(f"{start}{', '.join(texts)}{after}", tuple(found), is_simple=True)
 
     def grouped(self, depth: int, scope: Sequence[Column], after: str) -> Query:
+        if self.draws.chance(4):
+            return self.total(scope, after)
         self.used["GROUP BY"] += 1
         if self.draws.chance(8):
             return self.grouping_sets(scope, after)
@@ -449,16 +451,16 @@ class Views:
         if self.of_spark and times and self.draws.chance(25):
             self.used["time window"] += 1
             length = self.draws.pick(("'30 minutes'", "'1 hour', '30 minutes'", "'1 day'"))
-            items.append(Column("`window`.start", "", "time", is_plain=False))
-            groups.append(f"`window`({self.draws.pick(times).text}, {length})")
+            function = "window"
+            if self.draws.chance(30):
+                self.used["session_window"] += 1
+                function, length = "session_window", "'40 minutes'"
+            items.append(Column(f"`{function}`.start", "", "time", is_plain=False))
+            groups.append(f"`{function}`({self.draws.pick(times).text}, {length})")
         for _ in range(self.draws.number(0 if items else 1, 2)):
             text, type_ = self.aggregate(scope)
             items.append(Column(text, "", type_, is_plain=False))
-        having = ""
-        if self.draws.chance(25):
-            self.used["HAVING"] += 1
-            having = self.draws.pick((" HAVING count(*) > 1", " HAVING count(*) < 2"))
-        return self.selected("SELECT ", items, f"{after} GROUP BY {', '.join(groups)}{having}")
+        return self.selected("SELECT ", items, f"{after} GROUP BY {', '.join(groups)}{self.having(25)}")
 
     def grouping_sets(self, scope: Sequence[Column], after: str) -> Query:
         """Groups by several sets of columns. Only Spark has no row for the set of no column over no rows."""
@@ -470,9 +472,30 @@ class Views:
         if kind == "GROUPING SETS":
             sets = f"(({names}), ({columns[0].text}))" if len(columns) > 1 else f"(({names}))"
         items = [replace(each, is_plain=False) for each in columns]
-        level = Column(f"grouping_id({names})", "", "bigint", is_plain=False)
-        items += [level, *(Column(text, "", type_, is_plain=False) for text, type_ in self.totals(scope))]
-        return self.selected("SELECT ", items, f"{after} GROUP BY {kind} {sets}")
+        level = (f"grouping_id({names})", "bigint")
+        found = [level, *self.totals(scope)]
+        if self.draws.chance(50):
+            self.used["stored totals"] += 1
+            del found[: self.draws.number(1, 2)]
+        items += [Column(text, "", type_, is_plain=False) for text, type_ in found]
+        return self.selected("SELECT ", items, f"{after} GROUP BY {kind} {sets}{self.having(25)}")
+
+    def total(self, scope: Sequence[Column], after: str) -> Query:
+        """One row of totals over all rows; none if its HAVING does not hold."""
+        self.used["total"] += 1
+        found = self.totals(scope)
+        if self.draws.chance(60):
+            self.used["stored totals"] += 1
+            found = [(f"coalesce({text}, 0) + 1", type_) for text, type_ in found]
+        return self.selected(
+            "SELECT ", [Column(text, "", type_, is_plain=False) for text, type_ in found], after + self.having(40)
+        )
+
+    def having(self, percent: int) -> str:
+        if not self.draws.chance(percent):
+            return ""
+        self.used["HAVING"] += 1
+        return self.draws.pick((" HAVING count(*) > 1", " HAVING count(*) < 2"))
 
     def totals(self, scope: Sequence[Column]) -> list[tuple[str, str]]:
         """Counts and sums that ADD can keep."""

@@ -24,7 +24,7 @@ OPERATORS: Final = {
     "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "window row_number", "window rank",
     "window sum", "window lag", "CTE", "derived table", "stored derived table", "star", "SEMI JOIN", "ANTI JOIN",
     "LEFT LATERAL", "LIMIT in LATERAL", "group expression", "ordered list", "IN as a value", "expression alone",
-    "correlation by expressions", "uncorrelated subquery", "window by another column",
+    "correlation by expressions", "uncorrelated subquery", "window by another column", "total", "stored totals",
 }  # fmt: skip
 
 
