@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import URL
 
 import cdc_views
 from tests.fix_project import Project
@@ -50,8 +53,8 @@ def engine_running(project: Project) -> Iterator[None]:
             running.result(120)
 
 
-def lines_of_the_page() -> str:
-    found = re.search(r"<!-- writes:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def lines_of_the_page(name: str) -> str:
+    found = re.search(rf"<!-- {name}:.*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     return found[1]
 
@@ -59,6 +62,10 @@ def lines_of_the_page() -> str:
 def application_dsn(project: Project) -> str:
     options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
     return psycopg.conninfo.make_conninfo(project.database.dsn, options=options)
+
+
+def sqlalchemy_url(dsn: str) -> URL:
+    return URL.create("postgresql+psycopg", query={name: str(value) for name, value in conninfo_to_dict(dsn).items()})
 
 
 def test_reader_at_least_at_the_position_after_a_commit_sees_it(
@@ -92,8 +99,13 @@ def test_reader_at_least_at_the_position_after_a_commit_sees_it(
         assert [key for key, times in found if times != 1] == []
         before = wh.get("balances", "ada")
         assert before is not None
-        capsys.readouterr()
-        exec(lines_of_the_page(), {"dsn": application_dsn(project), "warehouse": project.warehouse})
-        [holder, balance] = re.findall(r"'holder': '(\w+)'.*Decimal\('([\d.]+)'\)", capsys.readouterr().out)[0]
-        [(wanted,)] = project.database.execute("SELECT sum(balance) FROM accounts WHERE holder = 'ada'")
-        assert (holder, balance) == ("ada", str(wanted))
+        dsn = application_dsn(project)
+        for name in ("writes", "writes with SQLAlchemy"):
+            capsys.readouterr()
+            names: dict[str, Any] = {"dsn": dsn, "url": sqlalchemy_url(dsn), "warehouse": project.warehouse}
+            exec(lines_of_the_page(name), names)
+            if "engine" in names:
+                names["engine"].dispose()
+            [holder, balance] = re.findall(r"'holder': '(\w+)'.*Decimal\('([\d.]+)'\)", capsys.readouterr().out)[0]
+            [(wanted,)] = project.database.execute("SELECT sum(balance) FROM accounts WHERE holder = 'ada'")
+            assert (holder, balance) == ("ada", str(wanted))
