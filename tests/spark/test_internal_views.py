@@ -155,6 +155,22 @@ def test_grouping_sets_with_having_follow_from_all_groups(h: ViewHarness) -> Non
     h.verify()
 
 
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT struct(count(*) + 1 AS n) AS s FROM t",
+        "SELECT t.id, array(q.n) AS l FROM t CROSS JOIN (SELECT count(*) AS n FROM t) q",
+        "SELECT id, q.g, struct(q.n) AS s FROM t JOIN (SELECT s AS g, count(*) AS n FROM t GROUP BY s) q ON q.n = t.v",
+    ],
+)
+def test_nested_value_that_is_never_null_is_not_computed_from_stored_values(h: ViewHarness, select: str) -> None:
+    """Its type says so, and that of the same value over a stored table does not."""
+    assert created(h, select) == "FULL"
+    h.apply([Insert("t", {"id": 3, "v": 1, "s": "c"})])
+    h.verify()
+    assert ways(h)["grouped"] == "full"
+
+
 def test_having_looks_for_a_name_in_the_select_first(h: ViewHarness) -> None:
     """So a name that may be one of both is not rewritten."""
     assert created(h, "SELECT s, max(id) * 10 AS v FROM t GROUP BY ROLLUP (s) HAVING v > 9") == "FULL"

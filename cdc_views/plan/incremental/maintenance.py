@@ -43,6 +43,7 @@ _MERGED: Final = "the stored rows are merged with the rows that are added"
 _AVERAGED: Final = "averages follow from sums and counts"
 _FROM_TOTALS: Final = "its row is computed again from the stored totals, and compared"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
+_NEVER_NULL: Final = " not null"  # in the Arrow type of a struct or a list
 PLAN_FAILED: Final = "an error in the planner, please report it"
 # A fault of ours must not keep the engine from starting: the view can be maintained in a simpler way.
 _FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError, StopIteration, SqlglotError)
@@ -354,6 +355,8 @@ def _text(
     parsed = given.parsed
     edits = given.edits
     subqueries = expressions.stored_subqueries() if expressions is not None else []
+    if subqueries and any(_NEVER_NULL in type_ for type_ in given.columns.values()):
+        raise NotIncremental("a part of a nested column that is never NULL, which a stored value may be to Spark")
     substitutes = [Substitute(each.start, each.end, each.select, each.after) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])
     if {piece.path for piece in pieces if isinstance(piece, LeafPlace)} != {leaf.path for leaf in leaves}:
