@@ -29,6 +29,7 @@ from cdc_views.views.references import ParsedQuery
 
 # Part of every fingerprint: raise it if the same text is to be maintained in another way.
 _FORM: Final = "1"
+_FORM_WITHOUT_KEY: Final = "2"  # how the rows of such a view are hashed
 _RENAMED: Final = "SELECT * FROM (\n"
 
 
@@ -207,7 +208,7 @@ def _compiled(
     key = _kind_key(definition, rows)
     shapes = tuple((source, tuple(sorted(schemas.get(source, {}).items()))) for source in inputs)
     identity = _Identity(
-        form=_FORM,
+        form=_FORM_WITHOUT_KEY if key is None else _FORM,
         engine=engine_version(),
         columns=columns,
         kind=definition.kind,

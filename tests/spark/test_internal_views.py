@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.views.declare import declare_internal_views, mirrored_text_columns
+from cdc_views.errors import BadView
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control import PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
@@ -169,6 +170,44 @@ def test_nested_value_that_is_never_null_is_not_computed_from_stored_values(h: V
     h.apply([Insert("t", {"id": 3, "v": 1, "s": "c"})])
     h.verify()
     assert ways(h)["grouped"] == "full"
+
+
+MEANT_BY_THE_TEXT = {
+    "fields": "SELECT to_json(struct(max(v), min(v))) AS j, count(*) AS n FROM t",
+    "fields_of_a_tuple": "SELECT s, to_json((s, v)) AS j, count(*) AS n FROM t GROUP BY CUBE (s, v)",
+    "lambda": "SELECT to_json(transform(array(1, 2), value_1 -> value_1 + max(v))) AS l FROM t",
+    "lambda_in_having": "SELECT s, count(*) AS n FROM t GROUP BY ROLLUP (s) HAVING exists(array(1, 2), S -> s > 1)",
+    "star": "SELECT s, v, concat_ws(',', *) AS g, count(*) AS n FROM (SELECT s, v FROM t) q GROUP BY CUBE (s, v)",
+    "star_alone": "SELECT id, v, s, greatest(*) AS g, count(*) AS n FROM t GROUP BY ROLLUP (id, v, s)",
+    "fields_of_a_subquery": "SELECT id, (SELECT to_json(struct(max(v), count(*))) FROM t) AS j FROM t",
+    "lambda_of_a_subquery": "SELECT id, (SELECT to_json(transform(array(1), value_1 -> value_1 + max(v))) FROM t) AS j "
+    "FROM t",
+    "named_fields": "SELECT s, to_json(named_struct('n', count(*), 's', s)) AS j FROM t GROUP BY ROLLUP (s)",
+}
+
+
+def test_words_that_mean_something_else_over_stored_columns_are_not_written_over_them(h: ViewHarness) -> None:
+    found = {}
+    for name, select in MEANT_BY_THE_TEXT.items():
+        try:
+            found[name] = h.create_view(f"CREATE MATERIALIZED VIEW {name} AS {select}").strategy
+        except BadView:
+            found[name] = "refused by Spark"
+    assert found.pop("named_fields") == "KEYS"
+    assert set(found.values()) <= {"FULL", "refused by Spark"}, found
+    assert found["fields"] == found["lambda"] == found["fields_of_a_subquery"] == "FULL"
+    for changes in ([Insert("t", {"id": 3, "v": 9, "s": "c"})], [Update("t", {"id": 1}, {"v": 3})]):
+        h.apply(changes)
+        h.verify()
+
+
+def test_rows_of_sets_with_null_in_other_columns_have_other_hashes(h: ViewHarness) -> None:
+    created(h, "SELECT id, v, 1 AS x, count(*) AS n FROM t GROUP BY CUBE (id, v)")
+    h.apply([Update("t", {"id": 1}, {"v": 1})])
+    h.verify()
+    h.apply([Insert("t", {"id": 5, "v": 1, "s": None}), Update("t", {"id": 2}, {"v": 5})])
+    h.verify()
+    assert ways(h)["grouped"] == "keys"
 
 
 def test_having_looks_for_a_name_in_the_select_first(h: ViewHarness) -> None:

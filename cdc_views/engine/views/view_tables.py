@@ -77,4 +77,7 @@ def identified(rows: DataFrame, view: CompiledView) -> DataFrame:
     columns = [quoted(name) for name in rows.columns if name != BOX]
     partition = ", ".join(name for name in (HASH, BOX) if name == HASH or name in rows.columns)
     number = f"row_number() OVER (PARTITION BY {partition} ORDER BY {', '.join(columns)})"
-    return rows.selectExpr("*", f"xxhash64({', '.join(columns)}) AS {HASH}").selectExpr("*", f"{number} AS {NUMBER}")
+    # The hash leaves NULL out: without the array, the rows (1, NULL) and (NULL, 1) would have the same one.
+    nulls = f"array({', '.join(f'isnull({each})' for each in columns)})"
+    hashed = rows.selectExpr("*", f"xxhash64({', '.join(columns)}, {nulls}) AS {HASH}")
+    return hashed.selectExpr("*", f"{number} AS {NUMBER}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from functools import partial
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import Final
 import pytest
 
 from cdc_views.plan.explain import explain
+from cdc_views.plan.incremental.expressions.select_text import beside, is_of_values
 from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import tuples
@@ -57,6 +59,30 @@ def test_other_view_is_computed_in_full_with_the_reason(sql: str) -> None:
     plan = declared(TABLES, sql).views["v"].plan
     assert plan.strategy == "FULL"
     assert FULL[sql] in plan.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "is_certain"),
+    [
+        ("coalesce(value_1, 0) + value_2", True),
+        ("named_struct('n', value_1)", True),
+        ("'x'", True),
+        ("value_3", False),
+        ("t.value_1", False),
+        ("mean(value_1)", False),
+        ("struct(value_1, value_2)", False),  # its fields have the names of the text
+        ("(value_1, value_2)", False),
+        ("transform(array(1, 2), value_1 -> value_1 + value_2)", False),
+        ("greatest(*)", False),
+    ],
+)
+def test_expression_means_the_same_over_stored_values(text: str, is_certain: bool) -> None:
+    assert is_of_values(text, 2) == is_certain
+
+
+@pytest.mark.parametrize("call", ["avg(h)", "avg /* ( */ (h)", "AVG(h) FILTER (WHERE k > 1)"])
+def test_averages_have_their_sum_and_count_beside_them(call: str) -> None:
+    assert beside(call) == tuple(re.sub("avg", name, call, flags=re.IGNORECASE) for name in ("sum", "count"))
 
 
 def test_row_that_having_leaves_out_goes_and_comes_back() -> None:

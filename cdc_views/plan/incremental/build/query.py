@@ -179,13 +179,14 @@ def _grouped(select: exp.Select, operator: Operator, values: _Values) -> Operato
 
 
 def _require_other_subqueries(groups: Iterable[exp.Expr], clauses: Iterable[exp.Expr | None]) -> None:
-    """Raise NotIncremental if a subquery that is a group may be written again in one of these clauses.
+    """Raise NotIncremental if a subquery that is a group is written again in one of these clauses.
 
     Spark wants it to be the same expression. In the text that runs, each place of a table has rows of its own.
     """
     of_groups = [query for each in groups for query in each.find_all(exp.Query)]
-    others = (query for each in clauses if each is not None for query in each.find_all(exp.Query))
-    if of_groups and any(all(query is not each for each in of_groups) for query in others):
+    found = (query for each in clauses if each is not None for query in each.find_all(exp.Query))
+    others = [query for query in found if not any(query is each for each in of_groups)]
+    if any(query == each for query in others for each in of_groups):
         raise NotIncremental("a subquery in GROUP BY that is written twice")
 
 

@@ -6,12 +6,14 @@ over these names; every other word stays as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
 
 from cdc_views.plan.facts.keys import MAY_AGGREGATE
 from cdc_views.views.text import closing
@@ -22,6 +24,8 @@ _DEPTH: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN
 _AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
 # What ADD needs beside an aggregate of the same values.
 _BESIDE: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = {exp.Avg: ("sum", "count"), exp.Sum: ("count",)}
+
+_NAME: Final = re.compile(r"^\w+")
 
 Span = tuple[int, int]
 """The numbers of the first and the last of some tokens."""
@@ -81,7 +85,7 @@ def beside(call: str) -> tuple[str, ...]:
     (node,) = sqlglot.parse_one(f"SELECT {call}", dialect="spark").args["expressions"]
     node = node.this if isinstance(node, exp.Filter) else node
     names = () if isinstance(node.this, exp.Distinct) else _BESIDE.get(type(node), ())
-    return tuple(f"{name}{call[call.index('(') :]}" for name in names)
+    return tuple(_NAME.sub(name, call, count=1) for name in names)
 
 
 def replaced(sql: str, tokens: Sequence[Token], values: Mapping[Span, str]) -> str:
@@ -94,11 +98,16 @@ def replaced(sql: str, tokens: Sequence[Token], values: Mapping[Span, str]) -> s
 
 
 def is_of_values(text: str, values: int) -> bool:
-    """Whether an expression is one of stored values alone, with no aggregate left in it. Any other function might be
-    one."""
+    """Whether an expression is one of stored values alone, and means the same over their names.
+
+    Any function that is not known might be an aggregate. A struct takes the names of its fields from its text, a star
+    stands for columns that the view does not know, and a lambda has names of its own.
+    """
     tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
     names = {VALUE(number) for number in range(1, values + 1)}
     columns = list(tree.find_all(exp.Column))
-    return all(column.name in names and not column.table for column in columns) and not any(
-        tree.find_all(*MAY_AGGREGATE)
+    return (
+        all(column.name in names and not column.table for column in columns)
+        and not any(tree.find_all(*MAY_AGGREGATE, exp.Star, exp.Lambda, exp.Tuple))
+        and not any(one.text.lower() == "struct" for one in Spark().tokenize(text))
     )
