@@ -172,6 +172,15 @@ def test_nested_value_that_is_never_null_is_not_computed_from_stored_values(h: V
     assert ways(h)["grouped"] == "full"
 
 
+def test_list_beside_a_stored_value_is_kept(h: ViewHarness) -> None:
+    """Its elements are never NULL, but it is not computed from the stored value, which may be."""
+    select = "SELECT s, sort_array(collect_list(id)) AS l FROM t WHERE v <= (SELECT max(v) + 7 FROM t) GROUP BY s"
+    assert created(h, select) == "KEYS"
+    h.apply([Insert("t", {"id": 3, "v": 1, "s": "b"})])
+    h.verify()
+    assert ways(h)["grouped"] == "keys"
+
+
 MEANT_BY_THE_TEXT = {
     "fields": "SELECT to_json(struct(max(v), min(v))) AS j, count(*) AS n FROM t",
     "fields_of_a_tuple": "SELECT s, to_json((s, v)) AS j, count(*) AS n FROM t GROUP BY CUBE (s, v)",

@@ -355,7 +355,9 @@ def _text(
     parsed = given.parsed
     edits = given.edits
     subqueries = expressions.stored_subqueries() if expressions is not None else []
-    if subqueries and any(_NEVER_NULL in type_ for type_ in given.columns.values()):
+    # A subquery that is a value may be NULL, stored or not.
+    are_relations = any(each.is_relation for each in subqueries)
+    if are_relations and any(_NEVER_NULL in type_ for type_ in given.columns.values()):
         raise NotIncremental("a part of a nested column that is never NULL, which a stored value may be to Spark")
     substitutes = [Substitute(each.start, each.end, each.select, each.after) for each in subqueries]
     pieces = inlined(parsed, [*edits, *substitutes])

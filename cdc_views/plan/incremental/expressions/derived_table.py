@@ -83,6 +83,11 @@ class StoredDerivedTable:
         return self.wanted.end
 
     @property
+    def is_relation(self) -> bool:
+        """Whether it stands in FROM."""
+        return True
+
+    @property
     def select(self) -> str:
         """What stands before the relation of the stored rows, in place of the derived table."""
         return self.wanted.select or f"SELECT {', '.join(map(quoted_name, self.types))} FROM "

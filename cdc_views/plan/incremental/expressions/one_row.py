@@ -53,8 +53,9 @@ from cdc_views.views.text import has_collation
 _Kind = Literal["totals", "value", "existence"]
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where"})
+_OF_FROM: Final = (exp.From, exp.Join, exp.Lateral, exp.CTE)
 # Where a subquery has rows, or is a set of values.
-_OF_ROWS: Final = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.In, exp.Exists, exp.Any, exp.All)
+_OF_ROWS: Final = (*_OF_FROM, exp.SetOperation, exp.In, exp.Exists, exp.Any, exp.All)
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class WantedRow:
     It is `text[start:end]` of the view. `select` and `after` are what stands around the relation of the stored row in
     its place. `sql` is the SELECT of its internal view, with these columns: `values` that the view depends on, then
     what ADD needs beside them. If it is an existence, the value is a count, of which only matters whether it is 0.
+    `is_relation`: the subquery stands in FROM.
     """
 
     sources: tuple[str, ...]
@@ -75,6 +77,7 @@ class WantedRow:
     sql: str
     values: int
     columns: tuple[str, ...]
+    is_relation: bool
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,11 @@ class StoredRow:
         return self.wanted.after
 
     @property
+    def is_relation(self) -> bool:
+        """Whether it stands in FROM."""
+        return self.wanted.is_relation
+
+    @property
     def is_existence(self) -> bool:
         """Whether it only matters whether the value is 0."""
         return self.wanted.kind == "existence"
@@ -139,7 +147,10 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope, leaves: Sequence
     if found is None:
         return None
     columns = tuple(map(VALUE, range(1, len(found.columns) + 1)))
-    return WantedRow(sources, start, end, kind, found.select, found.after, found.sql, found.values, columns)
+    return WantedRow(
+        sources, start, end, kind, found.select, found.after, found.sql, found.values, columns,
+        isinstance(_holder(select), _OF_FROM),
+    )  # fmt: skip
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
@@ -157,8 +168,7 @@ def _kind(select: exp.Select) -> _Kind | None:
         return "existence" if is_plain else None
     if is_aggregated(select):
         # The names of values without an alias are Spark's choice.
-        is_of_from = isinstance(holder, exp.From | exp.Join | exp.Lateral | exp.CTE)
-        has_values = all(item.alias for item in items) if is_of_from else len(items) == 1
+        has_values = all(item.alias for item in items) if isinstance(holder, _OF_FROM) else len(items) == 1
         return "totals" if has_values else None
     is_value = isinstance(select.parent, exp.Subquery) and not isinstance(holder, _OF_ROWS) and len(items) == 1
     if len(relations_of(select)) > 1:  # the key of a join is not known here
