@@ -168,9 +168,10 @@ class _Given:
 def _incremental(given: _Given, expressions: Expressions) -> Maintenance:
     view, parsed, columns = given.view, given.parsed, given.columns
     require_same_grouping(parsed.tree)
-    if is_total(parsed.tree) or has_only_sets(parsed.tree):
+    of_totals = _of_total if is_total(parsed.tree) else _of_sets if has_only_sets(parsed.tree) else None
+    if of_totals is not None:
         try:
-            return _of_totals(given) if is_total(parsed.tree) else _of_sets(given)
+            return of_totals(given)
         except NotIncremental:
             stored = _stored_totals(given, expressions)
             if stored is None:
@@ -250,7 +251,7 @@ def _by_groups(given: _Given, groups: GroupPlan) -> Maintenance:
     return Maintenance("ADD", _reason_of_groups(groups), group_adds=groups, text=text)
 
 
-def _of_totals(given: _Given) -> Maintenance:
+def _of_total(given: _Given) -> Maintenance:
     adds = add_plan(given.parsed, given.rows_of_totals, given.columns)
     return Maintenance("ADD", _reason(adds), adds=adds, text=_text(given, adds.leaves, _found_by(adds.affected)))
 

@@ -57,7 +57,7 @@ def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
 def _are_few(rows: pa.Table) -> bool:
     """Whether there are few rows, and no floats (-0.0 and NaN) and no nested values."""
     return rows.num_rows <= _FEW_ROWS and not any(
-        pa.types.is_nested(field.type) or has_floats(field.type) for field in rows.schema
+        pa.types.is_nested(field.type) or pa.types.is_floating(field.type) for field in rows.schema
     )
 
 

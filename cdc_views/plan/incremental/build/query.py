@@ -171,14 +171,14 @@ def _grouped(select: exp.Select, operator: Operator, values: _Values) -> Operato
     if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets")):
         return Grouping(operator, frozenset(), "grouping sets with a total over all rows", passes_rows=False)
     items = [_group_item(each, values) for each in _group_expressions(group, select, values.scope)]
-    _require_other_subqueries(items, [*select.expressions, *group.expressions, select.args.get("having")])
+    _require_written_once(items, [*select.expressions, *group.expressions, select.args.get("having")])
     equal = values.origins(items)
     if not equal:
         values.want(items)
     return Grouping(operator, equal, "GROUP BY over computed values only", passes_rows=False)
 
 
-def _require_other_subqueries(groups: Iterable[exp.Expr], clauses: Iterable[exp.Expr | None]) -> None:
+def _require_written_once(groups: Iterable[exp.Expr], clauses: Iterable[exp.Expr | None]) -> None:
     """Raise NotIncremental if a subquery that is a group is written again in one of these clauses.
 
     Spark wants it to be the same expression. In the text that runs, each place of a table has rows of its own.

@@ -37,6 +37,7 @@ from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, r
 from cdc_views.plan.incremental.delta_plans.top_rows import OrderColumn, PatchPlan, merged_plan, require_rows
 from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.known import Expressions
+from cdc_views.plan.incremental.expressions.select_text import outside_of_parentheses
 from cdc_views.plan.incremental.inlined import Edit
 from cdc_views.plan.incremental.operators import Scan
 from cdc_views.plan.incremental.restrictions import NotIncremental
@@ -187,11 +188,7 @@ def _renamed(node: exp.Expr, tree: exp.Query, names: Collection[str]) -> Edit:
 def _all_rows(query: ParsedQuery, tables: Sequence[str]) -> WantedTable:
     """The query without its ORDER BY and LIMIT."""
     tokens = query.tokens
-    depth, order = 0, 0
-    for number, token in enumerate(tokens):
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
-        if token.token_type is TokenType.ORDER_BY and not depth:
-            order = number
+    *_, order = (each for each in outside_of_parentheses(tokens) if tokens[each].token_type is TokenType.ORDER_BY)
     start, end = tokens[0].start, tokens[order - 1].end + 1
     return WantedTable(tuple(tables), start, end, query.definition.sql[start:end])
 

@@ -11,7 +11,7 @@ runs has the rows of the internal view that are looked up in place of the derive
 
 Such a derived table is a subquery of FROM or a CTE, and groups the rows of one table by GROUP BY. The internal view is
 maintained in the same epoch, before the view, and must not be FULL. Its columns must have one form for each value: a
-stored -0.0 stays if the group has 0.0 now, and a function of it would give another result than over 0.0.
+maximum of -0.0 and 0.0 is either of them, and a function of the stored one may give another result than over the other.
 
 The groups of a query that keeps the first of them are stored in the same way (delta_plans/first_rows.py), and those of
 grouping sets (stored_groups.py).
@@ -19,13 +19,12 @@ grouping sets (stored_groups.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables, span_of
+from cdc_views.plan.incremental.expressions.subquery_text import StoredSubquery, WantedSubquery, is_over_tables, span_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
@@ -35,19 +34,12 @@ _CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"}
 
 
 @dataclass(frozen=True)
-class WantedTable:
-    """A derived table over some tables whose rows no internal view stores yet: `text[start:end]` of the view.
+class WantedTable(WantedSubquery):
+    """A derived table. Without a `select`, all of its columns are selected."""
 
-    `sql` is the SELECT of the internal view. `select` and `after` stand around the relation of the stored rows in the
-    place of the text; without `select`, all columns are selected.
-    """
-
-    sources: tuple[str, ...]
-    start: int
-    end: int
-    sql: str
     select: str = ""
     after: str = " "  # text may follow a parenthesis without a space
+    is_relation: bool = True
 
     @property
     def is_of_totals(self) -> bool:
@@ -56,46 +48,16 @@ class WantedTable:
 
 
 @dataclass(frozen=True)
-class StoredDerivedTable:
-    """An internal view with the rows of a derived table.
+class StoredDerivedTable(StoredSubquery):
+    """An internal view with the rows of a derived table. `key` are the columns that identify a row."""
 
-    `types` has the Arrow types of its columns, in order, `key` those that identify a row. The rest is that of `wanted`.
-    """
-
-    name: str
-    types: Mapping[str, str]
-    key: tuple[str, ...]
     wanted: WantedTable
-
-    @property
-    def sql(self) -> str:
-        """Its SELECT."""
-        return self.wanted.sql
-
-    @property
-    def start(self) -> int:
-        """Where the derived table begins in the text of the outer view."""
-        return self.wanted.start
-
-    @property
-    def end(self) -> int:
-        """Where it ends."""
-        return self.wanted.end
-
-    @property
-    def is_relation(self) -> bool:
-        """Whether it stands in FROM."""
-        return True
+    key: tuple[str, ...]
 
     @property
     def select(self) -> str:
         """What stands before the relation of the stored rows, in place of the derived table."""
         return self.wanted.select or f"SELECT {', '.join(map(quoted_name, self.types))} FROM "
-
-    @property
-    def after(self) -> str:
-        """What stands after it."""
-        return self.wanted.after
 
 
 def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:

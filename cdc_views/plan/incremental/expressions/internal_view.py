@@ -69,7 +69,7 @@ class InternalRow:
 
     def stored(self, types: Mapping[str, str]) -> StoredRow:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
-        return StoredRow(self.name, self.wanted.sql, types, self.wanted)
+        return StoredRow(self.name, types, self.wanted)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class InternalGroups:
     def stored(self, types: Mapping[str, str]) -> StoredDerivedTable:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
         assert self.compiled.key is not None, "it is usable"
-        return StoredDerivedTable(self.name, types, self.compiled.key, self.wanted)
+        return StoredDerivedTable(self.name, types, self.wanted, self.compiled.key)
 
 
 Internal = InternalView | InternalRow | InternalGroups

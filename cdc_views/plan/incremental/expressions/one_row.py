@@ -36,15 +36,19 @@ from cdc_views.plan.facts.keys import MAY_AGGREGATE, is_aggregated, own_nodes
 from cdc_views.plan.incremental.columns import Leaf
 from cdc_views.plan.incremental.expressions.select_text import (
     VALUE,
-    beside,
-    calls,
-    is_of_values,
+    StoredCalls,
     items_of,
     replaced,
     text_of,
     without_alias,
 )
-from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables, relations_of, span_of
+from cdc_views.plan.incremental.expressions.subquery_text import (
+    StoredSubquery,
+    WantedSubquery,
+    is_over_tables,
+    relations_of,
+    span_of,
+)
 from cdc_views.plan.incremental.scope import Scope
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
@@ -59,63 +63,23 @@ _OF_ROWS: Final = (*_OF_FROM, exp.SetOperation, exp.In, exp.Exists, exp.Any, exp
 
 
 @dataclass(frozen=True)
-class WantedRow:
-    """A subquery over the tables `sources` whose row no internal view stores yet.
+class WantedRow(WantedSubquery):
+    """A subquery with one row.
 
-    It is `text[start:end]` of the view. `select` and `after` are what stands around the relation of the stored row in
-    its place. `sql` is the SELECT of its internal view, with these columns: `values` that the view depends on, then
-    what ADD needs beside them. If it is an existence, the value is a count, of which only matters whether it is 0.
-    `is_relation`: the subquery stands in FROM.
+    Its internal view has these `columns`: first `values` that the view depends on, then what ADD needs beside them. If
+    it is an existence, the value is a count, of which only matters whether it is 0.
     """
 
-    sources: tuple[str, ...]
-    start: int
-    end: int
     kind: _Kind
-    select: str
-    after: str
-    sql: str
     values: int
     columns: tuple[str, ...]
-    is_relation: bool
 
 
 @dataclass(frozen=True)
-class StoredRow:
-    """An internal view with the row of a subquery.
+class StoredRow(StoredSubquery):
+    """An internal view with the row of a subquery."""
 
-    `sql` is its SELECT, `types` has the Arrow types of its columns. The rest is that of `wanted`.
-    """
-
-    name: str
-    sql: str
-    types: Mapping[str, str]
     wanted: WantedRow
-
-    @property
-    def start(self) -> int:
-        """Where the subquery begins in the text of the outer view."""
-        return self.wanted.start
-
-    @property
-    def end(self) -> int:
-        """Where it ends."""
-        return self.wanted.end
-
-    @property
-    def select(self) -> str:
-        """What stands before the relation of the stored row, in place of the subquery."""
-        return self.wanted.select
-
-    @property
-    def after(self) -> str:
-        """What stands after it."""
-        return self.wanted.after
-
-    @property
-    def is_relation(self) -> bool:
-        """Whether it stands in FROM."""
-        return self.wanted.is_relation
 
     @property
     def is_existence(self) -> bool:
@@ -142,15 +106,21 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope, leaves: Sequence
     # The type of a stored column has no collation. Spark also takes FROM before SELECT.
     if has_collation(tokens) or tokens[0].token_type is not TokenType.SELECT:
         return None
-    start, end = tokens[0].start, tokens[-1].end + 1
     found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, sorted(leaves[0].never_null)))
     if found is None:
         return None
-    columns = tuple(map(VALUE, range(1, len(found.columns) + 1)))
     return WantedRow(
-        sources, start, end, kind, found.select, found.after, found.sql, found.values, columns,
-        isinstance(_holder(select), _OF_FROM),
-    )  # fmt: skip
+        sources,
+        tokens[0].start,
+        tokens[-1].end + 1,
+        found.sql,
+        found.select,
+        found.after,
+        is_relation=isinstance(_holder(select), _OF_FROM),
+        kind=kind,
+        values=found.values,
+        columns=tuple(map(VALUE, range(1, len(found.columns) + 1))),
+    )
 
 
 def may_stand_alone(select: exp.Expr) -> bool:
@@ -228,21 +198,22 @@ def _value(of: _Subquery) -> _Texts:
 
 
 def _totals(of: _Subquery) -> _Texts | None:
-    sql = of.sql
     *items, rest = items_of(of.select, of.tokens)
-    expressions = [without_alias(*both) for both in zip(of.select.expressions, items, strict=True)]
-    found = [[text_of(sql, each[first : last + 1]) for first, last in calls(each)] for each in expressions]
-    stored = list(dict.fromkeys(call for each in found for call in each))
+    stored = StoredCalls(of.sql)
     selected = []
-    for item, each in zip(of.select.expressions, expressions, strict=True):
-        values = {span: VALUE(stored.index(text_of(sql, each[span[0] : span[1] + 1])) + 1) for span in calls(each)}
-        text = replaced(sql, each, values)
-        if not values or not is_of_values(text, len(stored)):
+    for item, each in zip(of.select.expressions, items, strict=True):
+        expression = without_alias(item, each)
+        values = stored.values_in(expression)
+        text = replaced(of.sql, expression, values)
+        if not values or not stored.are_all_of(text):
             return None
         selected.append(f"{text} AS {quoted_name(item.alias)}" if item.alias else text)
-    columns = [*stored, *(each for call in stored for each in beside(call))]
+    columns = [*stored.calls, *stored.beside()]
     return _Texts(
-        f"SELECT {', '.join(columns)} {text_of(sql, rest)}", columns, len(stored), f"SELECT {', '.join(selected)} FROM "
+        f"SELECT {', '.join(columns)} {text_of(of.sql, rest)}",
+        columns,
+        len(stored.calls),
+        f"SELECT {', '.join(selected)} FROM ",
     )
 
 

@@ -7,7 +7,7 @@ over these names; every other word stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -65,7 +65,38 @@ def without_alias(item: exp.Expr, tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens[:-2] if tokens[-2].token_type is TokenType.ALIAS else tokens[:-1]
 
 
-def calls(tokens: Sequence[Token], further: Collection[str] = ()) -> Iterator[Span]:
+class StoredCalls:
+    """The `calls` that an internal view stores, each once, as they are written: `value_1` is the first of them."""
+
+    def __init__(self, sql: str, calls: Iterable[str] = ()) -> None:
+        """`sql` is the text of the view."""
+        self.calls = [*calls]
+        self._sql = sql
+
+    def values_in(self, tokens: Sequence[Token], further: Collection[str] = ()) -> dict[Span, str]:
+        """Store the calls of aggregates among some tokens, and of functions with these `further` names.
+
+        Returns the name of the stored value for each.
+        """
+        return {
+            span: self._value(text_of(self._sql, tokens[span[0] : span[1] + 1])) for span in _calls(tokens, further)
+        }
+
+    def are_all_of(self, text: str) -> bool:
+        """Whether an expression is one of stored values alone, and means the same over their names."""
+        return is_of_values(text, len(self.calls))
+
+    def beside(self) -> list[str]:
+        """The calls that ADD needs beside the stored ones."""
+        return [each for call in self.calls for each in beside(call)]
+
+    def _value(self, call: str) -> str:
+        if call not in self.calls:
+            self.calls.append(call)
+        return VALUE(self.calls.index(call) + 1)
+
+
+def _calls(tokens: Sequence[Token], further: Collection[str] = ()) -> Iterator[Span]:
     """Where aggregates are called, each with its FILTER, and functions with these `further` names."""
     last = -1
     for number, token in enumerate(tokens[:-1]):

@@ -29,9 +29,7 @@ from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.select_text import (
     VALUE,
     Span,
-    beside,
-    calls,
-    is_of_values,
+    StoredCalls,
     items_of,
     outside_of_parentheses,
     replaced,
@@ -87,7 +85,9 @@ class _Groups:
         self._sql, self._tokens, self._select, self._scope = query.definition.sql, query.tokens, select, scope
         self._at = {token.start: number for number, token in enumerate(query.tokens)}
         self._sets = {origin: VALUE(number) for number, origin in enumerate(columns, start=1)}
-        self._stored = [*map(self._written, columns.values()), *(["grouping_id()"] if columns else [])]
+        self._stored = StoredCalls(
+            self._sql, [*map(self._written, columns.values()), *(["grouping_id()"] if columns else [])]
+        )
 
     def text(self, sources: Sequence[str]) -> GroupsText:
         *items, rest = items_of(self._select, self._tokens)
@@ -98,15 +98,14 @@ class _Groups:
         ]
         names = [given_name(item) for item in expressions]
         condition = self._condition(having, dict(zip((name.lower() for name in names), values, strict=True)))
-        if not all(is_of_values(each, len(self._stored)) for each in [*values, condition or VALUE(1)]):
+        if not all(map(self._stored.are_all_of, [*values, *filter(None, [condition])])):
             raise NotIncremental("an aggregate that is not stored")
         if self._sets and not {*values} & {*self._sets.values()}:
             raise NotIncremental("no column of the sets by which a group is found")
         selected = [
             f"{value} AS {quoted_name(name)}" if name else value for value, name in zip(values, names, strict=True)
         ]
-        further = (each for call in self._stored for each in beside(call))
-        stored = dict.fromkeys([*self._stored, *further, "count(*)"])
+        stored = dict.fromkeys([*self._stored.calls, *self._stored.beside(), "count(*)"])
         columns = (f"{each} AS {VALUE(number)}" for number, each in enumerate(stored, start=1))
         wanted = WantedTable(
             tuple(sources),
@@ -118,7 +117,7 @@ class _Groups:
         )
         found_by = {
             *self._sets.values(),
-            *(VALUE(number) for number, call in enumerate(self._stored, 1) if _is_level(call)),
+            *(VALUE(number) for number, call in enumerate(self._stored.calls, 1) if _is_level(call)),
         }
         return GroupsText(wanted, [value if value in found_by else None for value in values], not self._sets)
 
@@ -145,19 +144,13 @@ class _Groups:
     ) -> str:
         """An expression over the stored values."""
         first = self._at[tokens[0].start]
-        spans = list(calls(tokens, _GROUPING))
-        found = {span: self._value(text_of(self._sql, tokens[span[0] : span[1] + 1])) for span in spans}
+        found = self._stored.values_in(tokens, _GROUPING)
+        spans = list(found)
         for column in node.find_all(exp.Column):
             span = self._span(column, first)
             if not any(start <= span[0] <= end for start, end in spans):
                 found[span] = self._column(column, names)
         return replaced(self._sql, tokens, found)
-
-    def _value(self, call: str) -> str:
-        """The stored column of a call."""
-        if call not in self._stored:
-            self._stored.append(call)
-        return VALUE(self._stored.index(call) + 1)
 
     def _column(self, node: exp.Column, names: Mapping[str, str]) -> str:
         name, origin = node.name.lower(), self._scope.origin_of(node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import sqlglot
@@ -14,6 +15,65 @@ from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
 
 _OF_TABLE: Final = frozenset({"this", "db", "alias"})
+
+
+@dataclass(frozen=True)
+class WantedSubquery:
+    """A subquery over the inputs `sources` that no internal view stores yet: `text[start:end]` of the view.
+
+    `sql` is the SELECT of its internal view. `select` and `after` stand around the relation of the stored rows in its
+    place. `is_relation`: it stands in FROM.
+    """
+
+    sources: tuple[str, ...]
+    start: int
+    end: int
+    sql: str
+    select: str
+    after: str
+    is_relation: bool
+
+
+@dataclass(frozen=True)
+class StoredSubquery:
+    """An internal view with the rows of a subquery: its name, and the Arrow types of its columns, in order.
+
+    The rest is that of `wanted`.
+    """
+
+    name: str
+    types: Mapping[str, str]
+    wanted: WantedSubquery
+
+    @property
+    def sql(self) -> str:
+        """Its SELECT."""
+        return self.wanted.sql
+
+    @property
+    def start(self) -> int:
+        """Where the subquery begins in the text of the outer view."""
+        return self.wanted.start
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.wanted.end
+
+    @property
+    def select(self) -> str:
+        """What stands before the relation of the stored rows, in place of the subquery."""
+        return self.wanted.select
+
+    @property
+    def after(self) -> str:
+        """What stands after it."""
+        return self.wanted.after
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it stands in FROM."""
+        return self.wanted.is_relation
 
 
 def is_over_tables(select: exp.Select, clauses: frozenset[str]) -> bool:
