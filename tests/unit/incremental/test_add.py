@@ -223,7 +223,9 @@ REFUSED: Final = {
         'column "n" has a CAST from decimal128(18, 2) to decimal128(18, 1), which rounds'
     ),
     f"SELECT CAST(sum(d) AS BIGINT) AS n FROM {SUBQUERY}": "which rounds",
-    f"SELECT CAST(CAST(count(*) AS DECIMAL(9, 0)) AS INT) AS n FROM {SUBQUERY}": "to int32, which rounds",
+    f"SELECT CAST(CAST(count(*) AS DECIMAL(9, 0)) AS INT) AS n FROM {SUBQUERY}": (
+        "decimal128(9, 0) to int32, which rounds"
+    ),
     f"SELECT count(*) AS n FROM {SUBQUERY} HAVING count(*) > 1": "HAVING",
     "SELECT DISTINCT count(*) AS n FROM a": "DISTINCT",
     "SELECT count(*) AS n FROM a ORDER BY n LIMIT 1": "LIMIT",

@@ -60,6 +60,7 @@ VIEWS: Final = {
 STORED: Final = {
     "no level": "SELECT k, g, count(*) AS n FROM o GROUP BY ROLLUP (k, g)",
     "column that may be NULL": "SELECT k, g, count(*) AS n FROM o WHERE k IS NOT NULL GROUP BY CUBE (k, g)",
+    "column or another": "SELECT k, count(*) AS n FROM o WHERE k IS NOT NULL OR g = 'a' GROUP BY CUBE (k)",
     "left join": "SELECT i.id, count(*) AS n FROM o LEFT JOIN i ON i.id = o.id GROUP BY CUBE (i.id)",
     "not all columns": "SELECT k, grouping_id(k, g) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, g)",
     "no count of rows": "SELECT k, h, count(d) AS m, CAST(sum(d) AS DECIMAL(18, 2)) AS total FROM i "
@@ -74,6 +75,10 @@ STORED: Final = {
 }
 FULL: Final = {
     "SELECT k, count(*) AS n FROM (SELECT k, g FROM o) q GROUP BY CUBE (k)": "columns without NULL",
+    "SELECT k, g, count(*) AS n FROM (SELECT k, g FROM o) q GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
+    "SELECT k, grouping_id(k) AS level, count(g) AS n FROM (SELECT k, g FROM o) q GROUP BY ROLLUP (k)": "no count(*)",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n FROM (SELECT k FROM o) q GROUP BY ROLLUP (k) HAVING count(*) > 1":
+    "HAVING",
     "SELECT count(*) AS n FROM o GROUP BY ROLLUP (k)": "all of their columns",
     "SELECT k % 2 AS p, count(*) AS n FROM o GROUP BY ROLLUP (k)": "all of their columns",
     "SELECT DISTINCT k, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "DISTINCT",
