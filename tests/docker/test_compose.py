@@ -88,9 +88,8 @@ def test_warehouse_mounted_read_only_is_read_by_another_user(system: System, cli
     assert shown.decode() == f'{{"rows": {system.execute("SELECT count(*) FROM users")[0][0]}}}\n'
 
 
-@pytest.mark.parametrize(
-    "service", [pytest.param(name, marks=[] if name == "engine" else pytest.mark.nightly) for name in SERVICES]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("service", SERVICES)
 def test_killed_container_loses_nothing_and_repeats_nothing(system: System, service: str) -> None:
     system.work(seed=10 + SERVICES.index(service))
     assert system.is_behind()

@@ -77,8 +77,14 @@ def overwritten(table: Path) -> None:
 DEEDS = [removed, without_files, appended, restored, overwritten]
 
 
-@pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize(
+    ("deed", "is_running"),
+    [
+        pytest.param(deed, is_running, id=f"{deed.__name__}-{'running' if is_running else 'stopped'}",
+                     marks=pytest.mark.nightly if is_running and deed != removed else ())
+        for deed in DEEDS for is_running in (True, False)
+    ],
+)  # fmt: skip
 def test_internal_table_that_is_lost_or_written_by_others_is_computed_again(
     h: ViewHarness, deed: Callable[[Path], None], is_running: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

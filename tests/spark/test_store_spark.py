@@ -184,6 +184,7 @@ driver.close()
 """
 
 
+@pytest.mark.nightly
 def test_jvm_that_is_killed_at_any_moment_of_its_start_is_lost_and_another_one_starts(delta_jars: list[Path]) -> None:
     command = [sys.executable, "-c", KILLED_STARTS, *map(str, delta_jars)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240)

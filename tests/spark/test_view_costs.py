@@ -162,6 +162,7 @@ def test_cost_of_removing_the_largest_price_does_not_grow_with_the_tables(spark:
     assert found.problems([READS_ALL])
 
 
+@pytest.mark.nightly
 def test_control_that_searches_without_bounds_reads_more_of_larger_tables(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Every benchmark at a size that says nothing of speed: it ends well, its figures are there, its tables are right.
 
-Each program starts its own JVM, so CI runs one of them, and `just nightly` the others.
+Each program starts its own JVM, so they are part of `just nightly`.
 """
 
 from __future__ import annotations
@@ -111,9 +111,8 @@ def last_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     return figures
 
 
-@pytest.mark.parametrize(
-    "name", ["freshness", *(pytest.param(name, marks=pytest.mark.nightly) for name in PROGRAMS if name != "freshness")]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_program_gives_its_figures_and_equal_tables(runs: dict[str, subprocess.Popen[str]], name: str) -> None:
     figures = last_line(runs[name])
     assert KEYS[name] <= figures.keys(), KEYS[name] - figures.keys()

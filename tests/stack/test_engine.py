@@ -191,8 +191,8 @@ def test_run_over_an_empty_table_publishes_it_and_what_comes(ready: Project) -> 
 @pytest.mark.parametrize(
     ("point", "deed"),
     [
-        ("epoch.after_intent", "raise"),
         ("bulk.after_files", "raise"),
+        pytest.param("epoch.after_intent", "raise", marks=pytest.mark.nightly),
         pytest.param("epoch.after_intent", "kill", marks=pytest.mark.nightly),
         pytest.param("bulk.after_files", "kill", marks=pytest.mark.nightly),
     ],

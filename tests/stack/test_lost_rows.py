@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,7 @@ COPY: Final = (
     "COPY accounts FROM PROGRAM "
     f"$$seq 10 {ROWS + 9} | awk -v OFS='\\t' '{{ s = sprintf(\"%3000s\", $1); print $1, s, 1 }}'$$"
 )
+IsLost = Callable[[list[Record]], bool]
 
 
 class Leaving:
@@ -56,7 +57,7 @@ class Leaving:
         ]
         return sorted(found, key=lambda record: (record.order.commit or 0, record.order.lsn or 0, record.timestamp_ms))
 
-    def leave(self, is_lost: Callable[[list[Record]], bool], statement: str) -> None:
+    def leave(self, is_lost: IsLost, statement: str) -> None:
         """Run the statement, and leave the connector so; it runs again afterwards, until it has come to the end."""
         self._configure(ONE_BY_ONE)
         self._known = len(self.records())
@@ -98,6 +99,13 @@ def is_first_half(records: list[Record]) -> bool:
     return [record.value["op"] for record in records if record.order == last and record.value] == ["d"]
 
 
+LOSSES: Final[Sequence[tuple[str, IsLost]]] = (
+    # Its rows are not told apart from those of a later transaction at once.
+    (f"BEGIN; SAVEPOINT one; {COPY}; COMMIT", is_first_of_its_page),
+    ("UPDATE accounts SET id = id + 100000", is_first_half),
+)
+
+
 @pytest.fixture
 def wide(tmp_path: Path, database: Database, capture: CaptureOf, spark: SparkSession) -> Iterator[Project]:
     """A ready project of a table of which two rows fill a page, caught up."""
@@ -116,14 +124,11 @@ def wide(tmp_path: Path, database: Database, capture: CaptureOf, spark: SparkSes
     seen="`RowsLost` before any of it is published",
     do="run `cdc-views rebuild TABLE --from snapshot --swap`",
 )
+@pytest.mark.parametrize("losses", [LOSSES[:1], pytest.param(LOSSES, marks=pytest.mark.nightly)], ids=["one", "all"])
 def test_rows_that_the_connector_leaves_out_stop_the_engine_until_they_are_rebuilt(
-    wide: Project, database: Database
+    wide: Project, database: Database, losses: Sequence[tuple[str, IsLost]]
 ) -> None:
-    for statement, is_lost in (
-        # Its rows are not told apart from those of a later transaction at once.
-        (f"BEGIN; SAVEPOINT one; {COPY}; COMMIT", is_first_of_its_page),
-        ("UPDATE accounts SET id = id + 100000", is_first_half),
-    ):
+    for statement, is_lost in losses:
         published = wide.published()
         with closing(wide.capture.detached_log()) as log:
             Leaving(wide, database, log).leave(is_lost, statement)

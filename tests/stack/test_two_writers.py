@@ -58,6 +58,7 @@ def entries_of(project: Project) -> set[Path]:
     seen="`Fenced` from the old engine; readers see nothing of it",
     do="nothing: the new engine is the writer",
 )
+@pytest.mark.nightly
 def test_engines_that_were_stopped_and_replaced_are_fenced_when_they_are_woken(ready: Project) -> None:
     engines = [stopped_at(ready, point) for point in STOPPED_AT]
     assert not any(record.kind in PUBLISHING for record in read_control(ready.warehouse))

@@ -6,6 +6,8 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from cdc_views.stack.local import LocalStack
 from tests.fix_postgres import Database
 from tests.fix_wheel import ROOT, Installed, build_wheel
@@ -50,6 +52,7 @@ def test_installed_wheel_makes_a_project_and_finds_its_files(installed: Installe
     assert all(Path(line).is_relative_to(installed.package) for line in done.stdout.splitlines())
 
 
+@pytest.mark.nightly
 def test_wheel_checks_a_project_with_the_template_that_it_brings(
     installed: Installed, stack: LocalStack, database: Database, tmp_path: Path
 ) -> None:
