@@ -32,7 +32,7 @@ class WarehouseReader:
     """A warehouse to read from. What `cdc_views.open` returns; for several threads.
 
     Each method reads the last published epoch, or that of the moment that its keyword arguments give: `at`,
-    `at_least`, `timeout_s`, `max_age_s` (see Moment). For several reads of one epoch, call `epoch` once. All of them
+    `at_least`, `timeout_s`, `max_age` (see Moment). For several reads of one epoch, call `epoch` once. All of them
     raise NothingPublished, NotPublishedYet, EpochTooOld, EpochNotRetained, BadMoment, BadLsn and WarehouseUnusable.
     """
 

@@ -86,16 +86,16 @@ def test_read_at_least_at_a_position_waits_until_it_is_published(tmp_path: Path)
 
 
 @pytest.mark.proves(
-    wrong="A read accepts an age up to `max_age_s`, and the last epoch is older.",
+    wrong="A read accepts an age up to `max_age`, and the last epoch is older.",
     seen="`EpochTooOld`",
     do="See with `cdc-views status` whether the engine runs; or read without the limit.",
 )
 def test_read_with_a_limit_of_age_answers_or_raises(shop: Published) -> None:
     wh = cdc_views.open(shop.root)
     age_s = (datetime.now(UTC) - BEGIN).total_seconds()
-    assert wh.epoch(max_age_s=age_s + 60).number == 3
+    assert wh.epoch(max_age=age_s + 60).number == 3
     with pytest.raises(EpochTooOld, match=r"epoch 3 is .* s old, wanted at most 5 s") as raised:
-        wh.epoch(max_age_s=5)
+        wh.epoch(max_age=timedelta(seconds=5))
     assert raised.value.age_s == pytest.approx(age_s, abs=60)
 
 
@@ -143,9 +143,9 @@ def test_epoch_that_is_no_longer_retained_names_the_oldest_that_is(tmp_path: Pat
         ({"at": True}, BadMoment),
         ({"at": 1.5}, BadMoment),
         ({"at": 1, "at_least": "0/1"}, BadMoment),
-        ({"at": 1, "max_age_s": 1}, BadMoment),
+        ({"at": 1, "max_age": 1}, BadMoment),
         ({"timeout_s": -1}, BadMoment),
-        ({"max_age_s": float("nan")}, BadMoment),
+        ({"max_age": float("nan")}, BadMoment),
         ({"at": "yesterday"}, BadLsn),
         ({"at_least": "5"}, BadLsn),
     ],

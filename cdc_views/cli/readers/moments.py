@@ -30,7 +30,7 @@ def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, at: str | None, at_least: str | None, max_age_s: float | None, wait_s: float | None, **others: Any
     ) -> Any:
         when = None if at is None else Moment.parse_at(at)
-        moment = Moment(at=when, at_least=at_least, timeout_s=wait_s, max_age_s=max_age_s)
+        moment = Moment(at=when, at_least=at_least, timeout_s=wait_s, max_age=max_age_s)
         return command(*args, moment=moment, **others)
 
     options = (

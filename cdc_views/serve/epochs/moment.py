@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -33,7 +33,7 @@ class MomentArguments(TypedDict, total=False):
     at: int | Lsn | datetime | str | None
     at_least: str | Lsn | None
     timeout_s: float | None
-    max_age_s: float | None
+    max_age: float | timedelta | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +43,13 @@ class Moment:
     `at`: the number of an epoch; or a time (with a time zone) or a position (`X/Y`, as Postgres prints an LSN), which
     mean the last epoch up to there. `at_least`: a position; the read waits, for at most `timeout_s` seconds (10 by
     default), until an epoch has everything that was committed up to there. Without a position, it waits that long for
-    the first epoch (0 by default). `max_age_s`: the most seconds that the source may have gone on since.
+    the first epoch (0 by default). `max_age`: for how long the source may have gone on since; a number means seconds.
     """
 
     at: int | Lsn | datetime | str | None = None
     at_least: str | Lsn | None = None
     timeout_s: float | None = None
-    max_age_s: float | None = None
+    max_age: float | timedelta | None = None
 
     def __post_init__(self) -> None:
         """Check the arguments. Raises BadMoment, BadLsn."""
@@ -61,7 +61,7 @@ class Moment:
                 f"at_least is of type {type(self.at_least).__name__}, wanted a position",
                 hint='write it as Postgres prints it, as in "0/16B3748"',
             )
-        if self.at is not None and (self.at_least, self.timeout_s, self.max_age_s) != (None, None, None):
+        if self.at is not None and (self.at_least, self.timeout_s, self.max_age) != (None, None, None):
             raise BadMoment("a read has both at and another moment", hint="an epoch of the past needs no further limit")
         if isinstance(self.at, bool) or not isinstance(self.at, int | datetime | str | None):
             raise BadMoment(
@@ -69,12 +69,17 @@ class Moment:
             )
         if isinstance(self.at, datetime) and self.at.tzinfo is None:
             raise BadMoment("the time to read at has no time zone", hint='add one, as in "2026-11-26T08:00:00+00:00"')
-        for name, limit_s in (("timeout_s", self.timeout_s), ("max_age_s", self.max_age_s)):
+        for name, limit_s in (("timeout_s", self.timeout_s), ("max_age", self.max_age_s)):
             if limit_s is not None and not limit_s >= 0:
                 raise BadMoment(f"{name} is {limit_s:g}, wanted at least 0", hint="leave it out, or give some seconds")
         for position in (self.at, self.at_least):
             if isinstance(position, str):
                 Lsn.parse(position)
+
+    @property
+    def max_age_s(self) -> float | None:
+        """The same in seconds."""
+        return self.max_age.total_seconds() if isinstance(self.max_age, timedelta) else self.max_age
 
     @staticmethod
     def parse_at(text: str) -> int | datetime | str:

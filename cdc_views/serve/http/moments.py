@@ -27,9 +27,8 @@ async def moment_of(  # not in a thread: it would wait for those that encode ans
     ] = None,
 ) -> Moment:
     """The moment of the common parameters. Raises BadMoment, BadLsn."""
-    return Moment(
-        at=None if at is None else Moment.parse_at(at), at_least=at_least, timeout_s=wait, max_age_s=max_age
-    )  # fmt: skip
+    when = None if at is None else Moment.parse_at(at)
+    return Moment(at=when, at_least=at_least, timeout_s=wait, max_age=max_age)
 
 
 TheMoment = Annotated[Moment, Depends(moment_of)]
