@@ -4,6 +4,7 @@
 
 data.py        the source's rows, and the texts that are searched for; schema.sql, rows.sql, load.sql
 searched.py    the systems that are read: ours, Postgres, tantivy, DuckDB
+duckdb_packages.py, duckdb_process.py    an earlier DuckDB, which has a full-text search on PyPI
 reading.py     the process that reads them, and measures each operation
 watcher.py     the process that looks for the probes in each epoch
 fanout.py      the process that writes posts for all followers

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -9,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Final
 
-import duckdb
 import psycopg
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -17,6 +20,7 @@ import tantivy
 
 import cdc_views
 from bench.serve.data import Sizes, texts
+from bench.serve.duckdb_packages import NotInstalled, duckdb_packages, fts_extension
 
 TOP: Final = 10
 """The documents of an answer."""
@@ -26,6 +30,7 @@ PAGE: Final = 20
 
 Operation = Callable[[Random], object]
 
+PROGRAM: Final = Path(__file__).with_name("duckdb_process.py")
 _COMMON: Final = (10, 100)
 _DOCUMENTS: Final = "COPY (SELECT id, title, body FROM posts) TO STDOUT (FORMAT csv)"
 
@@ -195,29 +200,27 @@ class Tantivy(Searched):
 
 
 class DuckDb(Searched):
-    """DuckDB's extension `fts`, on a table of the documents of one moment."""
+    """DuckDB's extension `fts`, on a table of the documents of one moment, in a process of its own."""
 
     name = "duckdb"
-    _SEARCH: ClassVar = (
-        "SELECT * FROM (SELECT *, fts_main_documents.match_bm25(id, ?) AS score FROM documents) "
-        f"WHERE score IS NOT NULL ORDER BY score DESC, id LIMIT {TOP}"
-    )
 
     def prepare(self) -> dict[str, Any]:
         """See Searched."""
-        self._database = duckdb.connect()
         try:
-            self._database.install_extension("fts")
-            self._database.load_extension("fts")
-        except duckdb.Error as error:
-            raise NotAvailable(f"duckdb: {str(error).splitlines()[0]}") from error
-        began = time.monotonic()
-        self._database.register("read", _documents(self.dsn))
-        self._database.execute("CREATE TABLE documents AS SELECT * FROM read")
-        self._database.execute(
-            "PRAGMA create_fts_index('documents', 'id', 'title', 'body', stemmer = 'none', stopwords = 'none')"
-        )
-        return {"built_s": round(time.monotonic() - began, 2)}
+            packages = duckdb_packages()
+        except NotInstalled as error:
+            raise NotAvailable(str(error)) from error
+        self.folder.mkdir()
+        documents = self.folder / "documents.csv"
+        with psycopg.connect(self.dsn) as source, source.cursor() as cursor, cursor.copy(_DOCUMENTS) as blocks:
+            documents.write_bytes(b"".join(blocks))
+        command = [sys.executable, str(PROGRAM), str(fts_extension(packages)), str(documents)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(packages)},
+        )  # fmt: skip
+        built: dict[str, Any] = self._answer()
+        return built
 
     @property
     def operations(self) -> Mapping[str, Operation]:
@@ -226,7 +229,17 @@ class DuckDb(Searched):
 
     def search(self, text: str) -> object:
         """See Searched."""
-        return self._database.execute(self._SEARCH, [text]).fetchall()
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(text) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise NotAvailable(f"duckdb: its process has ended with {self._process.wait()}")
+        return json.loads(line)
 
 
 SYSTEMS: Final[dict[str, type[Searched]]] = {each.name: each for each in (Ours, Postgres, Tantivy, DuckDb)}
