@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.epoch.recovery import recover, take_over
-from cdc_views.engine.epoch.wiring import Mirrored, wire
+from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.input.bulk import BulkReader
+from cdc_views.engine.tables import Tables
 from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, read_control
@@ -109,16 +110,10 @@ class MirrorEngine:
         with touching(self.root):
             self.control = ControlLog.open(self.root, self.writer, ledger.clock)
             warehouse = Warehouse(self.root, cast(SparkSession, None))
-            self.epochs_writer = wire(
-                ledger.log,
-                warehouse,
-                Mirrored("g", ledger.sources),
-                lambda tables: self._views,
-                self.control,
-                parks=self.parks,
-                bulk=self.bulk,
+            self.tables = Tables(warehouse, "g", ledger.sources)
+            self.epochs_writer = EpochWriter(
+                ledger.log, self.tables, self._views, self.control, parks=self.parks, bulk=self.bulk
             )
-            self.tables = self.epochs_writer.tables
         with self.control.writing(), touching(self.root):
             take_over(self.control, self.tables, {})
             if self.tables.published is None:

@@ -28,7 +28,7 @@ from cdc_views.base.names import TableName
 from cdc_views.config import INTERPRETED, LogSettings, UpkeepSettings
 from cdc_views.engine.capture.declared import compile_declared
 from cdc_views.engine.epoch.recovery import recover, take_over
-from cdc_views.engine.epoch.wiring import Mirrored, wire
+from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.intent import Retry
 from cdc_views.engine.parallel import in_parallel
 from cdc_views.engine.spark.jobs import spark_work
@@ -400,20 +400,26 @@ class ViewHarness:
 
     def _start(self) -> None:
         self._control = ControlLog.open(self._root, uuid4().hex, self.clock)
-        sources, published = [table.source for table in self._declared], self._control.published_in(GENERATION)
-        self._writer = wire(
-            self._log,
+        self._tables = Tables(
             Warehouse(self._root, self._spark, allow_direct=self._allow_direct),
-            Mirrored(GENERATION, sources, as_published(published), self._parallel),
-            self._declare_views,
-            self._control,
-            parks=self.on_bad_event == "park",
+            GENERATION,
+            [table.source for table in self._declared],
+            self._parallel,
+            as_published(self._control.published_in(GENERATION)),
         )
-        self._tables = self._writer.tables
+        self._text_columns = mirrored_text_columns(self._tables)
+        for view in self._views.values():
+            self._tables.add(view.spec)
+            for each in view.internal:
+                add_internal_table(self._tables, each.spec)
+            declare_search_tables(self._tables, [view.compiled])
+            self._text_columns[view.spec.name] = view.text_columns
         self._shapes = Shapes(self._spark)
         self._scratch = Relations(self._spark, self._tables.warehouse)
         for name, value in INTERPRETED.items():
             self._scratch.session.conf.set(name, value)
+        runner = ViewRunner(self._spark, self._levels())
+        self._writer = EpochWriter(self._log, self._tables, runner, self._control, parks=self.on_bad_event == "park")
         with self._writing():
             takeover = take_over(self._control, self._tables, {})
             if self._tables.published is None:
@@ -422,17 +428,6 @@ class ViewHarness:
             recover(self._writer)
         self._maintenance = Upkeep(self._root, self._tables, self._control, self._upkeep or UpkeepSettings())
         self._has_crashed = False
-
-    def _declare_views(self, tables: Tables) -> ViewRunner:
-        """Declare the views to the tables of a new engine, as they were declared before."""
-        self._text_columns = mirrored_text_columns(tables)
-        for view in self._views.values():
-            tables.add(view.spec)
-            for each in view.internal:
-                add_internal_table(tables, each.spec)
-            declare_search_tables(tables, [view.compiled])
-            self._text_columns[view.spec.name] = view.text_columns
-        return ViewRunner(self._spark, self._levels())
 
     def _begin(self, takeover: ControlRecord) -> None:
         """What an engine does between its takeover and its recovery: nothing, as no view is built beside the epochs."""

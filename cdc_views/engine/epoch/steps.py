@@ -39,16 +39,17 @@ class EpochWriter:
         tables: Tables,
         views: ViewRunner,
         control: ControlLog,
-        quarantine: Quarantine | None = None,
+        *,
+        parks: bool = False,
         bulk: BulkReader | None = None,
         lost_rows: LostRows | None = None,
     ) -> None:
-        """Without a `quarantine` that parks, a bad event stops the engine. `bulk` and `lost_rows` as of Input."""
+        """`parks`: a bad event goes into the quarantine, and stops nothing. `bulk` and `lost_rows` as of Input."""
         self.log = log
         self.tables = tables
         self.views = views
         self.control = control
-        self.quarantine = quarantine or Quarantine(tables)
+        self.quarantine = Quarantine(tables, parks=parks)
         self.input = Input(log, tables, self.quarantine, bulk, lost_rows, control.clock)
 
     def run(self, idle_interval_s: float) -> ControlRecord | None:

@@ -31,7 +31,6 @@ from cdc_views.engine.epoch.records import cut_of, read_offsets
 from cdc_views.engine.epoch.recovery import recover, take_over
 from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.epoch.swap import SwapRequest, find_swap, plan_swap, publish_swap, require_present
-from cdc_views.engine.epoch.wiring import Mirrored, wire
 from cdc_views.engine.input.bulk import BulkReader, OnProgress, TakeAhead, is_looked_up, nothing_ahead
 from cdc_views.engine.input.lost_rows import LostRows
 from cdc_views.engine.intent import Retry
@@ -198,24 +197,21 @@ class Engine:
         if self._request is not None:
             require_present(warehouse, self._request)
         find_path = self._find_path(known.published, "" if known.reset is None else f"{SHADOW_SEPARATOR}{generation}")
-        return wire(
-            log,
-            warehouse,
-            Mirrored(generation, declared.sources, find_path, commits),
-            lambda tables: self._declare_views(tables, declared),
-            self._control,
-            parks=settings.log.on_bad_event == "park",
-            bulk=BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead),
-            lost_rows=LostRows(source),
-        )
-
-    def _declare_views(self, tables: Tables, declared: Declared) -> ViewRunner:
+        tables = Tables(warehouse, generation, declared.sources, commits, find_path)
         views = [view for level in declared.levels for view in level]
         texts = mirrored_text_columns(tables)
         failures = declare_views(self._spark, tables, views, declared.running, declared.refused, texts)
         levels = declare_internal_views(self._spark, tables, declared.levels, failures, texts)
         search = declare_search_tables(tables, views, failures)
-        return ViewRunner(self._spark, [*levels, *search], failures)
+        return EpochWriter(
+            log,
+            tables,
+            ViewRunner(self._spark, [*levels, *search], failures),
+            self._control,
+            parks=settings.log.on_bad_event == "park",
+            bulk=BulkReader(self._spark, settings.log, self._on_progress, take_ahead=self._take_ahead),
+            lost_rows=LostRows(source),
+        )
 
     def _take_over(self, log: Log, source: Connection, declared: Declared, detail: TakeoverDetail) -> None:
         with self._control.writing():
