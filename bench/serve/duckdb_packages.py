@@ -12,18 +12,15 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from cdc_views.errors import DownloadFailed
 from cdc_views.host.locations import cache_folder
 from cdc_views.stack.folders import make_shared
 
 LOCK: Final = Path(__file__).with_name("duckdb_packages.lock")
 
 
-class NotInstalled(Exception):
-    """The packages cannot be had here; the message says why."""
-
-
 def duckdb_packages() -> Path:
-    """The folder with the packages; they are installed once. Raises NotInstalled."""
+    """The folder with the packages; they are installed once. Raises DownloadFailed."""
     kept = cache_folder() / "bench" / hashlib.sha256(LOCK.read_bytes()).hexdigest()
     if not kept.exists():
         make_shared(kept.parent)
@@ -33,7 +30,7 @@ def duckdb_packages() -> Path:
                        ":all:", "--target", str(folder), "-r", str(LOCK)]  # fmt: skip
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                raise NotInstalled(f"duckdb: {done.stderr.strip().splitlines()[-1]}")
+                raise DownloadFailed(done.stderr.strip().splitlines()[-1])
             folder.rename(kept)
     return kept
 

@@ -1,9 +1,9 @@
 """A process of an earlier DuckDB, which has an extension `fts`; it knows nothing of this project's packages.
 
-    python duckdb_process.py EXTENSION DOCUMENTS.csv
+    python duckdb_process.py EXTENSION DOCUMENTS.csv TOP
 
 It indexes the documents, writes `{"built_s": ...}`, and answers each line of its input, a JSON string, with a line of
-JSON: the best documents for any of the words.
+JSON: the TOP best documents for any of the words.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import Final
 
 import duckdb
 
-TOP: Final = 10
 SEARCH: Final = (
     "SELECT * FROM (SELECT *, fts_main_documents.match_bm25(id, ?) AS score FROM documents) "
-    f"WHERE score IS NOT NULL ORDER BY score DESC, id LIMIT {TOP}"
+    "WHERE score IS NOT NULL ORDER BY score DESC, id LIMIT ?"
 )
 
 
-def main(extension: str, documents: str) -> None:
+def main(extension: str, documents: str, top: str) -> None:
     """Index, then answer until the input ends."""
     database = duckdb.connect()
     database.execute(f"LOAD '{extension}'")
@@ -34,7 +33,7 @@ def main(extension: str, documents: str) -> None:
     )
     tell({"built_s": round(time.monotonic() - began, 2)})
     for line in sys.stdin:
-        tell(database.execute(SEARCH, [json.loads(line)]).fetchall())
+        tell(database.execute(SEARCH, [json.loads(line), int(top)]).fetchall())
 
 
 def tell(answer: object) -> None:

@@ -20,7 +20,8 @@ import tantivy
 
 import cdc_views
 from bench.serve.data import Sizes, texts
-from bench.serve.duckdb_packages import NotInstalled, duckdb_packages, fts_extension
+from bench.serve.duckdb_packages import duckdb_packages, fts_extension
+from cdc_views.errors import DownloadFailed
 
 TOP: Final = 10
 """The documents of an answer."""
@@ -30,7 +31,7 @@ PAGE: Final = 20
 
 Operation = Callable[[Random], object]
 
-PROGRAM: Final = Path(__file__).with_name("duckdb_process.py")
+_DUCKDB: Final = Path(__file__).with_name("duckdb_process.py")
 _COMMON: Final = (10, 100)
 _DOCUMENTS: Final = "COPY (SELECT id, title, body FROM posts) TO STDOUT (FORMAT csv)"
 
@@ -208,13 +209,12 @@ class DuckDb(Searched):
         """See Searched."""
         try:
             packages = duckdb_packages()
-        except NotInstalled as error:
-            raise NotAvailable(str(error)) from error
+        except DownloadFailed as error:
+            raise NotAvailable(f"duckdb: {error.message}") from error
         self.folder.mkdir()
         documents = self.folder / "documents.csv"
-        with psycopg.connect(self.dsn) as source, source.cursor() as cursor, cursor.copy(_DOCUMENTS) as blocks:
-            documents.write_bytes(b"".join(blocks))
-        command = [sys.executable, str(PROGRAM), str(fts_extension(packages)), str(documents)]
+        documents.write_bytes(_csv(self.dsn))
+        command = [sys.executable, str(_DUCKDB), str(fts_extension(packages)), str(documents), str(TOP)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": str(packages)},
@@ -252,8 +252,12 @@ def _any(text: str) -> str:
 
 
 def _documents(dsn: str) -> pa.Table:
+    return _table([_csv(dsn)])
+
+
+def _csv(dsn: str) -> bytes:
     with psycopg.connect(dsn) as source, source.cursor() as cursor, cursor.copy(_DOCUMENTS) as blocks:
-        return _table(blocks)
+        return b"".join(blocks)
 
 
 def _table(blocks: Any) -> pa.Table:
