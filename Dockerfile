@@ -22,13 +22,9 @@ RUN apt-get -q update \
 ENV PATH=/opt/python/bin:$PATH \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /opt/cdc-views
-COPY requirements.lock ./
-# pyspark is published as source only, and is built by what the lock pins: so all else is installed first.
+COPY requirements.lock scripts/install ./
 RUN python3 -m venv /opt/python \
- && awk '/^[^ ]/ { on = !/^pyspark==/ } on' requirements.lock >/tmp/wheels.lock \
- && pip install -q --require-hashes --no-deps --only-binary :all: -r /tmp/wheels.lock \
- && pip install -q --require-hashes --no-build-isolation -r requirements.lock \
- && rm /tmp/wheels.lock
+ && UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 ./install requirements.lock /opt/python
 
 FROM python AS files
 COPY cdc_views/__init__.py cdc_views/
