@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from random import randrange
+from random import Random, randrange
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 
 from tests.samples import EXAMPLES
 
 _DRAWN: Final = "CDC_VIEWS_DRAWN_SEED"  # set by the first process of a run, for those that it starts
+_ALL_CASES: Final = os.environ.get("CDC_VIEWS_CASES") == "all"
 _IS_GIVEN: Final = bool(os.environ.get("CDC_VIEWS_SEED"))
 
 SEED: Final = int(os.environ.get("CDC_VIEWS_SEED") or os.environ.setdefault(_DRAWN, str(randrange(2**32))))
@@ -33,6 +35,22 @@ def randomly(examples: int) -> Callable[[Any], Any]:
         report_multiple_bugs=False,
     )
     return lambda test: seed(SEED)(chosen(test))
+
+
+def drawn(quick: int, cases: Sequence[Any], ids: Sequence[str] | None = None) -> list[Any]:
+    """Parameters of a test: `quick` of the cases in every run, others each time; the rest is marked `nightly`.
+
+    With CDC_VIEWS_CASES=all, as in `just nightly`, all are marked.
+    """
+    now = Random(SEED).sample(range(len(cases)), 0 if _ALL_CASES else quick)
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            id=ids[number] if ids else None,
+            marks=() if number in now else pytest.mark.nightly,
+        )
+        for number, case in enumerate(cases)
+    ]
 
 
 @contextmanager

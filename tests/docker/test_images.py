@@ -77,6 +77,7 @@ def test_postgres_without_a_password_says_so(client: DockerClient, images: None)
         container.remove(force=True, v=True)
 
 
+@pytest.mark.nightly
 def test_kafka_is_written_and_read_from_the_host(images: None) -> None:
     port = free_port()
     image = DockerContainer("cdc-views/kafka").with_env("KAFKA_HOST_ADDRESS", f"127.0.0.1:{port}")
@@ -96,6 +97,7 @@ def test_kafka_is_written_and_read_from_the_host(images: None) -> None:
     assert "shut down completed" in log
 
 
+@pytest.mark.nightly
 def test_connect_has_debezium_and_works_exactly_once(images: None) -> None:
     with Network() as network:
         kafka = DockerContainer("cdc-views/kafka").with_network(network).with_network_aliases("kafka")

@@ -21,6 +21,7 @@ from cdc_views.store.delta_log.entries import newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.testing import crash_at
 from tests.ledger import EIGHT_DAYS_S, NAMES, OFTEN, Ledger, MirrorEngine, assert_right, published
+from tests.seed import drawn
 from tests.stopped import LIMIT_S, forking, is_stopped, let_go, run_armed
 from tests.waiting import wait_for
 
@@ -116,7 +117,7 @@ def stop_at(root: Path, tmp_path: Path) -> Iterator[StopAt]:
             each.process.join(LIMIT_S)
 
 
-@pytest.mark.parametrize("point", POINTS_OF_A)
+@pytest.mark.parametrize("point", drawn(4, POINTS_OF_A))
 def test_engine_killed_at_a_point_is_recovered_by_the_next(root: Path, tmp_path: Path, point: str) -> None:
     first = start_armed(root, point, "kill", tmp_path / "errors")
     first.join(LIMIT_S)
@@ -134,7 +135,7 @@ def test_engine_killed_at_a_point_is_recovered_by_the_next(root: Path, tmp_path:
     do="nothing",
 )
 @pytest.mark.parametrize(
-    ("point", "epochs"), [*((point, FEW) for point in POINTS_OF_A), *((point, MANY) for point in AFTER_MANY)]
+    ("point", "epochs"), [*drawn(4, [(point, FEW) for point in POINTS_OF_A]), *((point, MANY) for point in AFTER_MANY)]
 )
 def test_engine_woken_after_it_was_replaced_is_fenced(root: Path, stop_at: StopAt, point: str, epochs: int) -> None:
     first = stop_at(point)

@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from cdc_views.store.control import read_control
 from tests.page.conftest import Opened
 from tests.page.shop import FAILURE, HOSTILE, ORDERS, SELECT, Hour, Shop
+from tests.seed import drawn
 from tests.unit.fix_http import TOKEN, Client, serving
 from tests.unit.watched import Watched, backlog
 
@@ -119,7 +120,7 @@ def test_what_stays_in_the_overview_is_not_drawn_again(page: Page, shop: Shop) -
 # A view
 
 
-@pytest.mark.parametrize("address", ["epochs", "view/order_totals/history", "view/public.orders"])
+@pytest.mark.parametrize("address", drawn(1, ["epochs", "view/order_totals/history", "view/public.orders"]))
 def test_new_epoch_leaves_the_scroll_position(page: Page, shop: Shop, address: str) -> None:
     go(page, address)
     box = page.locator(".scroll")

@@ -267,7 +267,7 @@ def test_foreign_commit_stops_the_engine_and_the_next_one_and_is_not_read(bank: 
     assert_equal(bank.rows(last, "public.accounts"), [(1, 10)])
 
 
-@pytest.mark.parametrize("by_driver", [True, False])
+@pytest.mark.parametrize("by_driver", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_view_that_was_dropped_and_declared_again_has_its_rows_once(spark: SparkSession, by_driver: bool) -> None:
     with ViewHarness(TABLES, spark, allow_direct=by_driver) as harness:
         harness.create_view(TOTAL)

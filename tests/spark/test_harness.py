@@ -86,6 +86,7 @@ def test_example_of_the_docs_runs(spark: SparkSession) -> None:
     names["test_view_survives_every_history"].hypothesis.inner_test(RandomHistory(schema, ((changes,),), (state,)))
 
 
+@pytest.mark.nightly
 def test_harness_without_a_spark_starts_and_stops_its_own() -> None:
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=200, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
@@ -321,7 +322,7 @@ def test_position_without_changes_is_published_once_an_interval(h: ViewHarness) 
     assert record.published_at == h.clock.now()
 
 
-@pytest.mark.parametrize("allow_direct", [True, False])
+@pytest.mark.parametrize("allow_direct", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_views_read_tables_of_any_name(spark: SparkSession, allow_direct: bool) -> None:
     names = ['"my.schema"."Order Items"', '"say ""hi""/[x]%2F"', '"a`b:*?#"', '"ünï 😀"']
     tables = [f"CREATE TABLE {name} (id int PRIMARY KEY, n int)" for name in names]

@@ -22,8 +22,7 @@ ALL = [f"CREATE MATERIALIZED VIEW {name}_{layout}{options} AS {sql}"
     ("views", "allow_direct"),
     [
         pytest.param(ALL, True, id="by the driver"),
-        pytest.param(ALL[:1], False, id="by Spark"),
-        pytest.param(ALL[1:], False, id="others by Spark", marks=pytest.mark.nightly),
+        pytest.param(ALL, False, id="by Spark", marks=pytest.mark.nightly),
     ],
 )
 def test_row_goes_and_comes_back(spark: SparkSession, views: list[str], allow_direct: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import product
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +12,7 @@ from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.store.control import ControlRecord, PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
 from tests.rebuilt import rebuilt, swap_in
+from tests.seed import drawn
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
 GROUPED = "SELECT upper(s) AS s, count(DISTINCT id) AS n, sum(v) AS total FROM t GROUP BY upper(s)"
@@ -24,7 +24,7 @@ VIEWS = {
 }
 INTERNAL = "_cv_grouped_1"
 CRASHES = (None, "epoch.after_intent", "views.after_first_commit", "epoch.before_publish")
-IN_CI = (0, 5, 7, 9)  # each crash, and each set of views
+SWAPS = [(names, crash) for crash in CRASHES for names in (tuple(VIEWS), ("grouped",), ("safe",))]
 
 
 class Project:
@@ -85,10 +85,7 @@ def project(spark: SparkSession) -> Iterator[Project]:
 
 @pytest.mark.parametrize(
     ("names", "crash"),
-    [
-        pytest.param(names, crash, id=f"{' '.join(names)} {crash}", marks=() if case in IN_CI else pytest.mark.nightly)
-        for case, (crash, names) in enumerate(product(CRASHES, (VIEWS.keys(), ("grouped",), ("safe",))))
-    ],
+    drawn(2, SWAPS, ids=[f"{' '.join(names)} {crash}" for names, crash in SWAPS]),
 )
 def test_swap_and_rollback_over_an_internal_view_leave_every_epoch_right(
     project: Project, names: Collection[str], crash: str | None

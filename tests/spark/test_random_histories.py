@@ -29,7 +29,7 @@ from cdc_views.testing.memory.memory_log import MemoryLog
 from tests.full_only import recompute_in_full
 from tests.seed import SEED, naming_the_seed, randomly
 
-EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "20"))
+EXAMPLES: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "12"))
 LIMIT_S: Final = max(600, 5 * EXAMPLES)
 VARIABLES: Final = f"CDC_VIEWS_EXAMPLES={EXAMPLES}"
 VIEWS_AT_ONCE: Final = 3  # of an example, beside those that they read

@@ -27,7 +27,7 @@ from tests.unit.incremental.random_example import DEPTH, sources_of
 from tests.unit.incremental.random_tables import Draws, drawn, histories, tables
 from tests.unit.incremental.random_views import Views
 
-VIEWS: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "40"))
+VIEWS: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "25"))
 OF_A_PROJECT: Final = 5  # whose tables and history they share
 PROJECTS: Final = -(-VIEWS // OF_A_PROJECT)
 ENOUGH: Final = 2000  # views, for each construct that only Spark has to occur

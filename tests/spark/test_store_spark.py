@@ -110,6 +110,7 @@ def test_killed_python_takes_its_jvm_along_and_frees_the_warehouse(
     WarehouseLock(tmp_path, 30).acquire()
 
 
+@pytest.mark.nightly
 def test_acquire_while_only_the_jvm_lives_names_the_jvm(engine: subprocess.Popen[str], tmp_path: Path) -> None:
     jvm = jvm_of(engine)
     os.kill(jvm, signal.SIGSTOP)

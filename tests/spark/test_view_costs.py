@@ -154,6 +154,7 @@ def test_cost_of_a_change_of_a_hot_key_does_not_grow_with_its_rows(spark: SparkS
     assert not found.problems(HOT), "\n".join(found.problems(HOT))
 
 
+@pytest.mark.nightly
 def test_cost_of_removing_the_largest_price_does_not_grow_with_the_tables(spark: SparkSession) -> None:
     found = measured(spark, [*EXTREMES, READS_ALL], largest_price, is_repeated=False)
     assert not found.problems(EXTREMES), "\n".join(found.problems(EXTREMES))

@@ -227,6 +227,7 @@ def blocks_of_the_notebook() -> list[Block]:
     return [Block(code, output, bool(mark)) for mark, code, output in found]
 
 
+@pytest.mark.nightly
 def test_blocks_of_the_notebook_print_what_the_page_says(kept: KeptDemo) -> None:
     blocks = blocks_of_the_notebook()
     done = subprocess.run(

@@ -58,6 +58,7 @@ from cdc_views.stack.services.kafka import Kafka
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database, server_setting
 from tests.fix_services import AT_LEAST_ONCE, log_settings_for, second_worker
+from tests.seed import drawn
 from tests.waiting import wait_for
 
 NAME = TableName("public", "orders")
@@ -325,7 +326,7 @@ def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: 
     seen="`SlotChanged`, `LogDiscontinuity` or `SequenceRegressed`; at a start `SnapshotInterrupted`",
     do="run `cdc-views reset`",
 )
-@pytest.mark.parametrize("keeps_slot", [False, True])
+@pytest.mark.parametrize("keeps_slot", drawn(1, [False, True]))
 def test_connector_that_begins_again_stops_the_next_cut(unwatched: Followed, keeps_slot: bool) -> None:
     unwatched.stop_connector()
     unwatched.database.execute("DELETE FROM orders WHERE id = 3")
@@ -450,12 +451,11 @@ def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(fol
 )
 @pytest.mark.parametrize(
     "change",
-    [
+    drawn(1, [
         ["SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())"],
         ["SELECT pg_drop_replication_slot('{slot}')",
          "SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"],
-    ],
-    ids=["advanced", "made anew"],
+    ], ids=["advanced", "made anew"]),
 )  # fmt: skip
 def test_slot_that_is_moved_under_a_running_engine_stops_the_next_cut(followed: Followed, change: list[str]) -> None:
     slot = followed.captured.settings.source.slot
@@ -486,20 +486,23 @@ PUBLICATION = publication_sql("{publication}", [NAME], FIRST_GENERATED, exists=F
 )
 @pytest.mark.parametrize(
     "change",
-    [
-        ["ALTER PUBLICATION {publication} SET (publish = 'update, delete')"],
-        ["ALTER PUBLICATION {publication} SET (publish = 'insert, update')", "DELETE FROM orders WHERE id = 3"],
-        ["DROP PUBLICATION {publication}", "DELETE FROM orders WHERE id = 3", PUBLICATION],
-        ["ALTER TYPE kind RENAME VALUE 'a' TO 'b'"],
-        ["ALTER TABLE orders REPLICA IDENTITY NOTHING"],
+    drawn(
+        3,
         [
-            "ALTER TABLE orders DISABLE TRIGGER ALL",
-            "TRUNCATE orders",
-            "INSERT INTO orders VALUES (99, 9)",
-            "ALTER TABLE orders ENABLE TRIGGER ALL",
+            ["ALTER PUBLICATION {publication} SET (publish = 'update, delete')"],
+            ["ALTER PUBLICATION {publication} SET (publish = 'insert, update')", "DELETE FROM orders WHERE id = 3"],
+            ["DROP PUBLICATION {publication}", "DELETE FROM orders WHERE id = 3", PUBLICATION],
+            ["ALTER TYPE kind RENAME VALUE 'a' TO 'b'"],
+            ["ALTER TABLE orders REPLICA IDENTITY NOTHING"],
+            [
+                "ALTER TABLE orders DISABLE TRIGGER ALL",
+                "TRUNCATE orders",
+                "INSERT INTO orders VALUES (99, 9)",
+                "ALTER TABLE orders ENABLE TRIGGER ALL",
+            ],
         ],
-    ],
-    ids=["no inserts", "no deletes", "created again", "enum", "identity", "disabled trigger"],
+        ids=["no inserts", "no deletes", "created again", "enum", "identity", "disabled trigger"],
+    ),
 )
 def test_what_changes_rows_without_an_event_stops_the_next_cut(
     database: Database, capture: CaptureOf, change: list[str]

@@ -111,6 +111,7 @@ EACH: dict[str, Steps] = {
 ENDED = EACH if ALL else {"some": [(POINTS[3], "raise"), (POINTS[-1], "kill")]}
 
 
+@pytest.mark.nightly
 def test_rebuild_from_topics_that_were_compacted_heals_too(ready: Project) -> None:
     for balance in range(20):
         ready.database.execute(f"UPDATE accounts SET balance = {balance} WHERE id = 1")

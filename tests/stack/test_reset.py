@@ -303,6 +303,7 @@ def test_reset_that_was_killed_is_continued_by_run(
     assert destroy(world.base, lambda text: None) == []
 
 
+@pytest.mark.nightly
 def test_reset_whose_capture_was_outdated_begins_again(world: World) -> None:
     with crash_at("reset.after_capture"):
         world.reset()

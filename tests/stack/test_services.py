@@ -28,6 +28,7 @@ from cdc_views.log.kafka.topics import end_offsets
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.services.process import start_mark
 from cdc_views.stack.services.service import Service
+from tests.seed import drawn
 from tests.waiting import wait_for
 
 LIMIT_S = 60
@@ -111,7 +112,7 @@ def test_up_other_port_while_running_is_bad_config(stack: LocalStack) -> None:
         LocalStack(stack.state, {"postgres": stack.postgres.port + 1}).up(progress_bar=False)
 
 
-@pytest.mark.parametrize("name", ["postgres", "kafka", "connect"])
+@pytest.mark.parametrize("name", drawn(1, ["postgres", "kafka", "connect"]))
 def test_start_after_kill_keeps_the_address(whole: LocalStack, name: str) -> None:
     service: Service = getattr(whole, name)
     before, first = whole.addresses, service.pid
@@ -172,6 +173,7 @@ def write_transactions(producer: Producer, partitions: list[TopicPartition], end
     seen="no error: the engine asks again and never treats that answer as an end offset",
     do="nothing",
 )
+@pytest.mark.nightly
 def test_end_offsets_of_a_broker_that_is_killed_meanwhile_are_asked_for_again(whole: LocalStack) -> None:
     server = {"bootstrap.servers": whole.kafka.bootstrap_servers, "log_level": 0}
     admin, topic = AdminClient(server), f"t_{uuid4().hex}"

@@ -23,6 +23,7 @@ LIMIT_S = 1200
     do="nothing; `python -m bench.soak` repeats this for as long as you like",
 )
 @pytest.mark.timeout(LIMIT_S + 60)
+@pytest.mark.nightly
 def test_versions_under_faults_equal_postgres() -> None:
     options = ["--minutes", "15", "--versions", str(VERSIONS), "--pause", "8", "--seed", "7"]
     command = [sys.executable, "-m", "bench.soak", *options]
