@@ -46,7 +46,7 @@ from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from cdc_views.store.upkeep.vacuum import files_of
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 
-SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "2"))
+SEEDS: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SEEDS", "3"))
 STEPS: Final = 40
 AT_ONCE: Final = 3  # seeds that share the session; the machine waits for the disk and for Spark's planning
 SPARK_READS_EVERY: Final = int(os.environ.get("CDC_VIEWS_CONFORMANCE_SPARK", "20"))
