@@ -21,6 +21,12 @@ _SECONDS_OF_DAY: Final = 86400
 _INFINITIES: Final = {"infinity": 1, "-infinity": -1}
 _ISO: Final = re.compile(r"(-?\d{4,12})(-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d(?::\d\d)?)?))?")
 _SOME_DAY: Final = "2000-01-01"
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
 _FORMS: Final = (
     (pa.types.is_timestamp, "a time needs a zone, as in 2026-11-26T08:00:00Z"),
     (pa.types.is_date, "write a date as 2026-11-26"),
@@ -28,6 +34,7 @@ _FORMS: Final = (
     (pa.types.is_decimal, "give a number, as in 1.50"),
     (pa.types.is_floating, "give a number, as in 1.5"),
     (pa.types.is_boolean, "give true or false"),
+    (_is_binary, "write bytes as hexadecimal digits, as in 0aff"),
 )
 
 
@@ -58,6 +65,8 @@ def python_value(scalar: pa.Scalar) -> Any:
         return {field.name: python_value(scalar[number]) for number, field in enumerate(kind)}
     if pa.types.is_map(kind):
         return [(python_value(entry["key"]), python_value(entry["value"])) for entry in scalar.values]
+    if pa.types.is_union(kind):
+        return python_value(scalar.value)
     if pa.types.is_nested(kind):
         return python_values(scalar.values)
     return _far_text(scalar)
@@ -83,6 +92,8 @@ def scalar_of_text(text: str | None, kind: pa.DataType) -> pa.Scalar:
     """The value that a text stands for. Raises ValueError."""
     if text is not None and (far := far_scalar(text, kind)) is not None:
         return far
+    if text is not None and _is_binary(kind):
+        return pa.scalar(bytes.fromhex(text), kind)
     try:
         return pc.cast(pa.scalar(text, pa.string()), kind)
     except (pa.ArrowException, OverflowError) as error:

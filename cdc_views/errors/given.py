@@ -34,7 +34,7 @@ class ViewCycle(BadView):
 
 
 class BadQuery(BadInput):
-    """SQL that DuckDB refuses."""
+    """SQL that is refused, or that could not tell two tables apart."""
 
 
 class QueryTooLong(BadInput):

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Unpack
 
 from cdc_views.base.names import TableName
+from cdc_views.errors import BadQuery
 from cdc_views.serve.epochs.moment import MomentArguments
 from cdc_views.serve.reader import WarehouseReader
 from cdc_views.store.delta_log import quoted
@@ -42,13 +43,19 @@ class SparkTables(Mapping[str, "DataFrame"]):
         """Create a temporary view of each table, for the session's SQL, and return their names.
 
         A mirror in schema `public` has the name of its table, another one `schema_table`. Tables that have failed or
-        are stopped are skipped.
+        are stopped are skipped. Raises BadQuery, before it creates any, if two tables would have one name.
         """
-        created = []
+        created, views = [], dict[str, str]()
         for name, table in self.epoch.readable.items():
             view = name if table.kind == "view" else _view_of(TableName.parse(name))
-            self[name].createOrReplaceTempView(quoted(view))
+            if (other := views.setdefault(view.lower(), name)) != name:
+                raise BadQuery(
+                    f'"{other}" and "{name}" would both be the temporary view "{view}"',
+                    hint=f'make those that you need: tables["{name}"].createOrReplaceTempView(...)',
+                )
             created.append(view)
+        for view, name in zip(created, views.values(), strict=True):
+            self[name].createOrReplaceTempView(quoted(view))
         return created
 
 

@@ -93,8 +93,11 @@ class TableReader:
         return polars.scan_delta(self.path, version=self.version).select(self.schema.names)
 
     def pandas(self) -> pandas.DataFrame:
-        """A data frame of pandas, with the types to which Arrow converts."""
-        frame: pandas.DataFrame = self.arrow().to_pandas()
+        """A data frame of pandas, with the types to which Arrow converts, but for whole numbers: these stay exact."""
+        import pandas
+
+        nullable = {pa.int16(): pandas.Int16Dtype(), pa.int32(): pandas.Int32Dtype(), pa.int64(): pandas.Int64Dtype()}
+        frame: pandas.DataFrame = self.arrow().to_pandas(types_mapper=nullable.get)
         return frame
 
     def spark(self, session: SparkSession) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -104,6 +105,28 @@ def test_follower_gets_a_new_token_when_nothing_changes(
         event = next(event for event in found if event["data"]["epoch"] == 2)
         assert (event["event"], sorted(event["data"])) == ("progress", ["epoch", "position", "token"])
     assert http.get(PATH, {**NDJSON, "Last-Event-ID": event["id"]}).json()["epoch"] == 2
+
+
+def test_follower_gets_new_tokens_while_epochs_change_other_tables(
+    http: Client, shop: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "PROGRESS_S", 0.2)
+    has_token = Event()
+
+    def publish_often() -> None:
+        while not has_token.wait(0.02):
+            shop.publish()
+
+    with http.stream(f"{PATH}?since=now", EVENTS) as response:
+        found = events(response)
+        first = next(found)["data"]
+        thread = Thread(target=publish_often)
+        thread.start()
+        try:
+            assert next(found)["data"]["epoch"] > first["epoch"]
+        finally:
+            has_token.set()
+            thread.join()
 
 
 def test_ndjson_ends_with_the_last_epoch(http: Client, shop: Published) -> None:

@@ -22,6 +22,7 @@ LIMIT_S = 30
 NDJSON = {"Accept": "application/x-ndjson"}
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 PATHS = TableSpec("paths", "views/paths/a", pa.schema([("path", pa.string()), ("n", pa.int64())]), ("path",))
+BLOBS = TableSpec("blobs", "views/blobs/a", pa.schema([("id", pa.binary()), ("n", pa.int64())]), ("id",))
 SPECIAL = ["a/b", "", "é ?#%&+", '["x"]']
 
 
@@ -32,6 +33,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Published:
     shop.write(ORDERS, [(1, "a"), (2, None)])
     shop.write(TOTALS, [("ada", 1, Decimal("1.50")), (None, 1, Decimal("2.00"))])
     shop.write(BAG, [(float("nan"), 7, 1), (1.0, 7, 2)])
+    shop.write(BLOBS, [(b"a\xff", 1)])
     shop.write(PATHS, [(text, number) for number, text in enumerate(SPECIAL)])
     shop.publish()
     shop.write(ORDERS, [(3, "c")], [(1,)])
@@ -68,9 +70,9 @@ def test_views_are_listed_with_their_columns_and_rows(http: Client) -> None:
     found = http.get("/views").json()
     assert (found["epoch"], [view["name"] for view in found["views"]]) == (
         2,
-        ["bag", "paths", "public.orders", "totals"],
+        ["bag", "blobs", "paths", "public.orders", "totals"],
     )
-    bag, _, orders, totals = found["views"]
+    bag, _, _, orders, totals = found["views"]
     assert (bag["key"], bag["rows"], bag["columns"]) == (None, 2, [{"name": "x", "type": "double"}])
     assert (orders["kind"], orders["status"], orders["key"], orders["rows"]) == ("mirror", "live", ["id"], 2)
     assert (totals["kind"], totals["shape"], totals["key"]) == ("view", "sql", ["owner", "day"])
@@ -165,6 +167,25 @@ def test_rows_by_several_keys(http: Client) -> None:
 def test_number_of_a_key_that_json_may_not_have_exactly_is_refused(http: Client) -> None:
     for number in ("12345678901234567890123", "1.50", "1e2"):
         assert problem(http.get("/views/totals/rows", key=f'["ada",{number}]')) == (400, "BadParameter")
+
+
+def test_bytes_of_a_key_are_given_as_they_are_shown(http: Client) -> None:
+    [row] = http.get("/views/blobs/rows").json()["rows"]
+    assert row == {"id": "61ff", "n": 1}
+    for path in ("/views/blobs/rows/61ff", "/views/blobs/rows?key=61ff"):
+        assert http.get(path).status_code == 200
+    assert http.get("/views/blobs/rows/61f").json()["hint"] == "write bytes as hexadecimal digits, as in 0aff"
+
+
+def test_question_is_checked_before_any_answer_counts_as_known(http: Client) -> None:
+    known = {"If-None-Match": "*"}
+    for path, status in (("?key=999", 404), ("?key=abc", 400), ("?columns=nosuch", 400), ("", 200)):
+        assert http.get(f"/views/public.orders/rows{path}", known).status_code == status, path
+
+
+def test_far_time_in_a_union_is_answered(http: Client) -> None:
+    answer = http.get("/query", sql="SELECT union_value(a := TIMESTAMP 'infinity') AS u")
+    assert (answer.status_code, answer.json()["rows"]) == (200, [{"u": "infinity"}])
 
 
 def test_unchanged_answer_is_not_sent_again(http: Client, shop: Published) -> None:

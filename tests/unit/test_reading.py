@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import cdc_views
 from cdc_views.errors import (
     BadKey,
+    BadQuery,
     BadWarehouse,
     KeyNotRecorded,
     NothingPublished,
@@ -25,6 +28,7 @@ from cdc_views.errors import (
 )
 from cdc_views.metrics import Work, counting
 from cdc_views.serve.epochs import published
+from cdc_views.serve.spark_tables import SparkTables
 from cdc_views.store.delta_log import features
 from cdc_views.store.files.data_files import PAGES_IN_ROW_GROUP, ROW_GROUP
 from cdc_views.store.warehouse import TableSpec
@@ -92,6 +96,25 @@ def test_table_is_the_published_version_for_every_library(shop: Published) -> No
         assert (relation.columns, relation.fetchall()) == (["id", "note"], [(2, None), (3, "c")])
     assert table.polars().sort("id").collect().to_dicts() == wanted
     assert sorted(table.pandas()["id"]) == [2, 3]
+
+
+def test_whole_numbers_beside_null_are_exact_in_pandas(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    spec = TableSpec("big", "views/big/a", pa.schema([("id", pa.int64()), ("n", pa.int64())]), ("id",))
+    shop.write(spec, [(1, 2**53 + 1), (2, None)])
+    shop.publish()
+    frame = cdc_views.open(tmp_path).table("big").pandas().sort_values("id")
+    assert frame["n"].isna().tolist() == [False, True]
+    assert frame["n"].iloc[0] == 2**53 + 1
+
+
+def test_tables_that_would_be_one_temporary_view_are_told(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.write(replace(ORDERS, name="sales.items", path="mirrors/sales/items/a"), [(1, "a")])
+    shop.write(replace(ORDERS, name="public.Sales_items", path="mirrors/public/Sales_items/a"), [(1, "b")])
+    shop.publish()
+    with pytest.raises(BadQuery, match='would both be the temporary view "Sales_items"'):
+        SparkTables(cast(SparkSession, None), tmp_path).create_temp_views()
 
 
 def test_hidden_columns_are_not_shown(shop: Published) -> None:

@@ -9,13 +9,14 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import cdc_views
-from cdc_views.config import UpkeepSettings
+from cdc_views.config import StoreSettings, UpkeepSettings
 from cdc_views.errors import BadToken, UnknownView, ViewFailed
 from cdc_views.metrics import Work, counting
 from cdc_views.serve.changes import feed
@@ -24,7 +25,7 @@ from cdc_views.store.control import FOLDER, KnownLog, control_log, known_log
 from cdc_views.store.delta_log import entry_file, newest_version
 from cdc_views.store.reading import stored_tables
 from cdc_views.store.upkeep.table_upkeep import TableUpkeep
-from cdc_views.store.warehouse import Stamp, TableSpec
+from cdc_views.store.warehouse import Stamp, TableSpec, Warehouse
 from tests.unit.published import BAG, ORDERS, TOTALS, Published
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -65,6 +66,26 @@ def test_changes_of_an_epoch_are_its_inserted_updated_and_deleted_rows(shop: Pub
     [item] = items(shop, first.token)
     assert (item.epoch, str(item.position), len(item)) == (2, "0/200", 3)
     assert shown(item) == [("delete", (1, "a"), None), ("insert", None, (3, "c")), ("update", (2, "b"), (2, "B"))]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_view_that_was_removed_and_came_back_at_its_path_is_a_snapshot(shop: Published, is_known: bool) -> None:
+    shop.write(TOTALS, [("ada", 1, Decimal("1.50"))])
+    shop.publish()
+    reader = cdc_views.open(shop.root)
+    token = list(reader.changes("totals"))[-1].token
+    version = shop.tables.pop("totals").version
+    shop.publish()
+    shutil.rmtree(shop.root / TOTALS.path)
+    shop.warehouse = Warehouse(shop.root, cast(SparkSession, None), StoreSettings())
+    shop.write(TOTALS, [("bob", 2, Decimal(9))])
+    shop.publish()
+    assert shop.tables["totals"].version == version
+    [item] = (reader if is_known else cdc_views.open(shop.root)).changes("totals", token)
+    assert isinstance(item, TableSnapshot)
+    assert item.reason is not None
+    assert "removed and made again" in item.reason
+    assert item.table.arrow()["owner"].to_pylist() == ["bob"]
 
 
 def test_changes_come_epoch_by_epoch_and_once(shop: Published) -> None:

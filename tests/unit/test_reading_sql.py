@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import cdc_views
-from cdc_views.errors import BadQuery, QueryTooLong, ResultTooLarge
+from cdc_views.errors import BadQuery, QueryTooLong, ResultTooLarge, TableUnavailable
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql import QueryLimits, query
 from cdc_views.serve.sql.statement import Statement
@@ -81,6 +83,11 @@ WAYS_OUT = [
     "SELECT * FROM delta_scan('{folder}')",
     "SELECT * FROM main.read_text('{file}')",
     "SELECT getenv('SECRET')",
+    "SELECT json_serialize_plan('SELECT current_setting(''secret_directory'')', optimize := true)",
+    "SELECT pg_get_viewdef(range) FROM range(100000)",
+    "SELECT pg_catalog.pg_get_constraintdef(range) FROM range(100000)",
+    "SELECT format_type(23, 0)",
+    "SELECT get_block_size('memory')",
     "SELECT current_setting('home_directory')",
     "SELECT system.main.current_setting('home_directory')",
     "SELECT * FROM duckdb_settings()",
@@ -128,6 +135,18 @@ WAYS_OUT = [
     "SELECT 1; COPY orders TO '{folder}/out.csv'",
     "",
 ]
+
+
+def test_every_macro_of_duckdb_that_reads_its_catalogs_is_refused() -> None:
+    macros = duckdb.sql(
+        "SELECT DISTINCT function_name, function_type FROM duckdb_functions() "
+        "WHERE function_type LIKE '%macro' AND regexp_matches(macro_definition, '(?is)from.*(duckdb|pg|pragma)_')"
+    ).fetchall()
+    assert macros
+    for name, kind in macros:
+        sql = f"SELECT {name}(1)" if kind == "macro" else f"SELECT * FROM {name}(1)"
+        with duckdb.connect() as database, pytest.raises(BadQuery):
+            Statement.parse(database, sql)
 
 
 @pytest.mark.parametrize("sql", WAYS_OUT)
@@ -214,6 +233,48 @@ def test_query_whose_result_is_too_large_is_refused(
 def test_size_of_an_answer_is_that_of_what_is_sent(epoch: PublishedEpoch, select: str) -> None:
     with pytest.raises(ResultTooLarge, match="more than 1 MiB"):
         query(epoch, f"SELECT {select} FROM range(1000)", QueryLimits(most_bytes=1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("md5_number('b')", "UHUGEINT"),
+        ("'0101'::BIT", "BIT"),
+        ("TIMETZ '12:00:00+02'", "TIME WITH TIME ZONE"),
+        ("TIME_NS '12:34:56.123456789'", "TIME_NS"),
+        ("3::BIGNUM", "BIGNUM"),
+        ("[{'a': MAP {1: 2::UHUGEINT}}]", "UHUGEINT"),
+    ],
+)
+def test_value_that_arrow_would_change_is_refused(epoch: PublishedEpoch, value: str, kind: str) -> None:
+    with pytest.raises(BadQuery, match=f'column "v" has type {kind}, whose values'):
+        query(epoch, f"SELECT {value} AS v")
+    assert query(epoch, f"SELECT ({value})::VARCHAR AS v").num_rows == 1
+
+
+def test_tables_of_a_schema_main_are_told_from_those_without_a_schema(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.write(ORDERS, [(1, "of public")])
+    shop.write(replace(ORDERS, name="main.orders", path="mirrors/main/orders/a"), [(1, "of main")])
+    shop.publish()
+    epoch = PublishedEpoch.latest(tmp_path)
+    assert query(epoch, "SELECT note FROM main.orders").to_pylist() == [{"note": "of main"}]
+    assert query(epoch, "SELECT note FROM orders").to_pylist() == [{"note": "of public"}]
+    for sql in ("main.orders, public.orders", "public.orders, main.orders", "main.orders, orders"):
+        with pytest.raises(BadQuery, match="cannot read both"):
+            query(epoch, f"SELECT * FROM {sql}")
+
+
+def test_table_whose_deleted_rows_are_no_longer_known_is_unavailable(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.write(ORDERS, [(number, "a") for number in range(100)])
+    shop.publish()
+    shop.write(ORDERS, gone=[(1,)])
+    shop.publish()
+    [vector] = (tmp_path / ORDERS.path).glob("**/*.bin")
+    vector.unlink()
+    with pytest.raises(TableUnavailable, match="cannot be read"):
+        query(PublishedEpoch.latest(tmp_path), "SELECT count(*) FROM orders")
 
 
 def test_query_within_its_limits_is_answered(epoch: PublishedEpoch) -> None:

@@ -39,13 +39,17 @@ Row: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True)
 class Place:
-    """The rows that a reader has: a version of a table, of an epoch. `log` identifies the warehouse."""
+    """The rows that a reader has: a version of a table, of an epoch.
+
+    `log` identifies the warehouse, `identity` the table: a view that is removed and comes back has its old path.
+    """
 
     table: str
     log: str
     epoch: int
     path: str
     version: int
+    identity: str
 
     def token(self) -> str:
         """The place as a text without blanks, which only `parse` understands."""
@@ -57,7 +61,7 @@ class Place:
         try:
             fields = facts_of(token)
             place = cls(*fields)
-            if [type(field) for field in fields] != [str, str, int, str, int]:
+            if [type(field) for field in fields] != [str, str, int, str, int, str]:
                 raise TypeError(token)
         except (ValueError, TypeError):
             raise BadToken("the token is not one of ours", hint="give the token of the last item, unchanged") from None
@@ -219,9 +223,11 @@ class ChangeFeed:
         """What the epoch has changed, if anything; or the reason why this is not known."""
         if table.path != place.path:
             return f"the table was rebuilt, reset or redefined: epoch {epoch.number} has it in another folder"
+        described = self._stored.described_anew(table.path)
+        if described.identity != place.identity:
+            return f"the table was removed and made again since epoch {place.epoch}"
         if table.version == place.version:
             return None
-        described = self._stored.describe(table.path)
         columns = [name for name in described.schema.names if not name.startswith(HIDDEN)]
         has_key = described.key is not None and set(described.key) <= set(columns)
         key = described.key if has_key else None
@@ -246,7 +252,8 @@ class ChangeFeed:
         return {"epoch": epoch.number, "position": epoch.position, "committed_at": epoch.committed_at, "token": token}
 
     def _place_of(self, epoch: PublishedEpoch, table: TableVersion) -> Place:
-        return Place(self._name, self._log.id, epoch.number, table.path, table.version)
+        identity = self._stored.described_anew(table.path).identity
+        return Place(self._name, self._log.id, epoch.number, table.path, table.version, identity)
 
     def _require_not_later(self, place: Place) -> None:
         if place.epoch > self.epoch:

@@ -10,6 +10,7 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
 
 from cdc_views.base.names import HIDDEN, TableName
 from cdc_views.errors import BadQuery, CdcViewsError, TableUnavailable
@@ -19,7 +20,7 @@ from cdc_views.serve.sql.statement import Statement
 from cdc_views.store.reading import refused, scan
 
 # DuckDB's message when a registered scan ends with an error.
-_UNREADABLE: Final = re.compile(r"reading the stream registered as '(\w+)' failed")
+_UNREADABLE: Final = re.compile(r"reading the (?:stream|schema of the object) registered as '(\w+)' failed")
 _LOCKED_DOWN: Final = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
@@ -27,6 +28,9 @@ _LOCKED_DOWN: Final = {
     "allow_community_extensions": "false",
 }
 _BATCH_ROWS: Final = 16384
+# Types whose values DuckDB gives to Arrow in another form, or cut off.
+_INEXACT: Final = frozenset({"bignum", "bit", "time with time zone", "time_ns", "uhugeint", "variant"})
+_NESTED: Final = frozenset({"array", "list", "map", "struct", "union"})
 
 
 def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> pa.Table:
@@ -42,7 +46,9 @@ def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> p
             for relation, name in opened.items():
                 _register(database, epoch, name, relation)
             database.execute("SET lock_configuration = true")
-            answer = limits.take(database.sql(sql).to_arrow_reader(_BATCH_ROWS))
+            asked = database.sql(sql)
+            _require_exact(asked)
+            answer = limits.take(asked.to_arrow_reader(_BATCH_ROWS))
         except duckdb.OutOfMemoryException:
             raise limits.out_of_memory() from None
         except (duckdb.Error, OSError) as error:  # OSError: of a batch after the first one
@@ -62,6 +68,24 @@ def _database(limits: QueryLimits) -> Iterator[duckdb.DuckDBPyConnection]:
         database.execute("SET python_enable_replacements = false")
         database.execute("SET TimeZone = 'UTC'")
         yield database
+
+
+def _require_exact(relation: duckdb.DuckDBPyRelation) -> None:
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if inexact := next(_inexact(kind), None):
+            raise BadQuery(
+                f'column "{name}" has type {inexact}, whose values have no exact form in the answer',
+                hint="cast it to VARCHAR",
+            )
+
+
+def _inexact(kind: DuckDBPyType) -> Iterator[DuckDBPyType]:
+    if kind.id in _INEXACT:
+        yield kind
+    elif kind.id in _NESTED:
+        for _, inner in kind.children:
+            if isinstance(inner, DuckDBPyType):  # not the size of an array
+                yield from _inexact(inner)
 
 
 def _with_unique_names(table: pa.Table) -> pa.Table:
@@ -85,7 +109,24 @@ def _published_tables(epoch: PublishedEpoch, statement: Statement) -> list[str]:
         if not known or len(parts) > 2:
             raise BadQuery(f'epoch {epoch.number} has no table "{".".join(parts)}"', hint=_tables_of(epoch))
         found += known
-    return list(dict.fromkeys(found))
+    names = list(dict.fromkeys(found))
+    taken: dict[tuple[str, str], str] = {}
+    for name in names:
+        for schema, bare in _places(epoch, name):
+            if (other := taken.setdefault((schema.lower(), bare.lower()), name)) != name:
+                raise BadQuery(f'one query cannot read both "{other}" and "{name}"', hint="write two queries")
+    return names
+
+
+def _places(epoch: PublishedEpoch, name: str) -> Iterator[tuple[str, str]]:
+    """Schema and name that a table has in DuckDB. Views are in `main`, and so is a mirror of a schema of that name."""
+    if name not in epoch.tables or epoch.tables[name].kind != "mirror":
+        yield "main", name
+        return
+    mirror = TableName.parse(name)
+    yield mirror.schema, mirror.table
+    if mirror.schema == "public":
+        yield "main", mirror.table
 
 
 def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: str, relation: str) -> None:
@@ -94,15 +135,11 @@ def _register(database: duckdb.DuckDBPyConnection, epoch: PublishedEpoch, name: 
     database.register(relation, scan(epoch.warehouse, table.path, table.version))
     own = [column for column in database.table(relation).columns if not column.startswith(HIDDEN)]
     columns = ", ".join(map(_quoted, own))
-    mirror = TableName.parse(name) if table.kind == "mirror" else None
-    bare = name if mirror is None else mirror.table
-    if mirror is not None:
-        database.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(mirror.schema)}")
+    for schema, bare in _places(epoch, name):
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
         database.execute(
-            f"CREATE VIEW {_quoted(mirror.schema)}.{_quoted(bare)} AS SELECT {columns} FROM memory.main.{relation}"
+            f"CREATE VIEW {_quoted(schema)}.{_quoted(bare)} AS SELECT {columns} FROM memory.main.{relation}"
         )
-    if mirror is None or mirror.schema == "public":
-        database.execute(f"CREATE OR REPLACE VIEW main.{_quoted(bare)} AS SELECT {columns} FROM {relation}")
 
 
 def _quoted(name: str) -> str:

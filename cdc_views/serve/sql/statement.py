@@ -19,7 +19,13 @@ from cdc_views.base.names import HIDDEN
 from cdc_views.errors import BadQuery
 
 _TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
-_REFUSED_FUNCTIONS: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
+# The last ones are macros, which DuckDB replaces by a SELECT over its catalogs, and a function that plans any text.
+_REFUSED_FUNCTIONS: Final = frozenset(
+    {
+        *("current_setting", "getenv", "getvariable", "nextval", "write_log"),
+        *("format_type", "get_block_size", "json_serialize_plan", "pg_get_constraintdef", "pg_get_viewdef"),
+    }
+)
 _SELECT_ONLY: Final = "queries are SELECT statements of DuckDB's SQL"
 
 

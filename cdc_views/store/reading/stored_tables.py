@@ -43,7 +43,7 @@ CACHED_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What a table is.
+    """What a table is. `identity` tells it from another one that was at its path before.
 
     `key` is None if it was created before tables had their key among their settings. `kind` has the name of a view's
     kind as `kind`, and what its readers need; it is empty for a mirror, and for a view of kind `sql`.
@@ -52,6 +52,7 @@ class StoredTable:
     schema: pa.Schema
     key: tuple[str, ...] | None
     kind: Mapping[str, Any]
+    identity: str
 
 
 def has_version(root: Path, path: str, version: int) -> bool:
@@ -117,8 +118,15 @@ class StoredTables:
             settings = table.metadata().configuration
             key, kind = settings.get(KEY), orjson.loads(settings.get(KIND) or "{}")
             schema = pa.schema(table.schema().to_arrow())
-            self._described[path] = StoredTable(schema, None if key is None else tuple(orjson.loads(key)), kind)
+            self._described[path] = StoredTable(
+                schema, None if key is None else tuple(orjson.loads(key)), kind, str(table.metadata().id)
+            )
         return self._described[path]
+
+    def described_anew(self, path: str) -> StoredTable:
+        """`describe` for a reader that lives long: the table may have been removed and created again at its path."""
+        self._table(path)
+        return self.describe(path)
 
     def identity(self, path: str, version: int) -> tuple[int, int] | None:
         """Tells a version from one of the same number of a table that was removed and created again at its path.

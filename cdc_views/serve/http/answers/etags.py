@@ -31,8 +31,11 @@ def tag_of_rows(rows: pa.Table, *facts: str) -> str:
 
 
 def is_unchanged(if_none_match: str | None, etag: str) -> bool:
-    """Whether a client has what the ETag names (RFC 9110, weak comparison)."""
+    """Whether a client has what the ETag names (RFC 9110, weak comparison).
+
+    `*` names nothing: it asks whether there is any answer, which is not known before the question was checked.
+    """
     if if_none_match is None:
         return False
     known = [each.strip().removeprefix(WEAK) for each in if_none_match.split(",")]
-    return "*" in known or etag.removeprefix(WEAK) in known
+    return etag.removeprefix(WEAK) in known

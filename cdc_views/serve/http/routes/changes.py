@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Final
 
@@ -90,20 +92,22 @@ async def _lines(service: HttpService, feed: ChangeFeed) -> AsyncIterator[bytes]
 
 
 async def _events(service: HttpService, feed: ChangeFeed) -> AsyncIterator[bytes]:
-    silent_s = PROGRESS_S  # so that the first event comes at once
+    sent_at, token_at = time.monotonic(), -math.inf  # so that the first event comes at once
     try:
         while not service.watch.is_closed:
             items = feed.take()
             while (item := await service.run(lambda: next(items, None))) is not None:  # noqa: B023 (run at once)
-                silent_s = 0.0
                 async for part in _sent(service, item, _event):
                     yield part
-            if silent_s >= PROGRESS_S:
-                silent_s = 0.0
+                sent_at = token_at = time.monotonic()
+            # Epochs that change other tables only are no reason to wait any longer.
+            if (now := time.monotonic()) - token_at >= PROGRESS_S:
+                sent_at = token_at = now
                 yield _progress(await service.run(feed.progress))
-            if not await service.watch.wait(_is_other(feed.epoch), _SILENCE_S):
-                silent_s += _SILENCE_S
+            elif now - sent_at >= _SILENCE_S:
+                sent_at = now
                 yield b":\n\n"
+            await service.watch.wait(_is_other(feed.epoch), _SILENCE_S)
     except CdcViewsError as error:
         if service.watch.is_closed:
             return  # the client comes back with its last token
