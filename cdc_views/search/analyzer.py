@@ -24,7 +24,7 @@ import regex
 import Stemmer
 
 # Raise it when the same text is to get other terms.
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 NO_LANGUAGE: Final = "none"
 LANGUAGES: Final = (NO_LANGUAGE, *sorted(Stemmer.algorithms()))
@@ -45,7 +45,7 @@ _ELIDING: Final = frozenset({"french", "italian", "catalan"})
 _LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i",
                                  "’": "'", "ʼ": "'"})  # fmt: skip
 FORM: Final = "="
-"""Begins the terms that are forms: no word begins with it. An index without a language needs none."""
+"""Begins the terms that are forms; a word that begins with it loses it. An index without a language needs none."""
 
 _KEPT_WORDS: Final = 100_000
 
@@ -70,7 +70,7 @@ class Analyzer:
     def __post_init__(self) -> None:
         """Prepare what every text needs."""
         stemmer = None if self.language == NO_LANGUAGE else Stemmer.Stemmer(self.language, 0)
-        stopped = frozenset(folded(word) for word in self.stop_words)
+        stopped = frozenset(self._normal(word) for word in self.stop_words)
 
         @lru_cache(_KEPT_WORDS)
         def terms_of(word: str) -> tuple[str, ...] | None:
@@ -119,6 +119,10 @@ class Analyzer:
             position += 1
         return found
 
+    def has_words(self, text: str) -> bool:
+        """Whether a text has words, stop words included."""
+        return any(_WORD.search(segment) for segment in _SEGMENT.findall(text))
+
     def prefix(self, text: str) -> str | None:
         """The beginning of the forms that a prefix stands for; None if it is not one word."""
         words = [segment for segment in _SEGMENT.findall(text) if _WORD.search(segment)]
@@ -128,7 +132,8 @@ class Analyzer:
 
     def _normal(self, word: str) -> str:
         """A word as it is before it is stemmed."""
-        return _ELISION.sub("", folded(word)) if self.language in _ELIDING else folded(word)
+        plain = _ELISION.sub("", folded(word)) if self.language in _ELIDING else folded(word)
+        return plain.lstrip(FORM)  # a mark and an emoji may be one word
 
 
 @cache
@@ -142,4 +147,5 @@ def folded(word: str) -> str:
     plain = unicodedata.normalize("NFKC", word).casefold().translate(_LETTERS)
     if plain.isascii():
         return plain
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", plain)))
+    bare = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", plain)))
+    return bare.translate(_LETTERS)  # again: "ǿ" has become "ø"

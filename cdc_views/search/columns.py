@@ -81,11 +81,35 @@ def conditions_of(given: FilterValues | None) -> tuple[Condition, ...]:
     """The conditions of a filter. Raises BadSearch."""
     if isinstance(given, Mapping):
         return tuple(Condition(column, "=", value) for column, value in given.items())
-    conditions = tuple(Condition(*each) for each in given or ())
-    for each in conditions:
-        if each.operator not in _COMPARED:
-            raise BadSearch(f'unknown comparison "{each.operator}"', hint=f"wanted one of {' '.join(_COMPARED)}")
-    return conditions
+    if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        raise _not_a_condition(given)
+    return tuple(map(_condition, given or ()))
+
+
+def keys_of(given: str | Iterable[str] | None) -> tuple[SortKey, ...]:
+    """The columns to sort by. Raises BadSearch."""
+    if isinstance(given, str):
+        return (SortKey.parse(given),)
+    columns = list(given) if isinstance(given, Iterable) else [] if given is None else [given]
+    for each in columns:
+        if not isinstance(each, str):
+            raise BadSearch(f"found {each!r} to sort by, wanted a column", hint='write sort="likes" or sort="-likes"')
+    return tuple(map(SortKey.parse, columns))
+
+
+def _condition(given: object) -> Condition:
+    if not isinstance(given, list | tuple) or len(given) != 3 or not isinstance(given[1], str):
+        raise _not_a_condition(given)
+    if given[1] not in _COMPARED:
+        raise BadSearch(f'unknown comparison "{given[1]}"', hint=f"wanted one of {' '.join(_COMPARED)}")
+    return Condition(*given)
+
+
+def _not_a_condition(given: object) -> BadSearch:
+    return BadSearch(
+        f"found {given!r} in a filter, wanted column, comparison and value",
+        hint='write filter={"author": "ada"} or filter=[("likes", ">=", 10)]',
+    )
 
 
 def require_columns(schema: pa.Schema, names: Iterable[str]) -> None:

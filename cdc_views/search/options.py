@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -59,8 +60,8 @@ def weights(text: str) -> dict[str, float]:
         if field[1] in found:
             raise BadView(f'column "{field[1]}" appears twice')
         found[field[1]] = float(field[2] or 1)
-        if not found[field[1]]:
-            raise BadView(f'the weight of column "{field[1]}" is 0, wanted more')
+        if not 0 < found[field[1]] < math.inf:
+            raise BadView(f'the weight of column "{field[1]}" is {found[field[1]]:g}, wanted more than 0')
     return found
 
 
@@ -80,7 +81,11 @@ def stop_words(text: str) -> tuple[str, ...]:
         return ()
     if text.strip().lower() == "english":
         return ENGLISH_STOP_WORDS
-    return tuple(dict.fromkeys(word for part in text.split(",") if (word := part.strip())))
+    words = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for word in words:
+        if Analyzer().prefix(word) is None:
+            raise BadView(f'found "{word}", wanted one word', hint="stop words are separated by commas: 'the, a'")
+    return words
 
 
 def number(low: float, high: float) -> Callable[[str], float]:

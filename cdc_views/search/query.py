@@ -29,7 +29,7 @@ MOST_CLAUSES: Final = 64
 _SIGNS: Final[dict[str, Occurs]] = {"+": "must", "-": "not", "": "may"}
 _FORM: Final = 'a query has words, "phrases", prefix*, +must, -not and column:word'
 # Sign, column, and a phrase or a word. A sign and a column count only at the start of a word: wi-fi is a word.
-_CLAUSE: Final = regex.compile(r'([+-]?)(?:(\p{L}\w*):(?!//))?(?:"([^"]*)("?)|([^\s"]+))|([+-])')
+_CLAUSE: Final = regex.compile(r'([+-]?)(?:([\p{L}_]\w*):(?!//))?(?:"([^"]*)("?)|([^\s"]+))|([+-])')
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Parser:
         tokens = self._analyzer.tokens(text)
         if not tokens:
             # Marks, which stand for nothing, or stop words.
-            if self._analyzer.prefix(text) is not None or " " in text.strip():
+            if self._analyzer.has_words(text):
                 self._note(occurs)
             return None
         first = tokens[0].position

@@ -34,7 +34,8 @@ def snippet(text: str, field: str, query: Query, analyzer: Analyzer) -> Snippet 
     """The part of a document's text column with the most different words of a query; None if it has none."""
     clauses = [clause for clause in query.clauses if clause.occurs != "not" and field in clause.fields]
     tokens = analyzer.tokens(text)
-    found = [(token, term) for token in tokens if (term := _matched(token, clauses)) is not None]
+    whole = _in_phrases(tokens, clauses)
+    found = [(token, term) for token in tokens if (term := _matched(token, clauses, whole)) is not None]
     if not found:
         return None
     start, end = _window(text, found)
@@ -47,15 +48,28 @@ def snippet(text: str, field: str, query: Query, analyzer: Analyzer) -> Snippet 
     return Snippet(tuple((piece, matches) for piece, matches in pieces if piece))
 
 
-def _matched(token: Token, clauses: Sequence[Clause]) -> str | None:
-    """The term or prefix of a query that a word of a text matches."""
+def _in_phrases(tokens: Sequence[Token], clauses: Sequence[Clause]) -> frozenset[int]:
+    """The positions of the words of a text that are a part of a whole phrase."""
+    terms = {token.position: token.term for token in tokens}
+    return frozenset(
+        first + distance
+        for clause in clauses
+        if len(clause.terms) > 1
+        for first in terms
+        if all(terms.get(first + further) == term for term, further in clause.terms)
+        for _, distance in clause.terms
+    )
+
+
+def _matched(token: Token, clauses: Sequence[Clause], whole: frozenset[int]) -> str | None:
+    """The term or prefix of a query that a word of a text matches; `whole` are the positions within phrases."""
     for clause in clauses:
         if clause.prefix is not None:
             if token.form.startswith(clause.prefix):
                 return clause.prefix + "*"
-        elif any(token.term == term for term, _ in clause.terms):
+        elif clause.terms[1:] == () and token.term == clause.terms[0][0]:
             return token.term
-    return None
+    return token.term if token.position in whole else None
 
 
 def _window(text: str, found: Sequence[tuple[Token, str]]) -> tuple[int, int]:

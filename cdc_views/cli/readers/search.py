@@ -65,9 +65,10 @@ def search(
 
 def _row(hit: Hit, form: str | None) -> dict[str, Any]:
     """The score and the columns of a document; people see the matching part of its texts instead."""
+    score = "score" if "score" not in hit.document else "_score"
     if form is not None:
-        return {"score": hit.score, **hit.document}
-    return {"score": f"{hit.score:.3f}", **hit.document, **{name: str(each) for name, each in hit.snippets.items()}}
+        return {score: hit.score, **hit.document}
+    return {score: f"{hit.score:.3f}", **hit.document, **{name: str(each) for name, each in hit.snippets.items()}}
 
 
 def _parts(hit: Hit) -> list[dict[str, Any]]:

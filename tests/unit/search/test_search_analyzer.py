@@ -5,11 +5,13 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cdc_views.errors import BadView
 from cdc_views.search import Analyzer
 from cdc_views.search.analyzer import ENGLISH_STOP_WORDS, FORM, folded
+from cdc_views.search.options import stop_words
 
 
 def terms(text: str, language: str = "none", stop_words: tuple[str, ...] = ()) -> list[str]:
@@ -49,8 +51,27 @@ def test_forms_are_words_before_they_are_stemmed() -> None:
 
 
 @given(st.text())
+@example("=\u200d👍 =\u200d©")
 def test_only_forms_begin_as_forms_do(text: str) -> None:
-    assert not any(token.term.startswith(FORM) for token in Analyzer("english").tokens(text))
+    english = Analyzer("english")
+    tokens = english.tokens(text)
+    assert not any(token.term.startswith(FORM) for token in tokens)
+    counted = [place for term, places in english.positions(text).items() if term[0] != FORM for place in places]
+    assert sorted(counted) == [token.position for token in tokens]
+
+
+def test_letters_with_accents_are_those_without() -> None:
+    assert [folded(letter) for letter in "ǿǽØÆ"] == ["o", "ae", "o", "ae"]
+
+
+@pytest.mark.parametrize("given", ["the a", "wi-fi", "", "a,,the", "中文"])
+def test_stop_word_that_is_not_one_word_is_refused(given: str) -> None:
+    with pytest.raises(BadView, match="wanted one word"):
+        stop_words(given)
+
+
+def test_stop_word_is_the_word_that_texts_have() -> None:
+    assert terms("aujourd'hui rust", "french", ("aujourd'hui",)) == ["rust"]
 
 
 def test_stop_words_leave_their_place() -> None:

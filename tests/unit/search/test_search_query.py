@@ -6,6 +6,7 @@ import pytest
 
 from cdc_views.errors import BadSearch
 from cdc_views.search import IndexOptions, Query
+from cdc_views.search.snippets import snippet
 from tests.unit.search.memory_index import MemoryIndex, index_of
 
 OPTIONS = IndexOptions("id", {"title": 2.0, "body": 1.0}, stop_words=("the",))
@@ -44,6 +45,7 @@ DOCUMENTS = [
         ("+the rust", {1, 2}),
         ("https://rust", set()),  # two words, and no column
         ("absent", set()),
+        ("the-the", set()),  # two stop words
         ("rust, !", {1, 2}),
     ],
 )
@@ -51,11 +53,30 @@ def test_query_matches(text: str, wanted: set[int]) -> None:
     assert set(MemoryIndex(OPTIONS, DOCUMENTS).found(text)) == wanted
 
 
+def test_column_that_begins_with_an_underscore_is_one() -> None:
+    [clause] = Query.parse("_title:rust", IndexOptions("id", {"_title": 1.0, "body": 1.0})).clauses
+    assert clause.fields == ("_title",)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "shown"),
+    [
+        ("title", "once", None),
+        ("body", "sci-fi film over wi-fi", "sci-fi film over **wi**-**fi**"),
+        ("body", "once, exactly once", "once, **exactly** **once**"),
+    ],
+)
+def test_snippet_marks_whole_phrases_only(column: str, text: str, shown: str | None) -> None:
+    found = snippet(text, column, Query.parse('"exactly once" wi-fi', OPTIONS), OPTIONS.analyzer)
+    assert (found and str(found)) == shown
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "the query has no word"),
         ("  ?! ", "the query has no word"),
+        ('"! ?"', "the query has no word"),
         ("-rust", 'the query has only words with "-"'),
         ('rust "delta', "the phrase at character 6 has no closing quotation mark"),
         ("author:rust", 'unknown text column "author" at character 1'),

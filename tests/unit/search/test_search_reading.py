@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -155,6 +156,14 @@ def test_pages_are_of_one_epoch(posts: Posts, sort: str | None) -> None:
     assert (third.cursor, third.epoch) == (None, 1)
 
 
+def test_next_page_is_asked_for_as_the_first_was(posts: Posts) -> None:
+    wh = cdc_views.open(posts.published.root)
+    first = wh.search("posts", "cat dog mouse", limit=1, max_age=timedelta(days=10_000))
+    posts.put([(9, "cat dog mouse", "cat dog mouse", "zoe", at(0))])
+    second = wh.search("posts", "cat dog mouse", limit=1, max_age=timedelta(days=10_000), cursor=first.cursor)
+    assert second.epoch == first.epoch
+
+
 @pytest.mark.proves(
     wrong="The cursor of a page is given with another query, index or epoch, or is not one of ours.",
     seen="`BadPage`",
@@ -189,12 +198,19 @@ def test_cursor_of_something_else_is_an_error(posts: Posts) -> None:
         ({"filter": {"id": True}}, 'the value for column "id" cannot be read as int64'),
         ({"filter": [("id", "~", 1)]}, 'unknown comparison "~"'),
         ({"sort": "-when"}, 'unknown column "when"'),
+        ({"sort": [5]}, "found 5 to sort by, wanted a column"),
+        ({"sort": 5}, "found 5 to sort by, wanted a column"),
+        ({"filter": "author=ada"}, "found 'author=ada' in a filter, wanted column, comparison and value"),
+        ({"filter": ["author=ada"]}, "found 'author=ada' in a filter, wanted column, comparison and value"),
+        ({"filter": [("a", ["="], 1)]}, "found ('a', ['='], 1) in a filter, wanted column, comparison and value"),
     ],
 )
 def test_filter_or_sort_that_is_wrong_is_refused(posts: Posts, given: dict[str, Any], problem: str) -> None:
     with pytest.raises(BadSearch) as caught:
         cdc_views.open(posts.published.root).search("posts", "cat", **given)
     assert caught.value.message == problem
+    with pytest.raises(BadSearch, match=re.escape(problem)):
+        cdc_views.open(posts.published.root).search("posts", "absent", **given)
 
 
 def test_view_that_is_no_index_is_refused(posts: Posts) -> None:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_views.base.python_values import python_rows
-from cdc_views.errors import BadPage
+from cdc_views.errors import BadPage, BadSearch
 from cdc_views.search import Query, ScoredDocuments, ScorePart, answer
-from cdc_views.search.columns import Condition, FilterValues, SortKey, conditions_of, in_order, require_columns
+from cdc_views.search.columns import Condition, FilterValues, SortKey, conditions_of, in_order, keys_of, require_columns
 from cdc_views.search.snippets import Snippet, snippet
-from cdc_views.serve.epochs.moment import LATEST, Moment
+from cdc_views.serve.epochs.moment import Moment
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.search.cursor import Cursor, question_of
 from cdc_views.serve.kinds.search.index import SearchIndex
@@ -91,15 +91,17 @@ class SearchRequest:
                 f"the limit is {limit!r}, wanted a whole number from 1 to {MOST_HITS}",
                 hint="the cursor of a page leads to the next one",
             )
+        if not isinstance(text, str):
+            raise BadSearch(f"the query is of type {type(text).__name__}, wanted a text", hint='write "rust delta"')
         conditions = conditions_of(filter)
-        keys = tuple(SortKey.parse(each) for each in ([sort] if isinstance(sort, str) else sort or ()))
+        keys = keys_of(sort)
         question = question_of(index, text, conditions, keys)
         parsed = None if cursor is None else Cursor.parse(cursor, question)
         return cls(index, text, limit, conditions, keys, parsed, explain=explain)
 
     def moment(self, given: Moment) -> Moment:
         """At which moment to read: as given, or else for a further page at the epoch of the first one."""
-        return given if self.cursor is None or given != LATEST else Moment(at=self.cursor.epoch)
+        return given if self.cursor is None or given.at is not None else Moment(at=self.cursor.epoch)
 
     @property
     def next_page(self) -> Cursor:
@@ -126,6 +128,8 @@ def search(
         index.schema, [*(each.column for each in request.conditions), *(key.column for key in request.sort)]
     )
     query = Query.parse(request.text, index.options)
+    for condition in request.conditions:
+        condition.mask(index.schema.empty_table())  # a value that is none of the column's is told for any query
     found = _filtered(answer(query, index, index.scoring()), index, request.conditions)
     skipped = request.cursor.skipped if request.cursor is not None else 0
     page = _ranked(found, index, request, skipped + request.limit)[skipped:]
