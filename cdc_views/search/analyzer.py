@@ -121,11 +121,11 @@ class Analyzer:
 
     def has_words(self, text: str) -> bool:
         """Whether a text has words, stop words included."""
-        return any(_WORD.search(segment) for segment in _SEGMENT.findall(text))
+        return bool(_words(text))
 
     def prefix(self, text: str) -> str | None:
         """The beginning of the forms that a prefix stands for; None if it is not one word."""
-        words = [segment for segment in _SEGMENT.findall(text) if _WORD.search(segment)]
+        words = _words(text)
         if len(words) != 1:
             return None
         return self._normal(words[0]) if self.language == NO_LANGUAGE else FORM + self._normal(words[0])
@@ -134,6 +134,10 @@ class Analyzer:
         """A word as it is before it is stemmed."""
         plain = _ELISION.sub("", folded(word)) if self.language in _ELIDING else folded(word)
         return plain.lstrip(FORM)  # a mark and an emoji may be one word
+
+
+def _words(text: str) -> list[str]:
+    return [segment for segment in _SEGMENT.findall(text) if _WORD.search(segment)]
 
 
 @cache

@@ -88,9 +88,9 @@ def conditions_of(given: FilterValues | None) -> tuple[Condition, ...]:
 
 def keys_of(given: str | Iterable[str] | None) -> tuple[SortKey, ...]:
     """The columns to sort by. Raises BadSearch."""
-    if isinstance(given, str):
-        return (SortKey.parse(given),)
-    columns = list(given) if isinstance(given, Iterable) else [] if given is None else [given]
+    if given is None:
+        return ()
+    columns = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     for each in columns:
         if not isinstance(each, str):
             raise BadSearch(f"found {each!r} to sort by, wanted a column", hint='write sort="likes" or sort="-likes"')

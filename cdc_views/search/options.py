@@ -57,11 +57,11 @@ def weights(text: str) -> dict[str, float]:
         if field is None:
             hint = "wanted names of columns with their weights, as in 'title^2, body'"
             raise BadView(f'found "{part.strip()}", wanted a column', hint=hint)
-        if field[1] in found:
+        if field[1].lower() in map(str.lower, found):
             raise BadView(f'column "{field[1]}" appears twice')
-        found[field[1]] = float(field[2] or 1)
-        if not 0 < found[field[1]] < math.inf:
-            raise BadView(f'the weight of column "{field[1]}" is {found[field[1]]:g}, wanted more than 0')
+        found[field[1]] = weight = float(field[2] or 1)
+        if not 0 < weight < math.inf:
+            raise BadView(f'the weight of column "{field[1]}" is {weight:g}, wanted a finite number above 0')
     return found
 
 
@@ -82,8 +82,9 @@ def stop_words(text: str) -> tuple[str, ...]:
     if text.strip().lower() == "english":
         return ENGLISH_STOP_WORDS
     words = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    plain = Analyzer()
     for word in words:
-        if Analyzer().prefix(word) is None:
+        if plain.prefix(word) is None:
             raise BadView(f'found "{word}", wanted one word', hint="stop words are separated by commas: 'the, a'")
     return words
 

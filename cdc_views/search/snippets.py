@@ -67,7 +67,7 @@ def _matched(token: Token, clauses: Sequence[Clause], whole: frozenset[int]) -> 
         if clause.prefix is not None:
             if token.form.startswith(clause.prefix):
                 return clause.prefix + "*"
-        elif clause.terms[1:] == () and token.term == clause.terms[0][0]:
+        elif len(clause.terms) == 1 and token.term == clause.terms[0][0]:
             return token.term
     return token.term if token.position in whole else None
 

@@ -45,18 +45,20 @@ class SparkTables(Mapping[str, "DataFrame"]):
         A mirror in schema `public` has the name of its table, another one `schema_table`. Tables that have failed or
         are stopped are skipped. Raises BadQuery, before it creates any, if two tables would have one name.
         """
-        created, views = [], dict[str, str]()
-        for name, table in self.epoch.readable.items():
-            view = name if table.kind == "view" else _view_of(TableName.parse(name))
-            if (other := views.setdefault(view.lower(), name)) != name:
+        views = {
+            name: name if table.kind == "view" else _view_of(TableName.parse(name))
+            for name, table in self.epoch.readable.items()
+        }
+        taken: dict[str, str] = {}
+        for name, view in views.items():
+            if (other := taken.setdefault(view.lower(), name)) != name:
                 raise BadQuery(
                     f'"{other}" and "{name}" would both be the temporary view "{view}"',
                     hint=f'make those that you need: tables["{name}"].createOrReplaceTempView(...)',
                 )
-            created.append(view)
-        for view, name in zip(created, views.values(), strict=True):
+        for name, view in views.items():
             self[name].createOrReplaceTempView(quoted(view))
-        return created
+        return list(views.values())
 
 
 def _view_of(mirror: TableName) -> str:

@@ -198,7 +198,7 @@ class ChangeFeed:
             if isinstance(found, str):
                 yield self._snapshot(later[-1], found)
                 return
-            self._epoch, self._place = epoch, self._place_of(epoch, table)
+            self._epoch, self._place = epoch, replace(place, epoch=epoch.number, version=table.version)
             place = self._place
             if found is not None and len(item := self._item(found)):
                 yield item
@@ -223,7 +223,7 @@ class ChangeFeed:
         """What the epoch has changed, if anything; or the reason why this is not known."""
         if table.path != place.path:
             return f"the table was rebuilt, reset or redefined: epoch {epoch.number} has it in another folder"
-        described = self._stored.described_anew(table.path)
+        described = self._stored.describe_current(table.path)
         if described.identity != place.identity:
             return f"the table was removed and made again since epoch {place.epoch}"
         if table.version == place.version:
@@ -252,7 +252,7 @@ class ChangeFeed:
         return {"epoch": epoch.number, "position": epoch.position, "committed_at": epoch.committed_at, "token": token}
 
     def _place_of(self, epoch: PublishedEpoch, table: TableVersion) -> Place:
-        identity = self._stored.described_anew(table.path).identity
+        identity = self._stored.describe_current(table.path).identity
         return Place(self._name, self._log.id, epoch.number, table.path, table.version, identity)
 
     def _require_not_later(self, place: Place) -> None:

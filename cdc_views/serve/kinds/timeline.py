@@ -178,7 +178,5 @@ def _text(value: object) -> str | None:
 def _plain_value(text: str | None, field: pa.Field) -> object:
     if text is None:
         return None
-    if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-        return bytes.fromhex(text)
     [value] = plain_values(pa.chunked_array([[scalar_of_text(text, field.type)]], field.type))
     return value

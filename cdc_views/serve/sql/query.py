@@ -110,12 +110,16 @@ def _published_tables(epoch: PublishedEpoch, statement: Statement) -> list[str]:
             raise BadQuery(f'epoch {epoch.number} has no table "{".".join(parts)}"', hint=_tables_of(epoch))
         found += known
     names = list(dict.fromkeys(found))
+    _require_apart(epoch, names)
+    return names
+
+
+def _require_apart(epoch: PublishedEpoch, names: list[str]) -> None:
     taken: dict[tuple[str, str], str] = {}
     for name in names:
         for schema, bare in _places(epoch, name):
             if (other := taken.setdefault((schema.lower(), bare.lower()), name)) != name:
                 raise BadQuery(f'one query cannot read both "{other}" and "{name}"', hint="write two queries")
-    return names
 
 
 def _places(epoch: PublishedEpoch, name: str) -> Iterator[tuple[str, str]]:

@@ -123,7 +123,7 @@ class StoredTables:
             )
         return self._described[path]
 
-    def described_anew(self, path: str) -> StoredTable:
+    def describe_current(self, path: str) -> StoredTable:
         """`describe` for a reader that lives long: the table may have been removed and created again at its path."""
         self._table(path)
         return self.describe(path)

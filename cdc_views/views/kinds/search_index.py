@@ -55,8 +55,6 @@ class SearchIndexKind(Kind):
                 options.refuse("text", f'the view has no column "{name}"', hint=f"columns: {', '.join(types)}")
             if types[found] != "string":
                 options.refuse("text", f'column "{found}" is of type {types[found]}, wanted a text')
-            if found in fields:
-                options.refuse("text", f'column "{found}" appears twice')
             fields[found] = weight
         values = {**options.values, "key": key[0]}
         del values["text"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cdc_views.errors import BadView
 from cdc_views.search import Analyzer
 from cdc_views.search.analyzer import ENGLISH_STOP_WORDS, FORM, folded
-from cdc_views.search.options import stop_words
+from cdc_views.search.options import stop_words, weights
 
 
 def terms(text: str, language: str = "none", stop_words: tuple[str, ...] = ()) -> list[str]:
@@ -68,6 +68,19 @@ def test_letters_with_accents_are_those_without() -> None:
 def test_stop_word_that_is_not_one_word_is_refused(given: str) -> None:
     with pytest.raises(BadView, match="wanted one word"):
         stop_words(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("title^5, TITLE", 'column "TITLE" appears twice'),
+        ("title^0", "wanted a finite number above 0"),
+        (f"title^{10**400}", "is inf, wanted a finite number above 0"),
+    ],
+)
+def test_weights_that_are_none_are_refused(given: str, problem: str) -> None:
+    with pytest.raises(BadView, match=problem):
+        weights(given)
 
 
 def test_stop_word_is_the_word_that_texts_have() -> None:

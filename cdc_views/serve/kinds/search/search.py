@@ -129,7 +129,7 @@ def search(
     )
     query = Query.parse(request.text, index.options)
     for condition in request.conditions:
-        condition.mask(index.schema.empty_table())  # a value that is none of the column's is told for any query
+        condition.mask(index.schema.empty_table())  # refuses a wrong value, whatever the query finds
     found = _filtered(answer(query, index, index.scoring()), index, request.conditions)
     skipped = request.cursor.skipped if request.cursor is not None else 0
     page = _ranked(found, index, request, skipped + request.limit)[skipped:]
