@@ -43,9 +43,16 @@ MOMENTS: Final = Refusal(
     "adds floating-point numbers, so its last digits depend on the order of rows",
     "compute it from count(x), sum(x) and sum(x * x) of exact numbers",
 )
+SIGNED_ZEROS: Final = Refusal(
+    "shows 0.0 and -0.0 in any order, since they are equal",
+    "cast them to exact numbers: sort_array(collect_list(CAST(x AS DECIMAL(38, 9))))",
+)
 COLLATION: Final = Refusal(
     "treats different spellings as equal, so which of them is shown depends on the order of rows",
     "group by one spelling, as GROUP BY lower(name)",
+)
+HIDDEN_COLLATION: Final = Refusal(
+    "has a collation in a type that is computed", "write the type as one text: 'name STRING COLLATE UTF8_LCASE'"
 )
 TIME_OF_TEXT: Final = Refusal(
     "depends on the time at which it runs: a text that is a time of day becomes a time of the current day",

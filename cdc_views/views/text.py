@@ -5,14 +5,18 @@ Every error about a view says where it is: it begins with `file:line:column`, co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
 from cdc_views.errors import BadView
+
+_COLLATION: Final = re.compile(r"\bcollate\b", re.IGNORECASE)
 
 
 def place(file: Path, text: str, offset: int, line: int = 1, column: int = 1) -> str:
@@ -44,8 +48,11 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def has_collation(tokens: Sequence[Token]) -> bool:
-    """Whether a text may have a collation."""
-    return any(token.text.strip("`").lower() == "collate" for token in tokens)
+    """Whether a text may have a collation: by the word COLLATE, or by a string with a type that has it.
+
+    A string that has the word only when it is computed is refused (engine/views/analysis/determinism.py).
+    """
+    return any(_COLLATION.search(token.text) for token in tokens)
 
 
 def _unclosed(text: str) -> int:

@@ -48,6 +48,16 @@ def wanted(select: str) -> list[str]:
         ("SELECT o.id, p.id AS p FROM orders o JOIN posts p ON o.note COLLATE UTF8_LCASE = p.body", []),
         ("SELECT o.id, p.id AS p FROM orders o JOIN posts p ON COLLATE(o.note, 'UTF8_LCASE') = p.body", []),
         ("SELECT o.id, p.id AS p FROM orders o JOIN posts p ON `Collate`(o.note, 'UTF8_LCASE') = p.body", []),
+        (
+            "SELECT o.id, p.id AS p FROM orders o JOIN posts p"
+            " ON from_json(o.note, 'n STRING COLLATE UNICODE').n = from_json(p.body, 'n string\\ncollate UNICODE').n",
+            [],
+        ),
+        (
+            "SELECT count(*) OVER (PARTITION BY variant_get(parse_json(note), '$.n', 'string Collate UNICODE')) AS n"
+            " FROM orders",
+            [],
+        ),
         # Rows of a table have several sessions.
         ("SELECT count(*) AS n FROM orders GROUP BY `SESSION_WINDOW`(ordered_at, '5 minutes')", []),
     ],

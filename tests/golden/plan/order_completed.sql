@@ -194,6 +194,14 @@ SELECT name COLLATE UTF8_LCASE AS n FROM _cv_input_0 AS users ORDER BY n, users.
 
 -- view
 CREATE MATERIALIZED VIEW v AS
+SELECT from_json(name, 'n STRING COLLATE UTF8_LCASE').n AS n FROM users ORDER BY n LIMIT 3;
+-- key: none: column "id" of the key of "users" is not selected unchanged
+-- inputs: public.users
+-- query
+SELECT from_json(name, 'n STRING COLLATE UTF8_LCASE').n AS n FROM _cv_input_0 AS users ORDER BY n, users.id LIMIT 3
+
+-- view
+CREATE MATERIALIZED VIEW v AS
 SELECT listagg(name) WITHIN GROUP (ORDER BY name COLLATE UTF8_LCASE) AS n FROM users;
 -- key: (): an aggregate without GROUP BY has one row
 -- inputs: public.users

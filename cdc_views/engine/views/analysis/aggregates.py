@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cdc_views.engine.spark.catalyst import short_name, type_of
+from cdc_views.engine.spark.catalyst import each_of, short_name, type_of
+from cdc_views.engine.views.analysis.data_types import is_made_of_floats
 from cdc_views.engine.views.analysis.known_classes import each, names
 from cdc_views.plan import refusals
 from cdc_views.plan.refusals import Refusal
@@ -45,14 +46,27 @@ def refused_aggregate(function: Any, parent: Any) -> Refusal | None:
     if name in ("CollectList", "CollectSet"):
         if around == "ArraySort" and not _has_default_comparison(parent):
             return refusals.COMPARATOR
-        return None if around in ("ArraySort", "SortArray") else refusals.ORDER
+        if around not in ("ArraySort", "SortArray"):
+            return refusals.ORDER
+        return refusals.SIGNED_ZEROS if is_made_of_floats(function.children().apply(0).dataType()) else None
     if name == "ListAgg":
-        return refusals.TEXT_ORDER if function.orderExpressions().isEmpty() else None
+        if function.orderExpressions().isEmpty():
+            return refusals.TEXT_ORDER
+        return refusals.SIGNED_ZEROS if _lists_floats_by_themselves(function) else None
     if name == "Mode":
         return None if function.reverseOpt().isDefined() else refusals.ONE_OF
     if name in _OF_ORDERED_WINDOWS and around == "WindowExpression":
         return refusals.WINDOW_ORDER if parent.windowSpec().orderSpec().isEmpty() else None
     return _AGGREGATES.get(name, refusals.APPROXIMATE)
+
+
+def _lists_floats_by_themselves(function: Any) -> bool:
+    """Whether listagg() orders floats by their value, which leaves 0.0 and -0.0 in any order."""
+    listed = function.child()
+    while short_name(listed) == "Cast":
+        listed = listed.child()
+    orders = (each.child() for each in each_of(function.orderExpressions()))
+    return is_made_of_floats(listed.dataType()) and any(map(listed.semanticEquals, orders))
 
 
 def _has_default_comparison(sort: Any) -> bool:

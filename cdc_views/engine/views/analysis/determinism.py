@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_views.engine.spark.catalyst import BUILT_IN, class_of, each_of, operator_name, short_name, type_of
 from cdc_views.engine.views.analysis.aggregates import refused_aggregate
+from cdc_views.engine.views.analysis.data_types import contains_timestamp, reads_timestamps
 from cdc_views.engine.views.analysis.known_classes import (
     KEEPS_ORDER,
     OPERATORS,
@@ -28,7 +29,10 @@ from cdc_views.errors import UnsupportedView
 from cdc_views.plan import refusals
 from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.refusals import Refusal
+from cdc_views.views.text import has_collation, tokens_of
 
+_PARSERS: Final = frozenset({"JsonToStructs", "CsvToStructs", "XmlToStructs", "variant.VariantGet"})
+_TYPED_BY_TEXT: Final = _PARSERS | {"Collate"}  # and CAST, whose type is no text
 _FUNCTION: Final = re.compile(r"(?:(?:`[^`]+`|\w+)\s*\.\s*)*(?:`([^`]+)`|(\w+))\s*\(")
 
 
@@ -51,6 +55,7 @@ class _Check:
         self._with_plan = forName(f"{BUILT_IN}PlanExpression")
         self._view = view
         self._relations = relations
+        self._has_collation = has_collation(tokens_of(view.definition.sql, view.definition.file))
         self._names = frozenset(relations.values())
         self._traits: dict[str, tuple[bool, bool]] = {}
         self._operators: list[Any] = []
@@ -121,8 +126,10 @@ class _Check:
             self._check_window(node.windowFunction())
         elif name == "Cast":
             self._check_cast(node)
-        elif name in ("JsonToStructs", "CsvToStructs", "XmlToStructs"):
+        elif name in _PARSERS:
             self._check_parser(node)
+        if name in _TYPED_BY_TEXT and _is_collated(node) and not self._has_collation:
+            raise self._refusal(node, None, refusals.HIDDEN_COLLATION)
         is_replacement = is_replacement or is_replaceable
         self._expressions += [(child, node, is_replacement) for child in self._below(node, is_replaceable)]
 
@@ -153,19 +160,19 @@ class _Check:
 
         Spark reads a time of day as one of the current day.
         """
-        target, child = type_of(node), node.child()
-        if target not in ("timestamp", "timestamp_ntz", "date") or not type_of(child).startswith("string"):
-            return
-        if child.foldable() and not _contains_clock(child):
-            value = child.eval(None)
+        child, target = node.child(), type_of(node)
+        if type_of(child).startswith("string") and child.foldable() and not _contains_clock(child):
+            value = child.eval(None) if target in ("timestamp", "timestamp_ntz", "date") else None
             if value is not None and refusals.CLOCK_TEXT.match(str(value.toString())):
                 raise self._refusal(node, f"'{value.toString()}' as a time", refusals.CLOCK)
-        elif target == "timestamp":
+        elif reads_timestamps(child.dataType(), node.dataType()):
             raise self._refusal(node, "a text as a timestamp", refusals.TIME_OF_TEXT)
 
     def _check_parser(self, node: Any) -> None:
-        has_format = "timestampformat" in str(node.options().keys().mkString(" ")).lower()
-        if re.search(r"\btimestamp\b", type_of(node)) and not has_format:
+        has_format = short_name(node) != "variant.VariantGet" and (
+            "timestampformat" in str(node.options().keys().mkString(" ")).lower()
+        )
+        if contains_timestamp(node.dataType()) and not has_format:
             raise self._refusal(node, None, refusals.TIME_OF_TEXT)
 
     def _below(self, node: Any, is_replaceable: bool) -> Iterator[Any]:

@@ -32,9 +32,8 @@ from cdc_views.views.references import ParsedQuery
 NO_COLUMNS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({})
 _STORED: Final = -1  # in the path of the leaf of an internal view, after the path of its table's leaf
 _TIME_WINDOW: Final = "window"
-# Spark makes rows of the first three, or refuses them beside another such function. With a collation, different texts
-# are equal.
-_NOT_INSIDE: Final = frozenset({_TIME_WINDOW, "session_window", "window_time", "collate"})
+# Spark makes rows of them, or refuses them beside another such function.
+_NOT_INSIDE: Final = frozenset({_TIME_WINDOW, "session_window", "window_time"})
 _START: Final = (("word", "."), ("word", "start"))
 
 

@@ -12,6 +12,7 @@ from sqlglot import Token, TokenType, exp
 
 from cdc_views.views.expression_text import span_of_expression, word
 from cdc_views.views.references import ParsedQuery
+from cdc_views.views.text import has_collation
 
 Identity = tuple[tuple[str, str], ...]
 """The words of an expression, with the columns of its table in place of their names in the view."""
@@ -27,14 +28,17 @@ class WrittenExpression:
 
 
 def written(query: ParsedQuery, node: exp.Expr, columns: Mapping[int, str]) -> WrittenExpression | None:
-    """The text of an expression of a view; None if it is not found with certainty.
+    """The text of an expression of a view; None if it is not found with certainty, or may have a collation.
 
+    With a collation, different texts are equal.
     `columns` has all columns of the expression: their names in the table, by the offset at which the view names them.
     """
     span = span_of_expression(query, node)
     if span is None:
         return None
     tokens = query.tokens[span[0] : span[1] + 1]
+    if has_collation(tokens):
+        return None
     text = query.definition.sql[tokens[0].start : tokens[-1].end + 1]
     return WrittenExpression(text, tuple(_identity(query, tokens, columns)))
 
