@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -13,7 +12,7 @@ from typing import Final
 import pyspark
 
 from cdc_views.config import EngineSettings
-from cdc_views.host.locations import cache_folder
+from cdc_views.host.class_archive import class_archive
 from cdc_views.store.files import PAGES_IN_ROW_GROUP, ROW_GROUP, ROW_GROUP_BYTES
 from cdc_views.store.upkeep import FULL_ROWS
 
@@ -69,7 +68,7 @@ _JAVA_OPTIONS: Final = (
 
 def configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, str]:
     """Spark's settings for a driver; `jars` are Delta's. `engine.spark_conf` overrides ours."""
-    further, archive = dict(settings.spark_conf), class_archive(jars)
+    further, archive = dict(settings.spark_conf), spark_archive(jars)
     # A JVM that cannot use the archive ignores it, and must not report that on stdout, which is ours.
     shared = (f'"-XX:SharedArchiveFile={archive}"', "-Xlog:disable") if archive.exists() else ()
     conf = {
@@ -91,13 +90,9 @@ def configuration(settings: EngineSettings, jars: Sequence[Path]) -> dict[str, s
     return conf | further
 
 
-def class_archive(jars: Sequence[Path]) -> Path:
-    """The file for an archive of the classes of a JVM with these jars, which stack/class_archive.py can make."""
-    # A JVM does not use an archive of another JVM, or one of jars that have changed since.
-    files = [Path(java_command()).resolve(), Path(pyspark.__file__).parent / "jars", *jars]
-    parts = [f"{file} {file.stat().st_mtime_ns}" for file in files if file.exists()]
-    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    return cache_folder() / "classes" / f"{name}.jsa"
+def spark_archive(jars: Sequence[Path]) -> Path:
+    """The file for an archive of the classes of a driver with these jars of Delta."""
+    return class_archive("spark", java_command(), [Path(pyspark.__file__).parent / "jars", *jars])
 
 
 def java_command() -> str:

@@ -44,6 +44,7 @@ class Connect(Service):
     """The worker for one broker. `settings` are further worker settings; `short_lived` is as in `jvm.java`."""
 
     name = "connect"
+    main = "org.apache.kafka.connect.cli.ConnectDistributed"
 
     def __init__(
         self, state: Path, port: int, bootstrap_servers: str, settings: Mapping[str, str | int] | None = None, *,
@@ -96,8 +97,7 @@ class Connect(Service):
         yield
 
     def _command(self) -> Sequence[str]:
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        return jvm.java(main, str(self._properties), logging=self._logging, short_lived=self._short_lived)
+        return jvm.java(self.main, str(self._properties), logging=self._logging, short_lived=self._short_lived)
 
     def _environment(self) -> Mapping[str, str]:
         return jvm.environment()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from cdc_views.host.class_archive import class_archive
 from cdc_views.stack.fetch import kafka_jars
 from cdc_views.stack.java import java_command
 
@@ -40,8 +41,16 @@ _QUIETER: Final = (
 
 def java(main: str, *arguments: str, logging: Path, short_lived: bool) -> list[str]:
     """Return the command for a class of Kafka, to run in `environment()`. `short_lived`: it runs for minutes only."""
-    flags = [*FLAGS, _SHORT_LIVED] if short_lived else FLAGS
+    archive = service_archive(main)
+    shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    flags = [*FLAGS, *shared, *([_SHORT_LIVED] if short_lived else [])]
     return [java_command(), *flags, f"-Dlog4j2.configurationFile={logging}", main, *arguments]
+
+
+def service_archive(main: str) -> Path:
+    """The file for an archive of the classes of a service. Kafka's tools use that of the broker."""
+    program = "kafka" if main.startswith("kafka.") else main
+    return class_archive(program, java_command(), kafka_jars())
 
 
 def environment() -> dict[str, str]:

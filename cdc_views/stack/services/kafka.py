@@ -77,6 +77,7 @@ class Kafka(Service):
     """
 
     name = "kafka"
+    main = "kafka.Kafka"
 
     def __init__(
         self, state: Path, port: int, controller_port: int, relay: Relay | None = None, *, short_lived: bool
@@ -133,7 +134,7 @@ class Kafka(Service):
         """
         properties = self.folder / "fence.properties"
         jvm.write_properties(properties, fencing(f"{HOST}:{self.controller_port}") | {"log.dirs": str(self.data)})
-        command = jvm.java("kafka.Kafka", str(properties), logging=self._logging, short_lived=True)
+        command = jvm.java(self.main, str(properties), logging=self._logging, short_lived=True)
         seen_s: dict[str, float] = {}
 
         def is_fenced(log: str) -> bool:
@@ -161,7 +162,7 @@ class Kafka(Service):
         return [self.port, self.controller_port]
 
     def _command(self) -> Sequence[str]:
-        return jvm.java("kafka.Kafka", str(self._properties), logging=self._logging, short_lived=self._short_lived)
+        return jvm.java(self.main, str(self._properties), logging=self._logging, short_lived=self._short_lived)
 
     def _environment(self) -> Mapping[str, str]:
         return jvm.environment()
