@@ -290,6 +290,8 @@ class Views:
         Some do not depend on what is around them.
         """
         text, inner, where = self.from_(max(depth, 0))
+        names = {each.name for each in inner}
+        scope = [each for each in scope if each.text not in names]  # a name after USING would be that of the subquery
         if use in ("exists", "scalar") and self.draws.chance(10):
             self.used["uncorrelated subquery"] += 1
             scope = inner
