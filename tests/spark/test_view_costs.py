@@ -1,7 +1,7 @@
 """What a change costs a view does not grow with the tables: the same change over tables of one size and 16 times that.
 
 The counters say what was looked up, found, computed again, read, opened and written; no time is compared. What would
-hide the size of tables is switched off: row groups have two rows, and decoded rows are not cached. Indexes are built
+hide the size of tables is switched off: row groups have one row, and decoded rows are not cached. Indexes are built
 before the epoch that is measured. A run takes some of the shapes; a failure names the seed. All: `just nightly`.
 """
 
@@ -67,7 +67,7 @@ class Measured:
 
 @pytest.fixture(autouse=True)
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "ROW_GROUP", 2)
+    monkeypatch.setattr(data_files, "ROW_GROUP", 1)
 
 
 def measured(
