@@ -1,6 +1,6 @@
-"""Two runs side by side that share the files of tests: each file is run by the one that claims it first.
+"""Runs side by side that share the files of tests: each file is run by the one that claims it first.
 
-So both end at about the same time, however long each file takes. Each run is `pytest --share FOLDER` with all of the
+So all end at about the same time, however long each file takes. Each run is `pytest --share FOLDER` with all of the
 files, in an order of its own. FOLDER is empty at the beginning.
 """
 
@@ -19,7 +19,7 @@ class Claims:
         self._known: dict[str, bool] = {}
 
     def is_ours(self, file: str) -> bool:
-        """Claim a file, unless the other run has claimed it."""
+        """Claim a file, unless another run has claimed it."""
         if file not in self._known:
             self._known[file] = self._claim(file)
         return self._known[file]
